@@ -6,11 +6,11 @@ use plimsoll_plan::{
     Arrival, LatencyClass, LatencyLimit, LatencyStatistic, Pace, Requirement, Stream, Workload,
 };
 
+use crate::capacity_use;
 use crate::figures::{self, NS_PER_S, Pick, measured};
-use crate::held_back::{self, HeldBack};
+use crate::hidden_latency::{self, HiddenLatency};
 use crate::stats;
 use crate::tail::Tail;
-use crate::touched;
 use crate::verdict::{Check, Quantity};
 use crate::words::span;
 
@@ -32,7 +32,7 @@ pub const CHECKSUMS: &str = "checksum_errors";
 
 /// Returns all checks of the requirement. The function checks each field of it, or names the check
 /// that covers it.
-pub fn all(bundle: &Bundle, requirement: &Requirement, accepts_held_back: bool) -> Vec<Check> {
+pub fn all(bundle: &Bundle, requirement: &Requirement, accepts_hidden_latency: bool) -> Vec<Check> {
     // No `..`, so that the compiler reports a new field without a check.
     let Requirement {
         iops_per_s,
@@ -51,7 +51,9 @@ pub fn all(bundle: &Bundle, requirement: &Requirement, accepts_held_back: bool) 
     checks.extend(bandwidth_bytes_per_s.map(|limit| bandwidth(bundle, limit)));
     checks.extend(capacity_bytes.map(|limit| capacity(bundle, limit)));
     checks.extend(
-        limits.iter().map(|limit| latency(bundle, *latency_max_of_ns, limit, accepts_held_back)),
+        limits
+            .iter()
+            .map(|limit| latency(bundle, *latency_max_of_ns, limit, accepts_hidden_latency)),
     );
     checks.extend(page_fault_stalls_max_per_s.map(|limit| stalls(bundle, limit)));
     // A model has no data that could be right or wrong.
@@ -217,7 +219,7 @@ fn capacity(bundle: &Bundle, limit_bytes: u64) -> Check {
     let held_bytes: u64 = bundle.run.instances.iter().map(|i| i.size_bytes_final).sum();
     // Streams share a device, so the sum can exceed its size.
     let kept_bytes = whole.map(|phase| phase.read_bytes.min(held_bytes));
-    let used = touched::of_capacity(bundle, limit_bytes, held_bytes);
+    let used = capacity_use::used_capacity(bundle, limit_bytes, held_bytes);
     let measured_bytes = kept_bytes.zip(used.bytes).map(|(kept, used)| kept.min(used));
     let ok = measured_bytes.map(|bytes| bytes >= limit_bytes);
     let note = match kept_bytes {
@@ -268,7 +270,7 @@ struct InstanceResult {
     note: String,
     /// Reason why operations that stalls may have held back leave the limit undecided. The plan can
     /// accept that.
-    held_back: Option<String>,
+    hidden_latency: Option<String>,
 }
 
 impl InstanceResult {
@@ -314,7 +316,7 @@ fn latency(
     bundle: &Bundle,
     max_of_ns: u64,
     limit: &LatencyLimit,
-    accepts_held_back: bool,
+    accepts_hidden_latency: bool,
 ) -> Check {
     let limit_ns = limit.limit_ns;
     let open = |measured_ns| {
@@ -326,9 +328,9 @@ fn latency(
         let instances = figures::expected_instances(bundle, *class).into_iter();
         let results = instances.map(|i| {
             let mut result = instance(bundle, max_of_ns, &limit, i);
-            if !accepts_held_back && result.held_back.is_some() {
+            if !accepts_hidden_latency && result.hidden_latency.is_some() {
                 result.within = None;
-                result.note = result.held_back.take().unwrap_or_default();
+                result.note = result.hidden_latency.take().unwrap_or_default();
             }
             result
         });
@@ -386,7 +388,7 @@ fn instance(
         within: measured_ns.map(|ns| ns <= limit.limit_ns),
         interval: None,
         note: String::new(),
-        held_back: None,
+        hidden_latency: None,
     };
     match measured_ns {
         None if count == 0 => result.note = "no operation of this kind was measured".to_owned(),
@@ -413,7 +415,7 @@ fn instance(
                 (result.within, result.interval) = (limit_check.within, limit_check.interval_ns);
                 result.note = limit_check.note;
                 if result.within == Some(true) {
-                    with_held_back(
+                    check_hidden_latency(
                         bundle,
                         instance,
                         limit.limit_ns,
@@ -453,20 +455,22 @@ fn breaks_with_few_samples(
 }
 
 /// Checks a percentile of a closed loop again with the operations that stalls held back
-/// ([`crate::held_back`]).
-fn with_held_back(
+/// ([`crate::hidden_latency`]).
+fn check_hidden_latency(
     bundle: &Bundle,
     instance: u32,
     limit_ns: u64,
     (tail, quantile): (&Tail<'_>, f64),
     result: &mut InstanceResult,
 ) {
-    let Some(found) = held_back::find(bundle, instance, limit_ns, tail, quantile) else { return };
+    let Some(found) = hidden_latency::find(bundle, instance, limit_ns, tail, quantile) else {
+        return;
+    };
     let ms = |ns: u64| ns as f64 / 1e6;
     let recorded_ms = result.measured_ns.map_or(0.0, ms);
     let percentile = quantile * 100.0;
     match found {
-        HeldBack::BreaksLimit { percentile_ns, interval_share } => {
+        HiddenLatency::BreaksLimit { percentile_ns, interval_share } => {
             result.within = Some(false);
             result.interval = None;
             result.measured_ns = Some(percentile_ns);
@@ -477,8 +481,8 @@ fn with_held_back(
                 interval_share * 100.0
             );
         }
-        HeldBack::Unclear { corrected_ns } => {
-            result.held_back = Some(format!(
+        HiddenLatency::Unclear { corrected_ns } => {
+            result.hidden_latency = Some(format!(
                 "the recorded p{percentile} keeps the limit, but it would be {:.2} ms with the \
                  operations that this closed loop held back during stalls: use an open loop \
                  (`arrival = \"poisson\"`), or write accept_unknown = [\"coordinated-omission\"] \

@@ -9,7 +9,7 @@ use crate::checks;
 use crate::claim::{Claim, ClaimStatus};
 use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
-use crate::rules::{self, Rule, coordinated_omission, generator_limit, seen};
+use crate::rules::{self, Rule, coordinated_omission, evidence, generator_limit};
 use crate::verdict::{Check, RULES_VERSION, Verdict, VerdictKind};
 
 /// Judges a run.
@@ -54,7 +54,7 @@ pub fn judge(bundle: &Bundle) -> Verdict {
     let reason = if modelled { format!("modelled: {reason}") } else { reason };
     let reason = match verdict {
         // The network can hide caches, so the verdict mentions it even for a PASS.
-        VerdictKind::Pass if seen::is_real(bundle) && seen::is_remote(bundle) => {
+        VerdictKind::Pass if evidence::is_real(bundle) && evidence::is_remote(bundle) => {
             format!("{reason}, as seen by the client; what lies behind is not known")
         }
         _ => reason,

@@ -20,7 +20,7 @@
 //!   `fleet/network.rs`, storage counters `fleet/system.rs`; comparison of fleets:
 //!   `compare/fleets.rs`
 //! - a comparison: figures `metrics.rs`, conditions `compare/conditions.rs`, doubts `doubt.rs`,
-//!   decision `decide.rs`, causes `compare/why.rs`
+//!   decision `decide.rs`, causes `compare/explanation.rs`
 //! - a search's conclusion: `tuning.rs`, order of loads `stats/tune`
 //! - users that a quickstart sustains: `mailbox_capacity.rs`
 //! - stages: `stages.rs`; replays: `rules/replay`; contradictory evidence:
@@ -29,6 +29,7 @@
 // Only other crates of this workspace use this crate. Names and types document most of it.
 #![allow(missing_docs)]
 
+mod capacity_use;
 pub mod checks;
 pub mod claim;
 pub mod compare;
@@ -37,20 +38,19 @@ pub mod experiment;
 pub mod figures;
 pub mod finding;
 pub mod fleet;
-mod held_back;
-pub mod inside;
+mod hidden_latency;
 pub mod judge;
 mod links;
+pub mod location;
 pub mod mailbox_capacity;
 pub mod metrics;
-pub mod place;
+pub mod model_figures;
 pub mod rules;
 pub mod stages;
 pub mod stats;
 pub mod steady;
 pub mod sweep;
 pub mod tail;
-mod touched;
 pub mod tuning;
 pub mod verdict;
 mod words;

@@ -1,9 +1,10 @@
 //! Steadiness of the system during the measurement.
 //!
 //! The tracked value is the rate of the workload's own operations, interval by interval. The rule
-//! that ended an `until-steady` phase also judges it ([`SteadyStateDetector`], fed from the series). A
-//! phase of fixed length is judged once. Its warm-up is cut, and the fifths of the rest must meet
-//! SNIA's two criteria (PTS 2.0.2, 2.1.24). The interval of its mean accounts for autocorrelation.
+//! that ended an `until-steady` phase also judges it ([`SteadyStateDetector`], fed from the
+//! series). A phase of fixed length is judged once. Its warm-up is cut, and the fifths of the rest
+//! must meet SNIA's two criteria (PTS 2.0.2, 2.1.24). The interval of its mean accounts for
+//! autocorrelation.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::PhaseKind;

@@ -1,7 +1,7 @@
 //! Describes what changed between an arm and the arm it is compared with.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_judge::inside::{Contribution, contributions};
+use plimsoll_judge::model_figures::{Contribution, contributions};
 
 use super::Input;
 use super::answer::Question;

@@ -1,7 +1,7 @@
 //! Finds drives and remote accesses among a model's stations and nodes.
 
 use plimsoll_evidence::model_statistics::ModelStatistics;
-use plimsoll_judge::inside::shares;
+use plimsoll_judge::model_figures::shares;
 
 /// Whether a station is a drive, by the names that models give them.
 pub(super) fn is_drive(station: &str) -> bool {

@@ -5,7 +5,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::model_statistics::{ModelStatistics, Station};
 use plimsoll_judge::figures::{NS_PER_S, Pick, measured, totals};
-use plimsoll_judge::inside::shares;
+use plimsoll_judge::model_figures::shares;
 use serde::{Deserialize, Serialize};
 
 use super::drives::{is_drive, remote_share};

@@ -4,7 +4,9 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::model_statistics::{ModelStatistics, Path};
 use plimsoll_judge::figures::measured;
-use plimsoll_judge::inside::{Contribution, Stations, bottleneck, contributions, shares, stations};
+use plimsoll_judge::model_figures::{
+    Contribution, Stations, bottleneck, contributions, shares, stations,
+};
 
 use super::drives::{is_drive, remote_share};
 use super::words::{ms, percent};

@@ -71,13 +71,13 @@ pub struct Audit {
 pub fn audit(reported: &ToolResult, declared: &DeclaredFacts) -> Audit {
     let (mut findings, mut passed, mut unknown) = (Vec::new(), BTreeMap::new(), Vec::new());
     for rule in rules::ALL {
-        let seen = (rule.check)(reported, declared);
-        if seen.checked == 0 {
+        let outcome = (rule.check)(reported, declared);
+        if outcome.checked == 0 {
             unknown.push(UncheckedRule { rule: rule.id, needs: rule.needs });
-        } else if seen.findings.is_empty() {
-            passed.insert(rule.id, seen.checked);
+        } else if outcome.findings.is_empty() {
+            passed.insert(rule.id, outcome.checked);
         }
-        findings.extend(seen.findings.into_iter().map(|mut finding| {
+        findings.extend(outcome.findings.into_iter().map(|mut finding| {
             finding.rule = rule.id.to_owned();
             finding
         }));

@@ -11,7 +11,7 @@ use plimsoll_evidence::observed::{Interface, LinkCounters, Links, Tcp};
 
 use super::TIMES_MIN;
 use crate::links::{self, FULL_SHARE, Speed, bytes, rate, seconds, used};
-use crate::rules::seen;
+use crate::rules::evidence;
 
 /// Utilisation below which a slower link is not a cause: it adds less than a tenth to an I/O's
 /// time, and costs less than a tenth of the rate.
@@ -56,7 +56,7 @@ const LOSSES: [Loss; 4] = [
 
 /// Returns causes on the host's link that its peers do not have.
 pub(super) fn causes(slow: &Bundle, others: &[&Bundle]) -> Vec<String> {
-    let found = LOSSES.iter().filter_map(|loss| lost(loss, slow, others));
+    let found = LOSSES.iter().filter_map(|loss| describe_loss(loss, slow, others));
     speed(slow, others)
         .into_iter()
         .chain(duplex(slow, others))
@@ -69,7 +69,7 @@ pub(super) fn causes(slow: &Bundle, others: &[&Bundle]) -> Vec<String> {
 pub(super) fn says(bundle: &Bundle) -> Option<String> {
     let links = observed(bundle)?;
     let (one, counters) = used(links).into_iter().max_by_key(|(_, counters)| bytes(counters))?;
-    let rate = |bytes: u64| seen::size((bytes as f64 / seconds(links)) as u64);
+    let rate = |bytes: u64| evidence::size((bytes as f64 / seconds(links)) as u64);
     Some(format!(
         "{} received {}/s and sent {}/s",
         one.name,
@@ -95,7 +95,7 @@ fn packets(bundle: &Bundle, of: fn(&LinkCounters) -> u64) -> Option<(u64, u64)> 
     (!used.is_empty()).then(|| (sum(&of), all))
 }
 
-fn lost(loss: &Loss, slow: &Bundle, others: &[&Bundle]) -> Option<String> {
+fn describe_loss(loss: &Loss, slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let share = |(lost, all): (u64, u64)| (all > 0).then(|| lost as f64 / all as f64);
     let (lost, all) = (loss.of)(slow)?;
     let own = share((lost, all))?;
@@ -118,7 +118,7 @@ fn speed(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let known: Vec<Speed> = others.iter().filter_map(|other| links::speed(other)).collect();
     let least = known.iter().map(|speed| speed.bits_per_s).min()?;
     let most = known.iter().map(|speed| speed.used_share).fold(0.0, f64::max);
-    let (names, used) = (links::names(observed(slow)?), seen::percent(share));
+    let (names, used) = (links::names(observed(slow)?), evidence::percent(share));
     if own as f64 * TIMES_MIN <= least as f64 && share >= SLOWED_SHARE_MIN {
         return Some(format!(
             "its link ({names}) is {}, used to {used} of that, the others' at least {}",
@@ -127,7 +127,7 @@ fn speed(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
         ));
     }
     (share >= FULL_SHARE && most < FULL_SHARE).then(|| {
-        let (own, most) = (rate(own), seen::percent(most));
+        let (own, most) = (rate(own), evidence::percent(most));
         format!("its link ({names}, {own}) was used to {used} of its speed, the others' at most to {most}")
     })
 }

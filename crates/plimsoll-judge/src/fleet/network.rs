@@ -14,23 +14,23 @@ use plimsoll_evidence::observed::IoBytes;
 use super::NETWORK;
 use crate::finding::{Finding, Outcome};
 use crate::rules::balance::{SHARE_MIN, wire};
-use crate::rules::seen;
+use crate::rules::evidence;
 
 /// Minimum bytes for the comparison: metadata and read-ahead are of this size.
-const ASKED_MIN: u64 = 8 << 20;
+const REQUESTED_MIN: u64 = 8 << 20;
 
 /// Source of the network traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum TrafficSource {
     Mounts,
     Interfaces,
 }
 
-fn way(bundle: &Bundle) -> Option<Way> {
+fn traffic_source(bundle: &Bundle) -> Option<TrafficSource> {
     match bundle.observed.network_mounts.is_empty() {
-        false => Some(Way::Mounts),
-        true if wire::speaks_itself(bundle) && wire::counted(bundle).is_some() => {
-            Some(Way::Interfaces)
+        false => Some(TrafficSource::Mounts),
+        true if wire::uses_own_client(bundle) && wire::interface_bytes(bundle).is_some() => {
+            Some(TrafficSource::Interfaces)
         }
         true => None,
     }
@@ -38,8 +38,8 @@ fn way(bundle: &Bundle) -> Option<Way> {
 
 /// One direction of all hosts.
 #[derive(Clone, Copy, Debug, Default)]
-struct Side {
-    asked: u64,
+struct DirectionTraffic {
+    requested: u64,
     /// Minimum of these bytes that the network must show.
     least: u64,
     /// Bytes that went over the network.
@@ -49,12 +49,12 @@ struct Side {
 /// Compares the bytes. `None` if no host reaches its target through a mount or interface with such
 /// counters.
 pub(super) fn check(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> Option<Finding> {
-    let way_of = |host: &Host| way(bundles.get(&host.name)?);
-    let ways: Vec<Way> = fleet.hosts.iter().filter_map(way_of).collect();
-    if ways.is_empty() {
+    let source_of = |host: &Host| traffic_source(bundles.get(&host.name)?);
+    let sources: Vec<TrafficSource> = fleet.hosts.iter().filter_map(source_of).collect();
+    if sources.is_empty() {
         return None;
     }
-    let unseen = fleet.hosts.iter().filter(|host| way_of(host).is_none());
+    let unseen = fleet.hosts.iter().filter(|host| source_of(host).is_none());
     let unseen: Vec<&str> = unseen.map(|host| host.name.as_str()).collect();
     if !unseen.is_empty() {
         let says = format!(
@@ -66,19 +66,20 @@ pub(super) fn check(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> Optio
              interfaces that stay as they are",
         ));
     }
-    let moved = over_the_wire(fleet, bundles);
+    let moved = network_bytes(fleet, bundles);
     let sides = [
         ("read", side(bundles, true, moved.read_bytes)),
         ("written", side(bundles, false, moved.written_bytes)),
     ];
-    let short = sides.iter().filter(|(_, side)| side.asked >= ASKED_MIN && side.wire < side.least);
+    let short =
+        sides.iter().filter(|(_, side)| side.requested >= REQUESTED_MIN && side.wire < side.least);
     let short: Vec<String> = short
         .map(|(word, side)| {
-            let (asked, wire) = (seen::size(side.asked), seen::size(side.wire));
-            format!("of {asked} {word} by all hosts, {wire} went over the network")
+            let (requested, wire) = (evidence::size(side.requested), evidence::size(side.wire));
+            format!("of {requested} {word} by all hosts, {wire} went over the network")
         })
         .collect();
-    let by_interfaces = ways.contains(&Way::Interfaces);
+    let by_interfaces = sources.contains(&TrafficSource::Interfaces);
     let finding = match (short.is_empty(), by_interfaces) {
         (true, _) => {
             Finding::new(NETWORK, Outcome::Pass, "what all hosts asked went over the network")
@@ -96,20 +97,21 @@ pub(super) fn check(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> Optio
         }
     };
     Some(sides.iter().fold(finding, |finding, (word, side)| {
-        let finding = finding.with(&format!("{word}_asked_bytes"), side.asked);
+        let finding = finding.with(&format!("{word}_asked_bytes"), side.requested);
         finding.with(&format!("{word}_network_bytes"), side.wire)
     }))
 }
 
-fn side(bundles: &BTreeMap<String, &Bundle>, is_read: bool, wire: u64) -> Side {
-    let mut side = Side { wire, ..Side::default() };
+fn side(bundles: &BTreeMap<String, &Bundle>, is_read: bool, wire: u64) -> DirectionTraffic {
+    let mut side = DirectionTraffic { wire, ..DirectionTraffic::default() };
     for bundle in bundles.values() {
-        let asked = if is_read { seen::read_bytes(bundle) } else { seen::written_bytes(bundle) };
-        let least = match way(bundle) {
-            Some(Way::Interfaces) => wire::least(bundle, is_read).unwrap_or(0),
-            _ => (asked as f64 * SHARE_MIN) as u64,
+        let requested =
+            if is_read { evidence::read_bytes(bundle) } else { evidence::written_bytes(bundle) };
+        let least = match traffic_source(bundle) {
+            Some(TrafficSource::Interfaces) => wire::bytes_min(bundle, is_read).unwrap_or(0),
+            _ => (requested as f64 * SHARE_MIN) as u64,
         };
-        side.asked = side.asked.saturating_add(asked);
+        side.requested = side.requested.saturating_add(requested);
         side.least = side.least.saturating_add(least);
     }
     side
@@ -118,7 +120,7 @@ fn side(bundles: &BTreeMap<String, &Bundle>, is_read: bool, wire: u64) -> Side {
 /// Returns the traffic of the mounts and interfaces. If several agents of one machine share one,
 /// the largest count is used. That count also includes the bytes of the other agents, except for
 /// the time in which they measured apart.
-fn over_the_wire(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> IoBytes {
+fn network_bytes(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> IoBytes {
     let mut all: BTreeMap<(&str, &str, &str), IoBytes> = BTreeMap::new();
     let mut note = |key, moved: IoBytes| {
         let most = all.entry(key).or_default();
@@ -136,8 +138,8 @@ fn over_the_wire(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> IoBytes 
             };
             note((machine.as_str(), mount.mount_point.as_str(), mount.source.as_str()), moved);
         }
-        if way(bundle) == Some(Way::Interfaces)
-            && let Some(moved) = wire::counted(bundle)
+        if traffic_source(bundle) == Some(TrafficSource::Interfaces)
+            && let Some(moved) = wire::interface_bytes(bundle)
         {
             // Agents in namespaces of their own have interfaces of their own.
             let namespace = bundle.observed.links.as_ref().and_then(|l| l.namespace.as_deref());

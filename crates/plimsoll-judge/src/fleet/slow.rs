@@ -7,7 +7,7 @@ use plimsoll_evidence::observed::{DeviceTotals, NetworkMount};
 use super::{TIMES_MIN, link};
 use crate::figures::{NS_PER_S, Pick, measured, totals};
 use crate::rules::balance::wire;
-use crate::rules::seen;
+use crate::rules::evidence;
 
 /// Share of the others' lowest CPU frequency below which this host's frequency is low.
 /// `cpu-frequency` uses the same share within one run.
@@ -32,7 +32,7 @@ const CAUSES: [Cause; 9] = [
     Cause {
         says: "a CPU quota withheld it for",
         least: 0.01,
-        show: seen::percent,
+        show: evidence::percent,
         of: |bundle| {
             let throttled_ns = bundle.observed.cpu.throttled_ns? as f64;
             Some(throttled_ns / measured(bundle)?.duration_ns.max(1) as f64)
@@ -41,25 +41,25 @@ const CAUSES: [Cause; 9] = [
     Cause {
         says: "the hypervisor took CPU time from it:",
         least: 0.02,
-        show: seen::percent,
+        show: evidence::percent,
         of: |bundle| bundle.observed.cpu.steal_avg,
     },
     Cause {
         says: "its CPUs were busy for",
         least: 0.9,
-        show: seen::percent,
+        show: evidence::percent,
         of: |bundle| bundle.observed.cpu.busy_avg,
     },
     Cause {
         says: "its busiest load thread worked for",
         least: 0.9,
-        show: seen::percent,
+        show: evidence::percent,
         of: |bundle| bundle.observed.generator.busiest_thread_share,
     },
     Cause {
         says: "its programs waited for memory for",
         least: 0.05,
-        show: seen::percent,
+        show: evidence::percent,
         of: |bundle| bundle.observed.pressure.memory_some_share,
     },
     Cause {
@@ -82,7 +82,7 @@ const CAUSES: [Cause; 9] = [
     Cause {
         says: OTHERS,
         least: (1u64 << 20) as f64,
-        show: |rate| format!("{}/s", seen::size(rate as u64)),
+        show: |rate| format!("{}/s", evidence::size(rate as u64)),
         of: |bundle| {
             let others = &bundle.observed.neighbours;
             let bytes = others.storage_read_bytes?.saturating_add(others.storage_written_bytes?);
@@ -98,7 +98,7 @@ fn ms(ns: f64) -> String {
 
 /// Returns the mean time of an I/O on the target's devices.
 fn device_ns(bundle: &Bundle) -> Option<f64> {
-    let devices = seen::top_devices(bundle)?;
+    let devices = evidence::top_devices(bundle)?;
     let sum =
         |of: fn(&DeviceTotals) -> u64| -> u64 { devices.iter().map(|device| of(device)).sum() };
     let ios = sum(|device| device.reads + device.writes);
@@ -134,11 +134,11 @@ pub(super) fn causes(slow: &Bundle, others: &[&Bundle], is_alone: bool) -> Vec<S
             ghz(least)
         ));
     }
-    if wire::is_over_a_network(slow) {
+    if wire::crosses_network(slow) {
         found.extend(link::causes(slow, others));
     }
     if found.is_empty() {
-        found.extend(by_its_way(slow, others));
+        found.extend(network_cause(slow, others));
     }
     found
 }
@@ -154,11 +154,11 @@ fn largest(others: &[&Bundle], of: impl Fn(&Bundle) -> Option<f64>) -> Option<f6
 
 /// Returns the network path as the cause if nothing on the host stands out: the I/Os took longer on
 /// the way.
-fn by_its_way(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
+fn network_cause(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let latency_ns =
         |bundle: &Bundle| totals(bundle, Pick::Transactional).mean_ns().map(|n| n as f64);
     let (own, most) = (latency_ns(slow)?, largest(others, latency_ns)?);
-    (wire::is_over_a_network(slow) && own >= most * TIMES_MIN).then(|| {
+    (wire::crosses_network(slow) && own >= most * TIMES_MIN).then(|| {
         format!(
             "its I/Os took {}, the others' at most {}, and nothing on the host stands out: look at its link to \
              the storage{}",

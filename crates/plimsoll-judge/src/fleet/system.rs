@@ -11,7 +11,7 @@ use plimsoll_plan::MetricsEndpoint;
 
 use super::SYSTEM;
 use crate::finding::{Finding, Outcome};
-use crate::rules::seen;
+use crate::rules::evidence;
 
 /// Tolerance for the counters. The I/O between two responses is added to it.
 const SLACK: f64 = 0.1;
@@ -19,7 +19,7 @@ const SLACK: f64 = 0.1;
 const COUNT_MIN: u64 = 100;
 
 /// I/O that the hosts sent to the system, in one direction.
-struct Side {
+struct DirectionTotals {
     word: &'static str,
     count: u64,
     bytes: u64,
@@ -27,7 +27,7 @@ struct Side {
     counted: Option<f64>,
 }
 
-enum Stands {
+enum CounterAgreement {
     Agrees,
     /// Share that the system counted, and its unit in words.
     Less(f64, String),
@@ -53,12 +53,12 @@ pub(super) fn check(
     };
     let sides = sides(fleet, system);
     let slack = SLACK + system.gap_ns_max as f64 / window.duration_ns.max(1) as f64;
-    let stand: Vec<(&Side, Stands)> = sides
+    let agreements: Vec<(&DirectionTotals, CounterAgreement)> = sides
         .iter()
         .filter(|side| side.count >= COUNT_MIN)
-        .filter_map(|side| Some((side, stands(side, slack)?)))
+        .filter_map(|side| Some((side, compare_counters(side, slack)?)))
         .collect();
-    let finding = judged(&stand, system, window);
+    let finding = summarise(&agreements, system, window);
     let finding = finding.with("gap_ns_max", system.gap_ns_max);
     Some(sides.iter().fold(finding, |finding, side| {
         let name = |of: &str| format!("{}_{of}", side.word);
@@ -70,16 +70,20 @@ pub(super) fn check(
     }))
 }
 
-fn judged(stand: &[(&Side, Stands)], system: &System, window: CommonWindow) -> Finding {
-    let less = stand.iter().find_map(|(side, stands)| match stands {
-        Stands::Less(share, of) => Some((side.word, *share, of)),
+fn summarise(
+    agreements: &[(&DirectionTotals, CounterAgreement)],
+    system: &System,
+    window: CommonWindow,
+) -> Finding {
+    let less = agreements.iter().find_map(|(side, agreement)| match agreement {
+        CounterAgreement::Less(share, of) => Some((side.word, *share, of)),
         _ => None,
     });
     if let Some((word, share, of)) = less {
         let says = format!(
             "the storage system counted {} of {of} that all hosts {word}: something before it answered the rest, or \
              its counters leave a part out{}",
-            seen::percent(share),
+            evidence::percent(share),
             match system.unknown.is_empty() {
                 true => String::new(),
                 false => format!(" (not known: {})", system.unknown.join("; ")),
@@ -95,8 +99,8 @@ fn judged(stand: &[(&Side, Stands)], system: &System, window: CommonWindow) -> F
         return Finding::new(SYSTEM, Outcome::Warn, says)
             .advise("have who coordinates reach the endpoint, and keep it up for all of the run");
     }
-    let more = stand.iter().find_map(|(side, stands)| match stands {
-        Stands::More(times, of) => Some((side.word, *times, of)),
+    let more = agreements.iter().find_map(|(side, agreement)| match agreement {
+        CounterAgreement::More(times, of) => Some((side.word, *times, of)),
         _ => None,
     });
     if let Some((word, times, of)) = more {
@@ -107,7 +111,7 @@ fn judged(stand: &[(&Side, Stands)], system: &System, window: CommonWindow) -> F
         return Finding::new(SYSTEM, Outcome::Warn, says)
             .advise("name counters of this volume alone, as clients see it");
     }
-    if stand.is_empty() {
+    if agreements.is_empty() {
         let says = format!(
             "the storage system's counters say nothing of what all hosts did in {:.1} s",
             window.duration_ns as f64 / 1e9
@@ -115,16 +119,16 @@ fn judged(stand: &[(&Side, Stands)], system: &System, window: CommonWindow) -> F
         return Finding::new(SYSTEM, Outcome::Warn, says)
             .advise("name counters of reads or writes (`read_source.*`, `write_destination.*`)");
     }
-    let words: Vec<&str> = stand.iter().map(|(side, _)| side.word).collect();
+    let words: Vec<&str> = agreements.iter().map(|(side, _)| side.word).collect();
     let says = format!("the storage system counted what all hosts {}", words.join(" and "));
     Finding::new(SYSTEM, Outcome::Pass, says)
 }
 
-fn sides(fleet: &Fleet, system: &System) -> [Side; 2] {
+fn sides(fleet: &Fleet, system: &System) -> [DirectionTotals; 2] {
     let side = |word, is_read, of: &BTreeMap<String, f64>| {
         let classes =
             || fleet.classes.iter().filter(move |class: &&Class| class.is_read == is_read);
-        Side {
+        DirectionTotals {
             word,
             count: classes().map(|class| class.count).fold(0, u64::saturating_add),
             bytes: classes().map(|class| class.size_bytes).fold(0, u64::saturating_add),
@@ -138,18 +142,18 @@ fn sides(fleet: &Fleet, system: &System) -> [Side; 2] {
 }
 
 /// Compares one direction. The counters are in I/Os or in bytes: the closer one applies.
-fn stands(side: &Side, slack: f64) -> Option<Stands> {
+fn compare_counters(side: &DirectionTotals, slack: f64) -> Option<CounterAgreement> {
     let counted = side.counted?;
-    let ratio = |asked: u64| counted / asked.max(1) as f64;
+    let ratio = |requested: u64| counted / requested.max(1) as f64;
     let far = |ratio: f64| ratio.max(f64::MIN_POSITIVE).ln().abs();
     let (of_count, of_bytes) = (ratio(side.count), ratio(side.bytes));
     let (ratio, of) = match far(of_count) <= far(of_bytes) {
         true => (of_count, format!("{} I/Os", side.count)),
-        false => (of_bytes, seen::size(side.bytes)),
+        false => (of_bytes, evidence::size(side.bytes)),
     };
     Some(match ratio {
-        r if !r.is_finite() || r < 1.0 - slack => Stands::Less(ratio, of),
-        r if r > 1.0 + slack => Stands::More(ratio, of),
-        _ => Stands::Agrees,
+        r if !r.is_finite() || r < 1.0 - slack => CounterAgreement::Less(ratio, of),
+        r if r > 1.0 + slack => CounterAgreement::More(ratio, of),
+        _ => CounterAgreement::Agrees,
     })
 }

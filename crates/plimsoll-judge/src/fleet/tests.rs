@@ -280,7 +280,7 @@ fn a_slow_hosts_cause_is_the_value_that_stands_out() {
 fn what_all_hosts_asked_is_held_against_their_mounts_each_machines_once() {
     use plimsoll_evidence::observed::NetworkMount;
     let (mut two, verdicts, merged) = fleet(&[1_000, 1_000], VerdictKind::Pass);
-    let asked = crate::rules::seen::read_bytes(&crate::rules::fixtures::reads());
+    let asked = crate::rules::evidence::read_bytes(&crate::rules::fixtures::reads());
     let far = |server_read_bytes| {
         let mut bundle = crate::rules::fixtures::reads();
         let mount_point = "/mnt".to_owned();
@@ -313,7 +313,7 @@ fn what_clients_of_our_own_asked_is_held_against_the_hosts_interfaces_each_names
     use plimsoll_evidence::observed::{Interface, LinkCounters, Links, Server};
     let (mut two, verdicts, merged) = fleet(&[1_000, 1_000], VerdictKind::Pass);
     let reads = crate::rules::fixtures::reads_with("path = \"/x\"", "nfs = [\"nfs://h/e\"]");
-    let asked = crate::rules::seen::read_bytes(&reads);
+    let asked = crate::rules::evidence::read_bytes(&reads);
     let far = |namespace: &str, received_bytes, sent_bytes| {
         let mut bundle = reads.clone();
         bundle.environment.mounts.clear();

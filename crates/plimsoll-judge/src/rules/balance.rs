@@ -25,7 +25,7 @@ use plimsoll_evidence::observed::{DeviceTotals, IoBytes};
 use plimsoll_evidence::run::{Driver, Tier};
 use plimsoll_plan::{DirectIo, SyncKind, Workload};
 
-use super::seen;
+use super::evidence;
 use crate::figures::{NS_PER_S, measured};
 
 /// Minimum share of the requested bytes that devices must move; less means that something else
@@ -38,7 +38,7 @@ const ALONE_MAX: f64 = 1.25;
 /// data.
 pub const REDUCTION_MAX: f64 = 5.0;
 /// Minimum requested bytes for a finding against a target: its metadata is of this size.
-const ASKED_MIN: u64 = 1 << 20;
+const REQUESTED_MIN: u64 = 1 << 20;
 /// Minimum measured time for a finding against a target. The counters are first read some
 /// milliseconds after the measurement begins. On a busy host, a quarter of the bytes written in 49
 /// ms preceded that reading (measured).
@@ -63,7 +63,7 @@ struct StreamBytes {
 
 /// Result of the balance.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Stands {
+pub(crate) enum BalanceResult {
     /// The devices moved the requested bytes.
     Moved,
     /// The devices moved too little, for all processes together.
@@ -74,11 +74,11 @@ pub(crate) enum Stands {
 
 /// Balance of one direction.
 #[derive(Clone, Debug)]
-pub(crate) struct Side {
+pub(crate) struct DirectionBalance {
     /// `read` or `written`.
     pub(crate) word: &'static str,
     /// Requested bytes.
-    pub(crate) asked: u64,
+    pub(crate) requested: u64,
     /// Bytes that the process itself submitted to the storage; `None` if unknown.
     pub(crate) own: Option<u64>,
     /// Bytes that the devices under the target's file system moved, for all processes.
@@ -87,20 +87,27 @@ pub(crate) struct Side {
     /// process does not speak to its target over them itself.
     pub(crate) wire: Option<u64>,
     /// Result.
-    pub(crate) stands: Stands,
+    pub(crate) result: BalanceResult,
 }
 
 /// Returns the balance of each direction that has requested bytes.
-pub(crate) fn sides(bundle: &Bundle) -> Vec<Side> {
+pub(crate) fn sides(bundle: &Bundle) -> Vec<DirectionBalance> {
     [true, false].into_iter().filter_map(|is_read| side(bundle, is_read)).collect()
 }
 
 /// Returns the balance of one direction; `None` if no bytes were requested.
-pub(crate) fn side(bundle: &Bundle, is_read: bool) -> Option<Side> {
+pub(crate) fn side(bundle: &Bundle, is_read: bool) -> Option<DirectionBalance> {
     let scale = Scale::of(bundle, is_read)?;
-    let (own, top, wire) = (scale.own(), scale.top(), scale.by_interfaces());
+    let (own, top, wire) = (scale.own(), scale.top(), scale.interface_bytes());
     let word = if is_read { "read" } else { "written" };
-    Some(Side { word, asked: scale.asked, own, top, wire, stands: scale.weigh() })
+    Some(DirectionBalance {
+        word,
+        requested: scale.requested,
+        own,
+        top,
+        wire,
+        result: scale.judge(),
+    })
 }
 
 /// Returns the share of reads that no device moved for this process; `None` if unknown.
@@ -110,7 +117,7 @@ pub(crate) fn read_from_cache(bundle: &Bundle) -> Option<f64> {
         (Some(own), top) => top.map_or(own, |top| top.min(own)),
         (None, top) => top?,
     };
-    Some(1.0 - (moved as f64 / scale.asked as f64).min(1.0))
+    Some(1.0 - (moved as f64 / scale.requested as f64).min(1.0))
 }
 
 /// Returns the minimum bytes that the process must have submitted, of those requested from files.
@@ -118,25 +125,26 @@ pub(crate) fn read_from_cache(bundle: &Bundle) -> Option<f64> {
 pub(crate) fn least_own(bundle: &Bundle, is_read: bool) -> Option<u64> {
     let scale = Scale::of(bundle, is_read)?;
     let counts = scale.counts_own() && scale.late_ns().is_none();
-    (counts && scale.asked >= ASKED_MIN).then_some(scale.least)
+    (counts && scale.requested >= REQUESTED_MIN).then_some(scale.least)
 }
 
 /// Inputs to the balance of one direction.
 struct Scale<'a> {
     bundle: &'a Bundle,
     is_read: bool,
-    asked: u64,
+    requested: u64,
     /// Minimum bytes that must be moved.
     least: u64,
 }
 
 impl<'a> Scale<'a> {
     fn of(bundle: &'a Bundle, is_read: bool) -> Option<Self> {
-        let asked = if is_read { seen::read_bytes(bundle) } else { seen::written_bytes(bundle) };
+        let requested =
+            if is_read { evidence::read_bytes(bundle) } else { evidence::written_bytes(bundle) };
         let reduction = bundle.plan.observe.data_reduction.unwrap_or(1.0);
         let reduction = reduction.clamp(1.0, REDUCTION_MAX);
-        let least = (asked as f64 * SHARE_MIN / reduction) as u64;
-        (asked > 0).then_some(Self { bundle, is_read, asked, least })
+        let least = (requested as f64 * SHARE_MIN / reduction) as u64;
+        (requested > 0).then_some(Self { bundle, is_read, requested, least })
     }
 
     fn pick(&self, moved: IoBytes) -> u64 {
@@ -186,14 +194,14 @@ impl<'a> Scale<'a> {
     }
 
     fn top(&self) -> Option<u64> {
-        let devices = seen::top_devices(self.bundle)?;
+        let devices = evidence::top_devices(self.bundle)?;
         Some(devices.iter().map(|device| self.totals(device)).sum())
     }
 
     /// Returns the device bytes that the tool itself reports, if an observer also watched the run.
-    fn said(&self) -> Option<u64> {
-        let said = &self.bundle.observed.reported_devices;
-        (!said.is_empty()).then(|| said.iter().map(|device| self.totals(device)).sum())
+    fn reported_bytes(&self) -> Option<u64> {
+        let reported = &self.bundle.observed.reported_devices;
+        (!reported.is_empty()).then(|| reported.iter().map(|device| self.totals(device)).sum())
     }
 
     /// Returns true if the process's counters count bytes that reached a block device.
@@ -213,33 +221,33 @@ impl<'a> Scale<'a> {
     }
 
     fn size(&self, bytes: u64) -> String {
-        seen::size(bytes)
+        evidence::size(bytes)
     }
 
-    fn weigh(&self) -> Stands {
-        let steps = match self.server() {
+    fn judge(&self) -> BalanceResult {
+        let steps = match self.judge_server_target() {
             Some(server) => vec![server],
-            None => std::iter::once(self.at_the_top()).chain(self.further_down()).collect(),
+            None => std::iter::once(self.judge_top()).chain(self.judge_layers()).collect(),
         };
-        let short = |stands: &&Stands| matches!(stands, Stands::Short(_));
-        let open = |stands: &&Stands| matches!(stands, Stands::Open(_));
+        let short = |result: &&BalanceResult| matches!(result, BalanceResult::Short(_));
+        let open = |result: &&BalanceResult| matches!(result, BalanceResult::Open(_));
         let worst = steps.iter().find(short).or_else(|| steps.iter().find(open)).cloned();
         match worst {
-            Some(Stands::Short(says)) if self.asked < ASKED_MIN => {
-                Stands::Open(format!("too little was {} to tell: {says}", self.verb()))
+            Some(BalanceResult::Short(says)) if self.requested < REQUESTED_MIN => {
+                BalanceResult::Open(format!("too little was {} to tell: {says}", self.verb()))
             }
-            Some(Stands::Short(says)) if self.is_brief() => {
-                Stands::Open(format!("too short a time was measured to tell: {says}"))
+            Some(BalanceResult::Short(says)) if self.is_brief() => {
+                BalanceResult::Open(format!("too short a time was measured to tell: {says}"))
             }
-            Some(Stands::Short(says)) => match self.late_ns() {
-                Some(late_ns) => Stands::Open(format!(
+            Some(BalanceResult::Short(says)) => match self.late_ns() {
+                Some(late_ns) => BalanceResult::Open(format!(
                     "the counters were read first {:.1} s after the measurement began: {says}",
                     late_ns as f64 / NS_PER_S
                 )),
-                None => Stands::Short(says),
+                None => BalanceResult::Short(says),
             },
-            Some(stands) => stands,
-            None => Stands::Moved,
+            Some(result) => result,
+            None => BalanceResult::Moved,
         }
     }
 
@@ -258,7 +266,7 @@ impl<'a> Scale<'a> {
     /// Returns the bytes of this direction that streams requested through the page cache and past
     /// it. `None` unless there are both.
     fn stream_bytes(&self) -> Option<StreamBytes> {
-        let streams = seen::streams(self.bundle);
+        let streams = evidence::streams(self.bundle);
         let classes = self.bundle.run.classes.iter();
         let mut streams_bytes = StreamBytes::default();
         for class in classes.filter(|class| class.is_read == self.is_read && class.size_bytes > 0) {
@@ -275,7 +283,7 @@ impl<'a> Scale<'a> {
 
     /// Judges buffered streams that run beside direct ones. All bytes that no device moved count
     /// against the buffered streams. Otherwise a big stream would hide a small one.
-    fn of_buffered_streams(&self, own: Option<u64>) -> Option<Stands> {
+    fn judge_buffered_streams(&self, own: Option<u64>) -> Option<BalanceResult> {
         let streams_bytes = self.stream_bytes()?;
         let reduction = self.bundle.plan.observe.data_reduction.unwrap_or(1.0);
         let least =
@@ -290,7 +298,7 @@ impl<'a> Scale<'a> {
         if of_buffered as f64 >= least {
             return None;
         }
-        let slack = (self.asked as f64 * TIMING_SLACK) as u64;
+        let slack = (self.requested as f64 * TIMING_SLACK) as u64;
         let says = format!(
             "of {} {} by buffered streams, at most {} reached a device: the page cache took the rest",
             self.size(streams_bytes.buffered_bytes),
@@ -298,100 +306,101 @@ impl<'a> Scale<'a> {
             self.size(of_buffered + slack)
         );
         let is_sure = ((of_buffered + slack) as f64) < least;
-        Some(if is_sure { Stands::Short(says) } else { Stands::Open(says) })
+        Some(if is_sure { BalanceResult::Short(says) } else { BalanceResult::Open(says) })
     }
 
-    fn at_the_top(&self) -> Stands {
-        let asked = self.size(self.asked);
+    fn judge_top(&self) -> BalanceResult {
+        let requested = self.size(self.requested);
         let own = self.own();
-        if let Some(short) = self.by_the_wire() {
+        if let Some(short) = self.judge_by_network_mounts() {
             return short;
         }
-        if let Some(said) = self.said().filter(|said| *said < self.least) {
+        if let Some(reported) = self.reported_bytes().filter(|reported| *reported < self.least) {
             let says = format!(
-                "of {asked} {}, the device moved {} by the result's own account",
+                "of {requested} {}, the device moved {} by the result's own account",
                 self.verb(),
-                self.size(said)
+                self.size(reported)
             );
-            return Stands::Short(says);
+            return BalanceResult::Short(says);
         }
         if let Some(top) = self.top().filter(|top| *top < self.least) {
-            let says = format!("of {asked} {}, the device moved {}", self.verb(), self.size(top));
-            return Stands::Short(says);
+            let says =
+                format!("of {requested} {}, the device moved {}", self.verb(), self.size(top));
+            return BalanceResult::Short(says);
         }
         if self.counts_own()
             && let Some(own) = own
         {
             if own >= self.least {
-                return self.of_buffered_streams(Some(own)).unwrap_or(Stands::Moved);
+                return self.judge_buffered_streams(Some(own)).unwrap_or(BalanceResult::Moved);
             }
             if !self.dirty_is_known() && self.own_at_most() >= Some(self.least) {
-                return Stands::Open(format!(
-                    "of {asked} {}, it is not known how much is still dirty in the page cache",
+                return BalanceResult::Open(format!(
+                    "of {requested} {}, it is not known how much is still dirty in the page cache",
                     self.verb()
                 ));
             }
             // Cached bytes of directly written files need not be dirty, and the host's dirty pages
             // may belong to another process. They prove nothing against the target.
-            let direct = seen::buffered_paths(self.bundle).is_empty();
+            let direct = evidence::buffered_paths(self.bundle).is_empty();
             if !self.is_read && direct && self.own_at_most() >= Some(self.least) {
-                return self.by_the_others();
+                return self.judge_by_devices();
             }
             // A journal absorbs each flushed write, and its pages remain dirty meanwhile.
             if self.is_read || !(self.journals_data() && flushes(self.bundle)) {
-                return Stands::Short(self.says_own(own));
+                return BalanceResult::Short(self.describe_own(own));
             }
         }
-        self.by_the_others()
+        self.judge_by_devices()
     }
 
-    fn says_own(&self, own: u64) -> String {
-        let (asked, moved) = (self.size(self.asked), self.size(own));
-        let direct = seen::buffered_paths(self.bundle).is_empty();
+    fn describe_own(&self, own: u64) -> String {
+        let (requested, moved) = (self.size(self.requested), self.size(own));
+        let direct = evidence::buffered_paths(self.bundle).is_empty();
         let why = match (direct, self.is_read) {
             (true, _) => "I/O was direct, and yet the page cache answered the rest",
             (false, true) => "the page cache answered the rest",
             (false, false) => "the rest was left in the page cache, or written over there",
         };
         let cause = if self.is_read { "read from" } else { "brought to" };
-        format!("of {asked} {}, this process had {moved} {cause} a device: {why}", self.verb())
+        format!("of {requested} {}, this process had {moved} {cause} a device: {why}", self.verb())
     }
 
     /// Judges by the devices' counters, less the bytes that others may have moved, if the process's
     /// own counters decide nothing.
-    fn by_the_others(&self) -> Stands {
+    fn judge_by_devices(&self) -> BalanceResult {
         let Some(top) = self.top() else {
-            let why = seen::storage_unseen(self.bundle).map_or("no device shows", |u| &u.why);
-            return Stands::Open(format!(
+            let why = evidence::storage_unseen(self.bundle).map_or("no device shows", |u| &u.why);
+            return BalanceResult::Open(format!(
                 "what moved {} is not known: {why}",
-                self.size(self.asked)
+                self.size(self.requested)
             ));
         };
         let bundle = self.bundle;
         if bundle.run.tier == Tier::T3 && bundle.run.driver == Driver::Foreign {
-            let alone = top as f64 <= self.asked as f64 * ALONE_MAX;
-            return if alone { Stands::Moved } else { self.whose(top) };
+            let alone = top as f64 <= self.requested as f64 * ALONE_MAX;
+            return if alone { BalanceResult::Moved } else { self.undecided(top) };
         }
-        match self.others() {
+        match self.other_processes_bytes() {
             Some(others) if top.saturating_sub(others) >= self.least => {
-                self.of_buffered_streams(None).unwrap_or(Stands::Moved)
+                self.judge_buffered_streams(None).unwrap_or(BalanceResult::Moved)
             }
-            _ => self.whose(top),
+            _ => self.undecided(top),
         }
     }
 
-    fn whose(&self, moved: u64) -> Stands {
-        Stands::Open(format!(
+    fn undecided(&self, moved: u64) -> BalanceResult {
+        BalanceResult::Open(format!(
             "of {} {}, it is not known how much the device moved for this process: it moved {}, for \
              others too",
-            self.size(self.asked),
+            self.size(self.requested),
             self.verb(),
             self.size(moved)
         ))
     }
 
     /// Returns the bytes that other processes moved, on any device; `None` if some are not visible.
-    fn others(&self) -> Option<u64> {
+    fn other_processes_bytes(&self) -> Option<u64> {
         let others = &self.bundle.observed.neighbours;
         let bytes =
             if self.is_read { others.storage_read_bytes } else { others.storage_written_bytes };
@@ -399,7 +408,7 @@ impl<'a> Scale<'a> {
     }
 
     /// Judges by a network mount's own counters of the bytes on the wire.
-    fn by_the_wire(&self) -> Option<Stands> {
+    fn judge_by_network_mounts(&self) -> Option<BalanceResult> {
         let mounts = &self.bundle.observed.network_mounts;
         if mounts.is_empty() {
             return None;
@@ -408,16 +417,16 @@ impl<'a> Scale<'a> {
             .iter()
             .map(|m| if self.is_read { m.server_read_bytes } else { m.server_written_bytes })
             .sum();
-        let asked = self.size(self.asked);
+        let requested = self.size(self.requested);
         Some(if wire < self.least {
             let says = format!(
-                "of {asked} {}, {} went over the wire: this host's caches answered the rest",
+                "of {requested} {}, {} went over the wire: this host's caches answered the rest",
                 self.verb(),
                 self.size(wire)
             );
-            Stands::Short(says)
+            BalanceResult::Short(says)
         } else {
-            Stands::Moved
+            BalanceResult::Moved
         })
     }
 
@@ -433,7 +442,7 @@ impl<'a> Scale<'a> {
             })
     }
 
-    fn described(&self, name: &str) -> Option<&Device> {
+    fn find_device(&self, name: &str) -> Option<&Device> {
         self.bundle.environment.devices.iter().find(|device| device.name == name)
     }
 }

@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 
 use super::not_steady::rates;
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
@@ -98,7 +98,7 @@ pub(super) fn lifted(rates: &[f64]) -> Option<[Segment; 2]> {
 
 /// Returns true if the device moved more than this run requested.
 fn neighbour_on_device(bundle: &Bundle) -> bool {
-    let ratios = [seen::read_ratio(bundle), seen::write_ratio(bundle)];
+    let ratios = [evidence::read_ratio(bundle), evidence::write_ratio(bundle)];
     ratios.into_iter().flatten().any(|ratio| ratio > NEIGHBOUR_RATIO)
 }
 
@@ -212,12 +212,12 @@ mod tests {
         // A busy host does not cause a flat rate.
         let mut bundle = falls_to(1000, 0);
         bundle.observed.pressure.cpu_some_share = Some(0.9);
-        bundle.observed.neighbours.storage_written_bytes = Some(seen::read_bytes(&bundle));
+        bundle.observed.neighbours.storage_written_bytes = Some(evidence::read_bytes(&bundle));
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
         // Another process may use the device from that moment on.
-        bundle.observed.devices[0].read_bytes = seen::read_bytes(&bundle) / 100 * 106;
+        bundle.observed.devices[0].read_bytes = evidence::read_bytes(&bundle) / 100 * 106;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
-        bundle.observed.devices[0].read_bytes = seen::read_bytes(&bundle) / 100 * 104;
+        bundle.observed.devices[0].read_bytes = evidence::read_bytes(&bundle) / 100 * 104;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 

@@ -3,11 +3,11 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
-use crate::place;
-use crate::rules::balance::{self, Side, Stands, wire};
+use crate::location;
+use crate::rules::balance::{self, BalanceResult, DirectionBalance, wire};
 
 pub const RULE: Rule = Rule {
     id: "bytes-balance",
@@ -42,7 +42,8 @@ pub const RULE: Rule = Rule {
 
 fn check(bundle: &Bundle) -> Option<Finding> {
     // Memory and the null target move no bytes: `memory-target` judges them.
-    if !seen::is_real(bundle) || seen::is_null(bundle) || place::memory(bundle).is_some() {
+    if !evidence::is_real(bundle) || evidence::is_null(bundle) || location::memory(bundle).is_some()
+    {
         return None;
     }
     // A published table has no devices.
@@ -51,12 +52,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let sides = balance::sides(bundle);
-    let short = sides.iter().find_map(|side| match &side.stands {
-        Stands::Short(says) => Some(says.clone()),
+    let short = sides.iter().find_map(|side| match &side.result {
+        BalanceResult::Short(says) => Some(says.clone()),
         _ => None,
     });
-    let open = sides.iter().find_map(|side| match &side.stands {
-        Stands::Open(says) => Some(says.clone()),
+    let open = sides.iter().find_map(|side| match &side.result {
+        BalanceResult::Open(says) => Some(says.clone()),
         _ => None,
     });
     let finding = match (short, open) {
@@ -67,14 +68,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         (None, Some(says)) => Finding::new(RULE.id, Outcome::Unknown, says).advise(
             "run as root in the host's PID namespace, on a disk that no other process uses",
         ),
-        (None, None) => Finding::new(RULE.id, Outcome::Pass, passes(bundle, &sides)),
+        (None, None) => Finding::new(RULE.id, Outcome::Pass, describe_pass(bundle, &sides)),
     };
-    Some(sides.iter().fold(finding, with))
+    Some(sides.iter().fold(finding, add_evidence))
 }
 
-fn passes(bundle: &Bundle, sides: &[Side]) -> &'static str {
-    if seen::is_remote(bundle) {
-        let is_open = wire::speaks_itself(bundle) && sides.iter().any(|side| side.wire.is_none());
+fn describe_pass(bundle: &Bundle, sides: &[DirectionBalance]) -> &'static str {
+    if evidence::is_remote(bundle) {
+        let is_open = wire::uses_own_client(bundle) && sides.iter().any(|side| side.wire.is_none());
         if is_open {
             return "the requested bytes crossed the network by the count of this process's \
                 clients; the counters of the interfaces are unknown";
@@ -85,9 +86,9 @@ fn passes(bundle: &Bundle, sides: &[Side]) -> &'static str {
     }
 }
 
-fn with(finding: Finding, side: &Side) -> Finding {
+fn add_evidence(finding: Finding, side: &DirectionBalance) -> Finding {
     let name = |of: &str| format!("{}_{of}", side.word);
-    let finding = finding.with(&name("asked_bytes"), side.asked);
+    let finding = finding.with(&name("asked_bytes"), side.requested);
     let finding = match side.own {
         Some(own) => finding.with(&name("by_this_process_bytes"), own),
         None => finding,

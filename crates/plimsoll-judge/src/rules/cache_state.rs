@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::CacheState;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
@@ -28,7 +28,7 @@ pub const RULE: Rule = Rule {
 
 fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
-    if !seen::is_real(bundle) {
+    if !evidence::is_real(bundle) {
         return None;
     }
     let cache = &bundle.observed.page_cache;

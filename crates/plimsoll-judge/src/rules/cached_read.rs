@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::Bundle;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::rules::balance;
@@ -21,18 +21,20 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if !bundle.plan.claims.contains(&Claim::CachedRead) || seen::operations(bundle, true) == 0 {
+    if !bundle.plan.claims.contains(&Claim::CachedRead) || evidence::operations(bundle, true) == 0 {
         return None;
     }
     let by_host = balance::read_from_cache(bundle);
     if let Some(share) = by_host.filter(|share| *share >= CACHE_SHARE_MIN) {
-        let says =
-            format!("the page cache answered {} of the reads, as claimed", seen::percent(share));
+        let says = format!(
+            "the page cache answered {} of the reads, as claimed",
+            evidence::percent(share)
+        );
         return Some(Finding::new(RULE.id, Outcome::Pass, says).with("cache_share", share));
     }
     let from = &bundle.observed.sources.reads_from;
     let all: f64 = from.values().sum();
-    let unsure = if from.is_empty() { None } else { seen::counters_unsure(bundle) };
+    let unsure = if from.is_empty() { None } else { evidence::counters_unsure(bundle) };
     let by_array =
         (all > 0.0 && unsure.is_none()).then(|| from.get("cache").copied().unwrap_or(0.0) / all);
     let advice = "read the working set once before (`cache = \"warm\"`), or claim `media-read`";
@@ -40,13 +42,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         (Some(share), ..) if share >= CACHE_SHARE_MIN => {
             let says = format!(
                 "the storage system's cache answered {} of the reads, as claimed",
-                seen::percent(share)
+                evidence::percent(share)
             );
             let finding = Finding::new(RULE.id, Outcome::Pass, says).with("cache_share", share);
-            if seen::is_real(bundle) { finding.as_declared(seen::METRICS) } else { finding }
+            if evidence::is_real(bundle) { finding.as_declared(evidence::METRICS) } else { finding }
         }
         (Some(share), ..) | (None, Some(share), None) => {
-            let says = format!("caches answered only {} of the reads", seen::percent(share));
+            let says = format!("caches answered only {} of the reads", evidence::percent(share));
             Finding::new(RULE.id, Outcome::Fail, says).with("cache_share", share).advise(advice)
         }
         (None, _, Some(unsure)) => Finding::new(RULE.id, Outcome::Unknown, unsure)
@@ -74,7 +76,7 @@ mod tests {
         bundle.observed.devices.clear();
         bundle.observed.generator.storage_read_bytes = None;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
-        let reads = seen::operations(&bundle, true) as f64;
+        let reads = evidence::operations(&bundle, true) as f64;
         let from = &mut bundle.observed.sources.reads_from;
         from.insert("cache".into(), reads * 0.96);
         from.insert("ssd".into(), reads * 0.04);
@@ -94,7 +96,7 @@ mod tests {
         bundle.observed.devices[0].read_bytes = 0;
         bundle.observed.page_cache.resident_bytes_after = Some(1 << 30);
         let verdict = crate::judge(&bundle);
-        assert_eq!(verdict.claims["cached-read"], crate::claim::Standing::Believable);
+        assert_eq!(verdict.claims["cached-read"], crate::claim::ClaimStatus::Believable);
         assert_eq!(verdict.verdict, crate::VerdictKind::Measured, "{}", verdict.reason);
     }
 }

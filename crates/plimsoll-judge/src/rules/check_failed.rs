@@ -5,7 +5,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Driver, EndKind, SampledChecks};
 use plimsoll_plan::TargetKind;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -87,7 +87,7 @@ fn without_the_end(bundle: &Bundle) -> Finding {
         "no data was checked".to_owned()
     };
     // A mail store requires a check of all data, other loads a sample.
-    let moved = seen::operations(bundle, true) + seen::operations(bundle, false) > 0;
+    let moved = evidence::operations(bundle, true) + evidence::operations(bundle, false) > 0;
     let open = is_store || moved && sampled.blocks + sampled.blocks_read_back == 0;
     let outcome = match bundle.plan.requirement {
         Some(_) if open => Outcome::Unknown,

@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::Bundle;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::figures::NS_PER_S;
 use crate::finding::{Finding, Outcome};
@@ -35,7 +35,7 @@ pub const RULE: Rule = Rule {
 fn check(bundle: &Bundle) -> Option<Finding> {
     let clock = &bundle.observed.clock;
     let (own, kernel) = (clock.own_ns?, clock.kernel_ns?);
-    if !seen::is_real(bundle) {
+    if !evidence::is_real(bundle) {
         return None;
     }
     // Only the kernel counts time in suspension; `was-stopped` reports it.

@@ -4,11 +4,11 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_plan::{Condition, Media};
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
-use crate::place;
+use crate::location;
 
 /// Minimum writes before the measurement, in multiples of the working set (SNIA SSS PTS 2.0.2).
 const TIMES_WRITTEN_MIN: f64 = 2.0;
@@ -34,10 +34,10 @@ pub const RULE: Rule = Rule {
 
 fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
-    if !seen::is_real(bundle) || seen::operations(bundle, false) == 0 {
+    if !evidence::is_real(bundle) || evidence::operations(bundle, false) == 0 {
         return None;
     }
-    if let Some(what) = place::memory(bundle) {
+    if let Some(what) = location::memory(bundle) {
         let says = format!("the target is memory ({what}), which has no long-term state");
         return Some(Finding::new(RULE.id, Outcome::Fail, says).advise("write to storage"));
     }
@@ -83,7 +83,7 @@ fn data_bytes(bundle: &Bundle) -> Option<u64> {
     let files = bundle.observed.extents.as_ref().map(|extents| extents.size_bytes);
     let databases: u64 = bundle.run.instances.iter().map(|i| i.allocated_bytes).sum();
     let of_plan = || {
-        let streams = seen::streams(bundle).iter();
+        let streams = evidence::streams(bundle).iter();
         streams.map(|s| s.files.working_set_bytes.or(s.files.total_bytes())).sum::<Option<u64>>()
     };
     Some(databases).filter(|bytes| *bytes > 0).or_else(of_plan).or(files).filter(|bytes| *bytes > 0)

@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{Arrival, Workload};
 
-use super::{Rule, Weight, littles_law, reads, seen};
+use super::{Rule, Weight, evidence, latencies, littles_law};
 use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
@@ -35,7 +35,7 @@ pub const RULE: Rule = Rule {
 
 fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
-    if seen::streams(bundle).iter().any(|stream| stream.arrival.is_open()) && !foreign(bundle) {
+    if evidence::streams(bundle).iter().any(|stream| stream.arrival.is_open()) && !foreign(bundle) {
         let says = "open loop: latency counts from the intended start";
         return Some(Finding::new(RULE.id, Outcome::Pass, says));
     }
@@ -50,7 +50,7 @@ fn foreign(bundle: &Bundle) -> bool {
 }
 
 fn of(bundle: &Bundle, is_read: bool) -> Option<Finding> {
-    let histogram = reads::merged(bundle, is_read)?;
+    let histogram = latencies::merged(bundle, is_read)?;
     let total = histogram.len();
     percentile_gate(total as usize, total as f64, P).ok()?;
     let bins: Vec<Bin> = histogram
@@ -97,7 +97,7 @@ fn open_loop(bundle: &Bundle) -> &'static str {
 
 /// Returns true if the load had a rate, so that delayed operations were due.
 fn at_a_rate(bundle: &Bundle) -> bool {
-    seen::streams(bundle).iter().any(|stream| {
+    evidence::streams(bundle).iter().any(|stream| {
         stream.arrival.is_open() || stream.arrival != Arrival::Closed { rate_cap_per_s: None }
     })
 }
@@ -106,7 +106,7 @@ fn at_a_rate(bundle: &Bundle) -> bool {
 fn interval_ns(bundle: &Bundle, operations: u64) -> Option<u64> {
     let places = match littles_law::outstanding(bundle) {
         Some(places) => places,
-        None => seen::streams(bundle).iter().map(|s| u64::from(s.clients)).sum::<u64>(),
+        None => evidence::streams(bundle).iter().map(|s| u64::from(s.clients)).sum::<u64>(),
     };
     let places = places.max(u64::from(bundle.run.engine.sessions)).max(1);
     (measured(bundle)?.duration_ns.saturating_mul(places)).checked_div(operations)

@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::Bundle;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -31,7 +31,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     } else {
         Finding::new(RULE.id, Outcome::Pass, says)
     };
-    Some(finding.with("least_over_most", seen::percent(share)))
+    Some(finding.with("least_over_most", evidence::percent(share)))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
@@ -31,7 +31,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if !seen::is_real(bundle) {
+    if !evidence::is_real(bundle) {
         return None;
     }
     let duration_ns = measured(bundle)?.duration_ns;
@@ -52,9 +52,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         _ if throttled > THROTTLED_WARN => Outcome::Warn,
         _ => Outcome::Pass,
     };
-    let mut says = format!("the hypervisor stole {} of the CPU time", seen::percent(steal));
+    let mut says = format!("the hypervisor stole {} of the CPU time", evidence::percent(steal));
     if throttled > THROTTLED_WARN {
-        says.push_str(&format!(", and a quota withheld {} of it", seen::percent(throttled)));
+        says.push_str(&format!(", and a quota withheld {} of it", evidence::percent(throttled)));
     }
     let finding = Finding::new(RULE.id, outcome, says).with("steal_share", steal);
     Some(match outcome {

@@ -5,7 +5,7 @@ use plimsoll_evidence::foreign;
 use plimsoll_evidence::run::Driver;
 use plimsoll_plan::Workload;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -42,7 +42,7 @@ pub const RULE: Rule = Rule {
 fn check(bundle: &Bundle) -> Option<Finding> {
     match &bundle.plan.workload {
         Workload::Mailbox(store) => Some(declared(store.compressibility, 0.0)),
-        Workload::Matrix(_) if !seen::is_real(bundle) => None,
+        Workload::Matrix(_) if !evidence::is_real(bundle) => None,
         Workload::Matrix(matrix) => {
             let contents = matrix.streams.iter().map(|stream| stream.content);
             let (ratio, duplicates) = contents.fold((1.0f64, 0.0f64), |(ratio, share), c| {
@@ -61,7 +61,7 @@ fn declared(ratio: f64, duplicates: f64) -> Finding {
         let says = format!(
             "the plan declares data that compresses {ratio:.1}:1 with {} of duplicates: a system that \
              reduces data stores and caches less of it",
-            seen::percent(duplicates)
+            evidence::percent(duplicates)
         );
         Finding::new(RULE.id, Outcome::Warn, says)
             .as_declared(format!("data that compresses {ratio:.1}:1"))
@@ -80,16 +80,16 @@ fn measured(bundle: &Bundle, ratio: f64, duplicates: f64) -> Option<Finding> {
     let finding = if compressed < expected * (1.0 - MORE_REDUCIBLE_MAX) {
         let says = format!(
             "data read back compresses to {} of its size; {} is declared",
-            seen::percent(compressed),
-            seen::percent(1.0 / ratio)
+            evidence::percent(compressed),
+            evidence::percent(1.0 / ratio)
         );
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("refill every buffer, or declare the data's compressibility and duplicates")
     } else if copies > duplicates + DUPLICATES_SLACK {
         let says = format!(
             "{} of the blocks read back are duplicates; {} are declared",
-            seen::percent(copies),
-            seen::percent(duplicates)
+            evidence::percent(copies),
+            evidence::percent(duplicates)
         );
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("refill every buffer, or declare the data's compressibility and duplicates")
@@ -112,15 +112,15 @@ fn unsampled(bundle: &Bundle, ratio: f64, duplicates: f64) -> Finding {
     }
     let zeros = bundle.run.counters.get(foreign::ZERO_BUFFERS).is_some_and(|count| *count > 0);
     // Buffered writes may still be in flight: `bytes-balance` judges them.
-    let direct = seen::buffered_paths(bundle).is_empty();
-    match seen::write_ratio(bundle).filter(|_| direct) {
+    let direct = evidence::buffered_paths(bundle).is_empty();
+    match evidence::write_ratio(bundle).filter(|_| direct) {
         Some(arrived) if arrived < ARRIVED_MIN => {
             let what = if zeros { "zeroes" } else { "data" };
             let says = format!(
                 "the device received {1} of the {0} of {what} written directly: the rest was reduced on \
                  the way or never arrived",
-                seen::size(seen::written_bytes(bundle)),
-                seen::percent(arrived)
+                evidence::size(evidence::written_bytes(bundle)),
+                evidence::percent(arrived)
             );
             Finding::new(RULE.id, Outcome::Fail, says)
                 .with("device_over_application", arrived)
@@ -139,7 +139,7 @@ fn unsampled(bundle: &Bundle, ratio: f64, duplicates: f64) -> Finding {
                 true => "the buffers held zeroes; whether the storage reduces them is unknown",
                 false => "the content of the data is unknown",
             };
-            Finding::new(RULE.id, Outcome::Unknown, says).advise(seen::how_to_observe(bundle))
+            Finding::new(RULE.id, Outcome::Unknown, says).advise(evidence::how_to_observe(bundle))
         }
     }
 }

@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::Workload;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::rules::balance::REDUCTION_MAX;
@@ -32,13 +32,13 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if !seen::is_real(bundle) {
+    if !evidence::is_real(bundle) {
         return None;
     }
     let observed = &bundle.observed;
     if let Some(ratio) = observed.sources.data_reduction {
         let says = format!("the storage system reports a data reduction of {ratio:.1}:1");
-        return Some(judged(bundle, ratio, says).as_declared(seen::METRICS));
+        return Some(judged(bundle, ratio, says).as_declared(evidence::METRICS));
     }
     let compression = observed.file_systems.iter().find_map(|fs| {
         let word = fs.compression.as_deref().filter(|word| !word.is_empty())?;

@@ -45,14 +45,14 @@ pub const RULE: Rule = Rule {
 
 /// Comparisons and their contradictions.
 #[derive(Default)]
-struct Ledgered {
+struct CrossChecks {
     checks: u64,
     wrong: Vec<String>,
 }
 
-impl Ledgered {
+impl CrossChecks {
     /// Records a contradiction unless `holds`.
-    fn hold(&mut self, holds: bool, says: impl FnOnce() -> String) {
+    fn require(&mut self, holds: bool, says: impl FnOnce() -> String) {
         self.checks += 1;
         if !holds {
             self.wrong.push(says());
@@ -60,20 +60,20 @@ impl Ledgered {
     }
 
     /// Records a contradiction unless two independently recorded figures are equal.
-    fn same(&mut self, what: &str, a: (&str, u64), b: (&str, u64)) {
-        self.hold(a.1 == b.1, || format!("{what}: {} says {}, {} says {}", a.0, a.1, b.0, b.1));
+    fn require_equal(&mut self, what: &str, a: (&str, u64), b: (&str, u64)) {
+        self.require(a.1 == b.1, || format!("{what}: {} says {}, {} says {}", a.0, a.1, b.0, b.1));
     }
 }
 
 fn check(bundle: &Bundle) -> Option<Finding> {
     // A bundle that was never written cannot have been changed.
-    bundle.seal_sha256.as_ref().map(|_| cross_checked(bundle))
+    bundle.seal_sha256.as_ref().map(|_| run_cross_checks(bundle))
 }
 
-fn cross_checked(bundle: &Bundle) -> Finding {
-    let mut held = Ledgered::default();
-    words::check(bundle, &mut held);
-    if bundle.run.end.kind == EndKind::Defect && held.wrong.is_empty() {
+fn run_cross_checks(bundle: &Bundle) -> Finding {
+    let mut cross_checks = CrossChecks::default();
+    words::check(bundle, &mut cross_checks);
+    if bundle.run.end.kind == EndKind::Defect && cross_checks.wrong.is_empty() {
         // `not-completed` fails the run.
         return Finding::new(
             RULE.id,
@@ -82,11 +82,11 @@ fn cross_checked(bundle: &Bundle) -> Finding {
         );
     }
     // Another tool's figures come from one file; other rules compare them.
-    if ours(bundle) {
-        figures::check(bundle, &mut held);
-        system::check(bundle, &mut held);
+    if is_ours(bundle) {
+        figures::check(bundle, &mut cross_checks);
+        system::check(bundle, &mut cross_checks);
     }
-    let Ledgered { checks, wrong } = held;
+    let CrossChecks { checks, wrong } = cross_checks;
     let finding = match &wrong[..] {
         [] => Finding::new(RULE.id, Outcome::Pass, format!("{checks} cross-checks agree")),
         [first, rest @ ..] => {
@@ -112,7 +112,7 @@ fn cross_checked(bundle: &Bundle) -> Finding {
 }
 
 /// Returns true if our own driver made the figures, whatever the bundle says.
-fn ours(bundle: &Bundle) -> bool {
+fn is_ours(bundle: &Bundle) -> bool {
     bundle.run.driver != Driver::Foreign
         || bundle.series.iter().any(|row| matches!(row.data, Data::Class { .. }))
 }
@@ -147,7 +147,7 @@ mod tests {
     fn wrong(change: impl FnOnce(&mut Bundle), sentence: &str) {
         let mut bundle = measured();
         change(&mut bundle);
-        let finding = cross_checked(&bundle);
+        let finding = run_cross_checks(&bundle);
         let all = finding.evidence.get("contradictions").map(ToString::to_string);
         assert_eq!(finding.outcome, Outcome::Fail, "{sentence}");
         assert!(all.as_ref().is_some_and(|all| all.contains(sentence)), "{all:?}");
@@ -219,7 +219,11 @@ mod tests {
         );
         let mut bundle = measured();
         counted(1_400_000)(&mut bundle);
-        assert_eq!(cross_checked(&bundle).outcome, Outcome::Pass, "more came after the last row");
+        assert_eq!(
+            run_cross_checks(&bundle).outcome,
+            Outcome::Pass,
+            "more came after the last row"
+        );
     }
 
     /// The first writes of this store joined pages. The thread that issued them hung, and its
@@ -236,7 +240,7 @@ mod tests {
             bundle.observed.workload.reads = Some(count - 2 + seen);
             let profile = &mut bundle.observed.workload;
             (profile.size_bytes_min, profile.size_bytes_max) = (Some(4096), Some(4096));
-            let finding = cross_checked(&bundle);
+            let finding = run_cross_checks(&bundle);
             finding
                 .evidence
                 .get("contradictions")
@@ -281,10 +285,10 @@ mod tests {
         // The generator's waits belong to no class.
         let lag = bundle.latency["matrix.read"].clone();
         bundle.latency.insert("generator.lag".into(), lag);
-        let finding = cross_checked(&bundle);
+        let finding = run_cross_checks(&bundle);
         assert_eq!(finding.outcome, Outcome::Pass, "{finding:?}");
         bundle.series.pop();
-        assert_eq!(cross_checked(&bundle).outcome, Outcome::Fail);
+        assert_eq!(run_cross_checks(&bundle).outcome, Outcome::Fail);
     }
 
     #[test]

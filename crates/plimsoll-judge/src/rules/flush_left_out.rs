@@ -4,7 +4,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::ClassTotals;
 use plimsoll_plan::SyncKind;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::figures;
 use crate::finding::{Finding, Outcome};
@@ -24,7 +24,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    let mut kinds = seen::streams(bundle).iter().map(|stream| stream.sync.kind);
+    let mut kinds = evidence::streams(bundle).iter().map(|stream| stream.sync.kind);
     if !kinds.any(|kind| matches!(kind, SyncKind::Fsync | SyncKind::Fdatasync)) {
         return None;
     }

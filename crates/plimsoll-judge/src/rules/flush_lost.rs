@@ -5,10 +5,10 @@ use plimsoll_evidence::observed::DeviceTotals;
 use plimsoll_plan::{SyncKind, Workload};
 
 use super::volatile_cache_unflushed::{flushes_expected, may_be_forced, surely_own};
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
-use crate::place;
+use crate::location;
 
 /// Mount options that make ext4, XFS, Btrfs and overlays drop flushes.
 const KEPT_BY: [&str; 4] = ["nobarrier", "barrier=0", "volatile", "fsync=volatile"];
@@ -38,9 +38,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Workload::Mailbox(_) => true,
         Workload::Matrix(m) => m.streams.iter().any(|stream| stream.sync.kind != SyncKind::None),
     };
-    let writes = seen::operations(bundle, false);
+    let writes = evidence::operations(bundle, false);
     // Other rules judge memory and remote storage.
-    if !asked || writes == 0 || !seen::is_real(bundle) || place::memory(bundle).is_some() {
+    if !asked || writes == 0 || !evidence::is_real(bundle) || location::memory(bundle).is_some() {
         return None;
     }
     if let Some((mount_point, option)) = kept_by_option(bundle) {

@@ -121,7 +121,7 @@ fn fault(bundle: &Bundle) -> Option<String> {
 
 /// Returns the use of the links that may have transported the load.
 fn link(bundle: &Bundle) -> Option<Speed> {
-    wire::is_over_a_network(bundle).then(|| links::speed(bundle))?
+    wire::crosses_network(bundle).then(|| links::speed(bundle))?
 }
 
 fn check(bundle: &Bundle) -> Option<Finding> {

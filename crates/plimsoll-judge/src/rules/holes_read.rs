@@ -4,7 +4,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
 use plimsoll_plan::{Layout, Workload};
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -35,10 +35,10 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if seen::operations(bundle, true) == 0 {
+    if evidence::operations(bundle, true) == 0 {
         return None;
     }
-    if !seen::is_real(bundle) {
+    if !evidence::is_real(bundle) {
         return by_its_own_counters(bundle);
     }
     files(bundle).filter(|finding| finding.outcome == Outcome::Fail).or_else(|| {
@@ -62,7 +62,7 @@ fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
     let finding = if share > EMPTY_SHARE_MAX {
         let says = format!(
             "{} of the reads returned zeroes without a device access",
-            seen::percent(share)
+            evidence::percent(share)
         );
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("write the files in full before reading them (`layout = \"written\"`)")
@@ -80,16 +80,16 @@ fn files(bundle: &Bundle) -> Option<Finding> {
     }
     let Some(extents) = &bundle.observed.extents else { return unseen(bundle) };
     // A file without data now cannot be the file that the run read.
-    let Some(empty) = seen::empty_share(extents) else { return unseen(bundle) };
+    let Some(empty) = evidence::empty_share(extents) else { return unseen(bundle) };
     let (holes, unwritten) = (extents.hole_bytes, extents.unwritten_bytes);
     let finding = if empty > EMPTY_SHARE_MAX {
         let says = format!(
             "{} of the {} in the files read was never written ({} of holes, {} allocated and \
              unwritten): such reads never reach a device",
-            seen::percent(empty),
-            seen::size(extents.size_bytes),
-            seen::size(holes),
-            unwritten.map_or_else(|| "an unknown part".to_owned(), seen::size),
+            evidence::percent(empty),
+            evidence::size(extents.size_bytes),
+            evidence::size(holes),
+            unwritten.map_or_else(|| "an unknown part".to_owned(), evidence::size),
         );
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("write the files in full before reading them (`layout = \"written\"`)")
@@ -121,24 +121,25 @@ fn unseen(bundle: &Bundle) -> Option<Finding> {
         return Some(Finding::new(RULE.id, Outcome::Pass, says));
     }
     let says = "whether the blocks read had ever been written is unknown";
-    Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(seen::how_to_observe(bundle)))
+    Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(evidence::how_to_observe(bundle)))
 }
 
 /// Judges loop devices whose backing file has holes, by the bytes that the underlying disks moved.
 fn backing(bundle: &Bundle) -> Option<Finding> {
     let extents = bundle.observed.backing.as_ref()?;
-    let empty = seen::empty_share(extents).filter(|share| *share > EMPTY_SHARE_MAX)?;
-    let top: u64 = seen::top_devices(bundle)?.iter().map(|device| device.read_bytes).sum();
-    let bottom = seen::bottom_devices(bundle)?.iter().map(|device| device.read_bytes).sum::<u64>();
+    let empty = evidence::empty_share(extents).filter(|share| *share > EMPTY_SHARE_MAX)?;
+    let top: u64 = evidence::top_devices(bundle)?.iter().map(|device| device.read_bytes).sum();
+    let bottom =
+        evidence::bottom_devices(bundle)?.iter().map(|device| device.read_bytes).sum::<u64>();
     if top == 0 || bottom as f64 >= top as f64 * BELOW_RATIO_MIN {
         return None;
     }
     let says = format!(
         "the backing file of the loop device is {} holes; of {} read from the loop device, the \
          underlying disk moved {}",
-        seen::percent(empty),
-        seen::size(top),
-        seen::size(bottom)
+        evidence::percent(empty),
+        evidence::size(top),
+        evidence::size(bottom)
     );
     Some(
         Finding::new(RULE.id, Outcome::Fail, says)

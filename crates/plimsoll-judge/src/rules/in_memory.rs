@@ -2,10 +2,10 @@
 
 use plimsoll_evidence::Bundle;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
-use crate::place;
+use crate::location;
 
 pub const RULE: Rule = Rule {
     id: "in-memory-shown",
@@ -18,17 +18,17 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if !bundle.plan.claims.contains(&Claim::InMemory) || !seen::is_real(bundle) {
+    if !bundle.plan.claims.contains(&Claim::InMemory) || !evidence::is_real(bundle) {
         return None;
     }
-    Some(match place::memory(bundle) {
+    Some(match location::memory(bundle) {
         Some(what) => {
             let says = format!("the target is in memory ({what}), as claimed");
             Finding::new(RULE.id, Outcome::Pass, says).with("lies_on", what)
         }
-        None if seen::is_remote(bundle)
-            || place::disks(bundle).is_empty()
-            || place::veiled(bundle).is_some() =>
+        None if evidence::is_remote(bundle)
+            || location::disks(bundle).is_empty()
+            || location::undetermined(bundle).is_some() =>
         {
             let says = "whether the target is in memory cannot be observed";
             Finding::new(RULE.id, Outcome::Unknown, says)

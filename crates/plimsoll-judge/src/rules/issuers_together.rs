@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::Bundle;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -36,8 +36,11 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let (first, last) = (starts.clone().min()?, ends.clone().max()?);
     let together_ns = ends.min()?.saturating_sub(starts.max()?);
     let share = together_ns as f64 / last.saturating_sub(first).max(1) as f64;
-    let says =
-        format!("{} issuers ran together for {} of the time", issuers.len(), seen::percent(share));
+    let says = format!(
+        "{} issuers ran together for {} of the time",
+        issuers.len(),
+        evidence::percent(share)
+    );
     let finding = if share < TOGETHER_MIN {
         Finding::new(RULE.id, Outcome::Fail, format!("{says}, so their rates do not add up"))
             .advise("start all at a barrier and run all equally long")

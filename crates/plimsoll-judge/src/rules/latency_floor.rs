@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{Media, Pattern};
 
-use super::{Rule, Weight, reads, seen};
+use super::{Rule, Weight, evidence, latencies};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -33,10 +33,10 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if !seen::is_real(bundle) {
+    if !evidence::is_real(bundle) {
         return None;
     }
-    let typical_ns = reads::typical_ns(bundle, true)?;
+    let typical_ns = latencies::typical_ns(bundle, true)?;
     let (needs, floor_ns) = match bundle.plan.observe.media {
         Some(Media::Memory) => return None,
         Some(Media::Hdd) if random(bundle) => ("rotating disks need", DISK_FLOOR_NS),
@@ -56,7 +56,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 }
 
 fn random(bundle: &Bundle) -> bool {
-    seen::streams(bundle)
+    evidence::streams(bundle)
         .iter()
         .all(|s| matches!(s.pattern, Pattern::Random | Pattern::Permutation))
 }

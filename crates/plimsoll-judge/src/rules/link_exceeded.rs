@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::Bundle;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::figures::{NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
@@ -28,11 +28,12 @@ pub const RULE: Rule = Rule {
 fn check(bundle: &Bundle) -> Option<Finding> {
     let link = bundle.plan.observe.link_bytes_per_s?;
     let seconds = measured(bundle)?.duration_ns as f64 / NS_PER_S;
-    let rates = [seen::read_bytes(bundle), seen::written_bytes(bundle)].map(|b| b as f64 / seconds);
+    let rates =
+        [evidence::read_bytes(bundle), evidence::written_bytes(bundle)].map(|b| b as f64 / seconds);
     let (word, rate) =
         if rates[0] >= rates[1] { ("read", rates[0]) } else { ("written", rates[1]) };
-    let text = format!("{}/s were {word}", seen::size(rate as u64));
-    let carries = seen::size(link);
+    let text = format!("{}/s were {word}", evidence::size(rate as u64));
+    let carries = evidence::size(link);
     let finding = if rate > link as f64 * (1.0 + SLACK) {
         let says = format!("{text}, but the link carries {carries}/s");
         Finding::new(RULE.id, Outcome::Fail, says)

@@ -5,7 +5,7 @@ use plimsoll_evidence::foreign::{self, bundle_key};
 use plimsoll_evidence::run::{Driver, PhaseKind};
 use plimsoll_plan::Arrival;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::figures::{self, NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
@@ -44,7 +44,7 @@ pub const RULE: Rule = Rule {
 /// Returns the number of operations that closed loops keep in flight. `None` with pauses, batches,
 /// caps or open loops, which change the number.
 pub(super) fn outstanding(bundle: &Bundle) -> Option<u64> {
-    let streams = seen::streams(bundle);
+    let streams = evidence::streams(bundle);
     let plain = |stream: &plimsoll_plan::Stream| {
         stream.arrival == Arrival::Closed { rate_cap_per_s: None }
             && stream.think_time_ns == 0

@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::Arrival;
 
-use super::{Rule, Weight, littles_law, seen};
+use super::{Rule, Weight, evidence, littles_law};
 use crate::claim::Claim;
 use crate::figures::{self, Pick, measured};
 use crate::finding::{Finding, Outcome};
@@ -30,7 +30,7 @@ pub const RULE: Rule = Rule {
 
 fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
-    let requested: Option<f64> = seen::streams(bundle)
+    let requested: Option<f64> = evidence::streams(bundle)
         .iter()
         .map(|stream| match stream.arrival {
             Arrival::Constant { rate_per_s, ramp_ns: 0 }

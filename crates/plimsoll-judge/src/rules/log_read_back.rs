@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::Workload;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -22,7 +22,7 @@ pub const RULE: Rule = Rule {
 
 fn check(bundle: &Bundle) -> Option<Finding> {
     let is_store = matches!(bundle.plan.workload, Workload::Mailbox(_));
-    if !is_store || !seen::is_real(bundle) {
+    if !is_store || !evidence::is_real(bundle) {
         return None;
     }
     Some(match bundle.run.checks.log_blocks_checked {

@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::Bundle;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -23,11 +23,12 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if !seen::is_real(bundle) {
+    if !evidence::is_real(bundle) {
         return None;
     }
     let share = bundle.observed.pressure.memory_some_share?;
-    let says = format!("programs waited for memory during {} of the time", seen::percent(share));
+    let says =
+        format!("programs waited for memory during {} of the time", evidence::percent(share));
     let finding = if share >= SHARE_WARN {
         Finding::new(RULE.id, Outcome::Warn, says)
             .advise("stop the programs that use the memory, or add memory")

@@ -3,10 +3,10 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
-use crate::place;
+use crate::location;
 
 pub const RULE: Rule = Rule {
     id: "memory-target",
@@ -33,10 +33,10 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if !seen::is_real(bundle) {
+    if !evidence::is_real(bundle) {
         return None;
     }
-    if seen::is_null(bundle) {
+    if evidence::is_null(bundle) {
         // A run of our load generator without claims states nothing. Another tool's figure claims
         // to be storage.
         if bundle.plan.claims.is_empty() && bundle.run.driver != Driver::Foreign {
@@ -49,7 +49,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         );
     }
     let claimed = bundle.plan.claims.contains(&Claim::InMemory);
-    if let Some(what) = place::memory(bundle) {
+    if let Some(what) = location::memory(bundle) {
         let finding = if claimed {
             let says = format!("the target is in this host's memory ({what}), as claimed");
             Finding::new(RULE.id, Outcome::Warn, says)
@@ -62,24 +62,24 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return Some(finding.with("lies_on", what));
     }
     // `storage-unseen` judges storage on another machine.
-    if seen::is_remote(bundle) {
+    if evidence::is_remote(bundle) {
         return None;
     }
-    let disks = place::disks(bundle);
+    let disks = location::disks(bundle);
     if disks.is_empty() {
-        let why = seen::storage_unseen(bundle).map_or(
+        let why = evidence::storage_unseen(bundle).map_or(
             "no underlying device is \
             visible",
             |u| &u.why,
         );
         let says = format!("whether the target is in memory is unknown: {why}");
-        let advice = seen::storage_unseen(bundle).map_or_else(
-            || seen::how_to_observe(bundle).to_owned(),
+        let advice = evidence::storage_unseen(bundle).map_or_else(
+            || evidence::how_to_observe(bundle).to_owned(),
             |unseen| format!("to find out: {}", unseen.remedy),
         );
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(advice));
     }
-    if let Some(device) = place::veiled(bundle) {
+    if let Some(device) = location::undetermined(bundle) {
         let says = format!(
             "whether {} keeps its data in memory is unknown: this host's kernel, a process or \
              an unknown driver implements it",

@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::Bundle;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -25,7 +25,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if !seen::is_real(bundle) {
+    if !evidence::is_real(bundle) {
         return None;
     }
     let share = bundle.observed.workload.misaligned_share?;
@@ -33,7 +33,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let finding = if share > SHARE_MAX {
         let says = format!(
             "{} of the transfers were not aligned to {BLOCK_BYTES} bytes",
-            seen::percent(share)
+            evidence::percent(share)
         );
         Finding::new(RULE.id, Outcome::Warn, says).advise(
             "use sizes and offsets that are \
@@ -55,10 +55,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 /// Returns the device requests per operation. `None` unless each transfer fits one block and no
 /// other process used the device.
 fn split(bundle: &Bundle) -> Option<f64> {
-    let ratio = seen::read_ratio(bundle)?;
+    let ratio = evidence::read_ratio(bundle)?;
     let small = bundle.observed.workload.size_bytes_max? <= BLOCK_BYTES;
-    let requests: u64 = seen::top_devices(bundle)?.iter().map(|device| device.reads).sum();
-    let ours = seen::operations(bundle, true);
+    let requests: u64 = evidence::top_devices(bundle)?.iter().map(|device| device.reads).sum();
+    let ours = evidence::operations(bundle, true);
     (small && (0.95..1.05).contains(&ratio) && ours > 0).then(|| requests as f64 / ours as f64)
 }
 

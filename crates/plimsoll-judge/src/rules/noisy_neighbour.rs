@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -37,15 +37,15 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if !seen::is_real(bundle) {
+    if !evidence::is_real(bundle) {
         return None;
     }
-    let (read, written) = (seen::read_ratio(bundle), seen::write_ratio(bundle));
+    let (read, written) = (evidence::read_ratio(bundle), evidence::write_ratio(bundle));
     if read.is_none() && written.is_none() {
         let watched = bundle.run.driver == Driver::Real || !bundle.observed.devices.is_empty();
         return watched.then(|| {
             let says = "whether others used the device is unknown: its counters are not visible";
-            let advice = seen::storage_unseen(bundle)
+            let advice = evidence::storage_unseen(bundle)
                 .map(|unseen| format!("{}; to find out: {}", unseen.why, unseen.remedy));
             let advice = advice.unwrap_or(
                 "use a local device, or read the counters of the \
@@ -60,14 +60,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             "read",
             read,
             READ_RATIO_WARN,
-            seen::read_bytes(bundle),
+            evidence::read_bytes(bundle),
             bundle.observed.neighbours.storage_read_bytes,
         ),
         (
             "wrote",
             written,
             WRITE_RATIO_WARN,
-            seen::written_bytes(bundle),
+            evidence::written_bytes(bundle),
             bundle.observed.neighbours.storage_written_bytes,
         ),
     ];
@@ -96,7 +96,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     };
     let says = format!(
         "the device {word} {ratio:.2} times what this run requested: {} for other processes{by}",
-        seen::size(beyond as u64)
+        evidence::size(beyond as u64)
     );
     let whole = bundle.observed.neighbours.is_whole();
     let (outcome, says, advice) = match ratio >= RATIO_FAIL {

@@ -4,10 +4,10 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{Command, CommandProcess, IoBytes, OpenedFile, ResultFile};
 use plimsoll_evidence::run::Tier;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
-use crate::place;
+use crate::location;
 use crate::rules::balance;
 
 /// Maximum offset of a result's time stamp, which has whole seconds and is written after the
@@ -68,12 +68,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     };
     let result = command.result.clone().unwrap_or_default();
     let gaps = [
-        of_time(&result),
-        of_files(command, &result),
-        of_devices(bundle, command, &result),
-        of_holes(bundle, command, &result),
-        of_bytes(bundle, command, &result),
-        of_processes(command),
+        check_time(&result),
+        check_files(command, &result),
+        check_devices(bundle, command, &result),
+        check_holes(bundle, command, &result),
+        check_bytes(bundle, command, &result),
+        check_processes(command),
     ];
     let of = |outcome| gaps.iter().flatten().find(|(found, ..)| *found == outcome);
     let finding = match of(Outcome::Fail).or_else(|| of(Outcome::Unknown)) {
@@ -92,7 +92,7 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-fn of_time(result: &ResultFile) -> Gap {
+fn check_time(result: &ResultFile) -> Gap {
     let advice = "let the command write the result, and pass that file with --result";
     if result.written_meanwhile == Some(false) {
         let says = format!("{} was not written while the command ran", result.path);
@@ -129,11 +129,14 @@ fn of_time(result: &ResultFile) -> Gap {
 }
 
 /// Returns the files of the result that processes of the command had open.
-fn named<'a>(command: &'a Command, result: &'a ResultFile) -> impl Iterator<Item = &'a OpenedFile> {
+fn opened_result_files<'a>(
+    command: &'a Command,
+    result: &'a ResultFile,
+) -> impl Iterator<Item = &'a OpenedFile> {
     command.files.iter().filter(|file| result.is_about(file))
 }
 
-fn of_files(command: &Command, result: &ResultFile) -> Gap {
+fn check_files(command: &Command, result: &ResultFile) -> Gap {
     let advice = "run the job itself under `observe`, as root";
     if result.about.is_empty() {
         return unknown("the result does not name its files".into(), advice);
@@ -149,7 +152,7 @@ fn of_files(command: &Command, result: &ResultFile) -> Gap {
     fails(says, advice)
 }
 
-fn of_devices(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
+fn check_devices(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
     let advice = "pass the job's files or device with --path";
     let mounts = &bundle.environment.mounts;
     let watched = |file: &OpenedFile| {
@@ -163,7 +166,7 @@ fn of_devices(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
         };
         mounts.iter().any(at) || !file.on.is_empty() && file.on.iter().all(beneath)
     };
-    let file = named(command, result).find(|file| !watched(file))?;
+    let file = opened_result_files(command, result).find(|file| !watched(file))?;
     let place = match (&file.on[..], &file.file_system) {
         ([], Some(kind)) => kind.clone(),
         (on, Some(kind)) => format!("{kind} on {}", on.join(", ")),
@@ -175,32 +178,32 @@ fn of_devices(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
 }
 
 /// Checks deleted files for holes. Only the allocated size shows the holes of a deleted file.
-fn of_holes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
-    if seen::operations(bundle, true) == 0 {
+fn check_holes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
+    if evidence::operations(bundle, true) == 0 {
         return None;
     }
-    let file = named(command, result).find(|file| {
+    let file = opened_result_files(command, result).find(|file| {
         let (size, held) = (file.size_bytes.unwrap_or(0), file.allocated_bytes.unwrap_or(0));
         !file.there && !file.device && held < size / 2
     })?;
     let says = format!(
         "{} was read with only {} of its {} written, and has been deleted",
         file.path,
-        seen::size(file.allocated_bytes.unwrap_or(0)),
-        seen::size(file.size_bytes.unwrap_or(0))
+        evidence::size(file.allocated_bytes.unwrap_or(0)),
+        evidence::size(file.size_bytes.unwrap_or(0))
     );
     fails(says, "write the file in full before reading it, and do not delete it")
 }
 
 /// Checks that the processes with the files open moved the bytes.
-fn of_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
+fn check_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
     let holders = command.processes.iter().filter(|process| {
         let mut files = process.files.iter().filter_map(|at| command.files.get(*at as usize));
         files.any(|file| result.is_about(file))
     });
     let holders: Vec<&CommandProcess> = holders.collect();
     // An earlier step checks which processes had the files open. Memory moves no bytes.
-    if holders.is_empty() || place::memory(bundle).is_some() {
+    if holders.is_empty() || location::memory(bundle).is_some() {
         return None;
     }
     // Processes with open files are listed before all others.
@@ -234,8 +237,8 @@ fn of_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
         let says = format!(
             "the processes that had the result's files open {word} {} from or to storage, but \
              the result needs {}",
-            seen::size(moved),
-            seen::size(least)
+            evidence::size(moved),
+            evidence::size(least)
         );
         return fails(
             says,
@@ -246,7 +249,7 @@ fn of_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
     None
 }
 
-fn of_processes(command: &Command) -> Gap {
+fn check_processes(command: &Command) -> Gap {
     let advice = "run as root, and let the command wait for all processes that it starts";
     if command.unreadable > 0 {
         let says =

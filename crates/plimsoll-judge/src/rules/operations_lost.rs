@@ -13,7 +13,7 @@ use crate::finding::{Finding, Outcome};
 const ABANDONED: &str = "operations_abandoned";
 const NEVER_STARTED: &str = "operations_never_started";
 /// Minimum rate of storage that works through a backlog, as a share of the measured rate.
-const WORKS_OFF_MIN: f64 = 0.5;
+const DRAIN_SHARE_MIN: f64 = 0.5;
 /// Counter of merged intervals.
 const MERGED: &str = "intervals_merged";
 
@@ -43,13 +43,13 @@ pub const RULE: Rule = Rule {
 };
 
 /// Operations that did not complete.
-struct Lost {
+struct UnfinishedOperations {
     abandoned: u64,
     never_started: u64,
     /// True if the latencies include these operations, with the time that they had waited.
     in_latencies: bool,
     /// True if the storage kept answering during the whole wait.
-    works_off: bool,
+    drains_backlog: bool,
 }
 
 fn check(bundle: &Bundle) -> Option<Finding> {
@@ -57,7 +57,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if bundle.run.driver == Driver::Foreign || bundle.run.classes.is_empty() {
         return None;
     }
-    let Some(lost) = lost(bundle) else {
+    let Some(unfinished) = unfinished(bundle) else {
         let says = "the version that measured did not record operations in flight at the end";
         let finding = Finding::new(RULE.id, Outcome::Unknown, says);
         return Some(finding.advise("measure again with this version"));
@@ -65,9 +65,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let merged = bundle.run.counters.get(MERGED).copied().unwrap_or(0);
     let drained: u64 = operations(bundle).map(|class| class.drained).sum();
     Some(
-        finding(&lost, merged, drained)
-            .with("abandoned", lost.abandoned)
-            .with("never_started", lost.never_started)
+        finding(&unfinished, merged, drained)
+            .with("abandoned", unfinished.abandoned)
+            .with("never_started", unfinished.never_started)
             .with("drained", drained)
             .with("intervals_merged", merged),
     )
@@ -80,35 +80,46 @@ fn operations(bundle: &Bundle) -> impl Iterator<Item = &ClassTotals> {
 }
 
 /// Returns the counts from the classes, or in older bundles from the driver; `None` without either.
-fn lost(bundle: &Bundle) -> Option<Lost> {
+fn unfinished(bundle: &Bundle) -> Option<UnfinishedOperations> {
     let sum = |of: fn(&ClassTotals) -> Option<u64>| operations(bundle).map(of).sum::<Option<u64>>();
     let of_classes = sum(|class| class.abandoned).zip(sum(|class| class.never_started));
     if let Some((abandoned, never_started)) = of_classes {
-        let works_off = works_off(bundle);
-        return Some(Lost { abandoned, never_started, in_latencies: true, works_off });
+        let drains_backlog = drains_backlog(bundle);
+        return Some(UnfinishedOperations {
+            abandoned,
+            never_started,
+            in_latencies: true,
+            drains_backlog,
+        });
     }
     let counter = |name: &str| bundle.run.counters.get(name).copied();
     let (abandoned, never_started) = counter(ABANDONED).zip(counter(NEVER_STARTED))?;
-    Some(Lost { abandoned, never_started, in_latencies: false, works_off: false })
+    Some(UnfinishedOperations {
+        abandoned,
+        never_started,
+        in_latencies: false,
+        drains_backlog: false,
+    })
 }
 
 /// Returns true if operations completed during the wait at a rate like the measured one. Hung
 /// storage completes nothing.
-fn works_off(bundle: &Bundle) -> bool {
+fn drains_backlog(bundle: &Bundle) -> bool {
     let waited_s = figures::drain_ns(bundle) as f64 / figures::NS_PER_S;
     let rate = figures::rate_per_s(bundle, Pick::Transactional).unwrap_or(0.0);
     let unfinished: u64 = operations(bundle).filter_map(ClassTotals::unfinished).sum();
     let drained = figures::totals(bundle, Pick::Transactional).drained;
     let came_back = drained.saturating_sub(unfinished) as f64;
     let open = checks::open_loop(bundle) && waited_s > 0.0 && rate > 0.0;
-    open && came_back >= rate * waited_s * WORKS_OFF_MIN
+    open && came_back >= rate * waited_s * DRAIN_SHARE_MIN
 }
 
-fn finding(lost: &Lost, merged: u64, drained: u64) -> Finding {
-    let Lost { abandoned, never_started, in_latencies, works_off } = *lost;
+fn finding(unfinished: &UnfinishedOperations, merged: u64, drained: u64) -> Finding {
+    let UnfinishedOperations { abandoned, never_started, in_latencies, drains_backlog } =
+        *unfinished;
     let latencies =
         if in_latencies { "their latencies are lower bounds" } else { "no latency includes them" };
-    if abandoned > 0 && works_off {
+    if abandoned > 0 && drains_backlog {
         let says = format!(
             "the load exceeded what the storage sustains: {abandoned} operations had not \
              completed when the wait ended, although the storage kept answering; {latencies}"

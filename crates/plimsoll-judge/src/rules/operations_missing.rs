@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{LatencyClass, Workload};
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
@@ -35,7 +35,7 @@ pub const RULE: Rule = Rule {
 
 fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
-    let (reads, writes) = (seen::operations(bundle, true), seen::operations(bundle, false));
+    let (reads, writes) = (evidence::operations(bundle, true), evidence::operations(bundle, false));
     let all = reads + writes;
     if all == 0 {
         return None;
@@ -49,8 +49,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     {
         let says = format!(
             "{} of the operations were reads; the plan declares {}",
-            seen::percent(share),
-            seen::percent(declared)
+            evidence::percent(share),
+            evidence::percent(declared)
         );
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("find out why the others did not complete")

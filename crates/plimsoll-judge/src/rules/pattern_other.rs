@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{Pattern, Stream};
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -33,19 +33,19 @@ pub const RULE: Rule = Rule {
 fn check(bundle: &Bundle) -> Option<Finding> {
     let profile = &bundle.observed.workload;
     // Several streams mix their patterns in one figure.
-    let [stream] = seen::streams(bundle) else { return None };
+    let [stream] = evidence::streams(bundle) else { return None };
     let random = is_random(stream)?;
     let sides =
         [("reads", profile.read_sequential_share), ("writes", profile.write_sequential_share)];
     let known: Vec<(&str, f64)> =
         sides.into_iter().filter_map(|(name, share)| Some((name, share?))).collect();
-    if known.is_empty() && !seen::is_real(bundle) {
+    if known.is_empty() && !evidence::is_real(bundle) {
         return None;
     }
     if known.is_empty() {
         let says = "whether operations were random or sequential was not observed";
         return Some(
-            Finding::new(RULE.id, Outcome::Unknown, says).advise(seen::how_to_observe(bundle)),
+            Finding::new(RULE.id, Outcome::Unknown, says).advise(evidence::how_to_observe(bundle)),
         );
     }
     let wrong = known.iter().find(|(_, share)| {
@@ -56,7 +56,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Some((name, share)) => {
             let says = format!(
                 "{} of the {name} continued where the previous one ended; the plan says {word}",
-                seen::percent(*share)
+                evidence::percent(*share)
             );
             Finding::new(RULE.id, Outcome::Fail, says).advise(
                 "check which operations the tool \

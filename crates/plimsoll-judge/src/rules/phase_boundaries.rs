@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
@@ -44,7 +44,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let says = format!(
             "the start or end of the measurement is off by up to {:.1} ms, {} of its length",
             error_ns as f64 / 1e6,
-            seen::percent(share)
+            evidence::percent(share)
         );
         Finding::new(RULE.id, Outcome::Unknown, says)
             .advise("free the host's CPUs, or measure longer")

@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::Bundle;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -21,7 +21,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if seen::operations(bundle, false) == 0 || !seen::is_real(bundle) {
+    if evidence::operations(bundle, false) == 0 || !evidence::is_real(bundle) {
         return None;
     }
     let room = |path: &str, size: Option<u64>, free: Option<u64>| {
@@ -31,7 +31,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let (path, share, free) = systems
         .filter_map(|fs| room(&fs.path, fs.size_bytes, fs.free_bytes))
         .min_by(|a, b| a.1.total_cmp(&b.1))?;
-    let says = format!("{path} had {} free ({})", seen::size(free), seen::percent(share));
+    let says = format!("{path} had {} free ({})", evidence::size(free), evidence::percent(share));
     let finding = if share < FREE_SHARE_MIN {
         Finding::new(RULE.id, Outcome::Warn, says).advise(
             "free space, or state that the file \

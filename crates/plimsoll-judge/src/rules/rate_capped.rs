@@ -4,7 +4,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_plan::Arrival;
 
 use super::not_steady::rates;
-use super::{Rule, Weight, burst_credit, seen};
+use super::{Rule, Weight, burst_credit, evidence};
 use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
@@ -26,7 +26,7 @@ pub const RULE: Rule = Rule {
 
 fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
-    let streams = seen::streams(bundle);
+    let streams = evidence::streams(bundle);
     if streams.is_empty() || streams.iter().any(|stream| stream.arrival.is_open()) {
         return None;
     }

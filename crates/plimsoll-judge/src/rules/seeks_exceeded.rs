@@ -4,7 +4,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::PATTERN_NOT_STATED;
 use plimsoll_plan::{Media, Pattern};
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::figures::{NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
@@ -41,10 +41,10 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if bundle.plan.observe.media != Some(Media::Hdd) || !seen::is_real(bundle) {
+    if bundle.plan.observe.media != Some(Media::Hdd) || !evidence::is_real(bundle) {
         return None;
     }
-    let streams = seen::streams(bundle);
+    let streams = evidence::streams(bundle);
     let random =
         |s: &plimsoll_plan::Stream| matches!(s.pattern, Pattern::Random | Pattern::Permutation);
     let unstated = bundle.run.counters.contains_key(PATTERN_NOT_STATED);
@@ -52,11 +52,11 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let seconds = measured(bundle)?.duration_ns as f64 / NS_PER_S;
-    let operations = seen::operations(bundle, true) + seen::operations(bundle, false);
+    let operations = evidence::operations(bundle, true) + evidence::operations(bundle, false);
     let rate = operations as f64 / seconds;
     let disks = rate * OPERATION_NS / NS_PER_S;
     // With reads only, the number of busy disks cannot exceed the operations in flight.
-    let reads_alone = seen::operations(bundle, false) == 0;
+    let reads_alone = evidence::operations(bundle, false) == 0;
     let depth = super::littles_law::outstanding(bundle).filter(|_| reads_alone);
     let depth = depth.map(|count| count as f64);
     let beyond_depth = depth.is_some_and(|depth| disks > depth * SLACK);

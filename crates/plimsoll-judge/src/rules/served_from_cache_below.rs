@@ -6,11 +6,11 @@ use plimsoll_evidence::run::Driver;
 use plimsoll_plan::Media;
 
 use super::two_modes::two_modes;
-use super::{Rule, Weight, reads, seen};
+use super::{Rule, Weight, evidence, latencies};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
-use crate::place::{self, Place};
-use crate::rules::balance::{self, Stands};
+use crate::location::{self, Location};
+use crate::rules::balance::{self, BalanceResult};
 
 /// Maximum share of reads from a cache by the system's own counters, as for the page cache.
 const CACHE_SHARE_MAX: f64 = 0.05;
@@ -38,7 +38,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if seen::operations(bundle, true) == 0 {
+    if evidence::operations(bundle, true) == 0 {
         return None;
     }
     if let Some(memory) = by_memory(bundle) {
@@ -55,7 +55,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             Some(modes.unwrap_or(declared))
         })
         .or_else(|| by_latency(bundle))
-        .or_else(|| seen::is_real(bundle).then(|| by_position(bundle)))
+        .or_else(|| evidence::is_real(bundle).then(|| by_position(bundle)))
 }
 
 fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
@@ -66,8 +66,8 @@ fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
     let all: f64 = from.values().sum();
     let share = from.get("cache").copied().unwrap_or(0.0) / all.max(f64::MIN_POSITIVE);
     // A model records the source of its reads. For a real system, the plan names the counters.
-    if seen::is_real(bundle)
-        && let Some(unsure) = seen::counters_unsure(bundle)
+    if evidence::is_real(bundle)
+        && let Some(unsure) = evidence::counters_unsure(bundle)
     {
         return Some(unsure_finding(&unsure, all));
     }
@@ -77,7 +77,7 @@ fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
     let says = format!(
         "the storage system answered {} of the reads from its \
             cache",
-        seen::percent(share)
+        evidence::percent(share)
     );
     let finding = if share > CACHE_SHARE_MAX {
         Finding::new(RULE.id, Outcome::Fail, format!("{says}, by its own counters"))
@@ -86,7 +86,7 @@ fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
         Finding::new(RULE.id, Outcome::Pass, says)
     };
     let finding = finding.with("cache_share", share);
-    Some(if seen::is_real(bundle) { finding.as_declared(seen::METRICS) } else { finding })
+    Some(if evidence::is_real(bundle) { finding.as_declared(evidence::METRICS) } else { finding })
 }
 
 fn unsure_finding(unsure: &str, all: f64) -> Finding {
@@ -101,7 +101,7 @@ fn by_declared_cache(bundle: &Bundle) -> Option<Finding> {
     let read = profile.working_set_read_bytes?;
     let missed = profile.miss_ratio.iter().rfind(|point| point.cache_bytes <= cache);
     let hit_share = missed.map_or(0.0, |point| 1.0 - point.miss_share);
-    let (cache_text, read_text) = (seen::size(cache), seen::size(read));
+    let (cache_text, read_text) = (evidence::size(cache), evidence::size(read));
     let finding = if cache > 0 && read <= cache {
         let says = format!(
             "the {read_text} that were read fit in the declared cache of \
@@ -112,7 +112,7 @@ fn by_declared_cache(bundle: &Bundle) -> Option<Finding> {
     } else if cache > 0 && hit_share > CACHE_SHARE_MAX {
         let says = format!(
             "the declared cache of {cache_text} could answer {} of the reads of {read_text}",
-            seen::percent(hit_share)
+            evidence::percent(hit_share)
         );
         Finding::new(RULE.id, Outcome::Unknown, says)
             .advise("use a larger working set, or name the storage system's metrics")
@@ -128,16 +128,16 @@ fn by_declared_cache(bundle: &Bundle) -> Option<Finding> {
 
 fn by_latency(bundle: &Bundle) -> Option<Finding> {
     // A neighbour explains two modes only if this process's own bytes came from its own disks.
-    if seen::read_ratio(bundle).is_some_and(|ratio| ratio > NEIGHBOUR_RATIO)
+    if evidence::read_ratio(bundle).is_some_and(|ratio| ratio > NEIGHBOUR_RATIO)
         && by_position(bundle).outcome == Outcome::Pass
     {
         return None;
     }
-    let modes = two_modes(&reads::histogram(bundle)?)?;
+    let modes = two_modes(&latencies::histogram(bundle)?)?;
     let says = format!(
         "{} of the reads took about {:.2} ms and the others about {:.2} ms: a cache may have \
          answered the fast ones",
-        seen::percent(modes.fast_share),
+        evidence::percent(modes.fast_share),
         modes.fast_ns as f64 / 1e6,
         modes.slow_ns as f64 / 1e6
     );
@@ -155,27 +155,27 @@ fn by_latency(bundle: &Bundle) -> Option<Finding> {
 
 /// Judges a target in memory, whose answers look like those of a cache.
 fn by_memory(bundle: &Bundle) -> Option<Finding> {
-    let what = place::memory(bundle)?;
+    let what = location::memory(bundle)?;
     let says = format!("reads came from this host's memory ({what})");
     Some(Finding::new(RULE.id, Outcome::Fail, says).advise("name a directory on storage"))
 }
 
 fn by_position(bundle: &Bundle) -> Finding {
-    let farthest = place::farthest(bundle);
-    let moved = balance::side(bundle, true).is_some_and(|side| side.stands == Stands::Moved);
+    let farthest = location::farthest(bundle);
+    let moved = balance::side(bundle, true).is_some_and(|side| side.result == BalanceResult::Moved);
     if bundle.run.driver != Driver::Foreign
         && moved
-        && farthest.is_some_and(|(_, place)| place == Place::Own)
+        && farthest.is_some_and(|(_, place)| place == Location::Own)
     {
         let says = "this host's own disks moved all bytes that were read";
         return Finding::new(RULE.id, Outcome::Pass, says);
     }
     let why = match farthest {
-        _ if bundle.observed.devices.is_empty() => match seen::storage_unseen(bundle) {
+        _ if bundle.observed.devices.is_empty() => match evidence::storage_unseen(bundle) {
             Some(unseen) => unseen.why.clone(),
             None => "no device is visible".to_owned(),
         },
-        Some((_, Place::Own)) => "the disks may not have moved all bytes that were \
+        Some((_, Location::Own)) => "the disks may not have moved all bytes that were \
             read"
             .to_owned(),
         Some((device, place)) => format!("{} {}", device.name, place.says()),
@@ -203,7 +203,7 @@ mod tests {
 
     /// Sets counters of a storage system, in reads.
     fn counters(bundle: &mut Bundle, sources: &[(&str, f64)]) {
-        let all = seen::operations(bundle, true) as f64;
+        let all = evidence::operations(bundle, true) as f64;
         bundle.observed.sources.reads_from =
             sources.iter().map(|(name, share)| ((*name).to_owned(), share * all)).collect();
     }
@@ -216,7 +216,7 @@ mod tests {
         counters(&mut bundle, &[("cache", 0.05), ("hdd", 0.95)]);
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Pass);
-        assert_eq!(finding.declared, [seen::METRICS]);
+        assert_eq!(finding.declared, [evidence::METRICS]);
         // The counters may be in bytes as well.
         for share in bundle.observed.sources.reads_from.values_mut() {
             *share *= 4096.0;

@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Tier;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -33,7 +33,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if !seen::is_real(bundle) || bundle.run.tier == Tier::T3 {
+    if !evidence::is_real(bundle) || bundle.run.tier == Tier::T3 {
         return None;
     }
     let Some(between) = &bundle.observed.interposition else {
@@ -111,8 +111,8 @@ mod tests {
             let finding = fixtures::finding(&RULE, &bundle);
             assert_eq!(finding.outcome, Outcome::Unknown, "{path}");
             assert!(finding.says.contains(path), "{}", finding.says);
-            let standing = crate::judge(&bundle).claims["requirement"];
-            assert_eq!(standing, crate::claim::Standing::NotShown);
+            let status = crate::judge(&bundle).claims["requirement"];
+            assert_eq!(status, crate::claim::ClaimStatus::NotShown);
         }
         bundle.observed.mapped = None;
         let foreign = vec!["/tmp/x/libc.so.6 in fio (why)".to_owned()];
@@ -125,7 +125,7 @@ mod tests {
         let mut bundle = fixtures::reads();
         bundle.plan.claims = vec![Claim::Requirement];
         bundle.observed.interposition = Some(vec!["/x/slow.so was loaded".into()]);
-        let standing = crate::judge(&bundle).claims["requirement"];
-        assert_eq!(standing, crate::claim::Standing::NotShown);
+        let status = crate::judge(&bundle).claims["requirement"];
+        assert_eq!(status, crate::claim::ClaimStatus::NotShown);
     }
 }

@@ -2,10 +2,10 @@
 
 use plimsoll_evidence::Bundle;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
-use crate::place::{self, Place};
+use crate::location::{self, Location};
 
 pub const RULE: Rule = Rule {
     id: "storage-unseen",
@@ -28,22 +28,23 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if !seen::is_real(bundle) || seen::is_null(bundle) || place::memory(bundle).is_some() {
+    if !evidence::is_real(bundle) || evidence::is_null(bundle) || location::memory(bundle).is_some()
+    {
         return None;
     }
-    let why = if seen::is_remote(bundle) {
+    let why = if evidence::is_remote(bundle) {
         "the storage behind the network is not visible".to_owned()
     } else {
-        match place::farthest(bundle) {
-            Some((device, place @ (Place::Network | Place::Unknown))) => {
+        match location::farthest(bundle) {
+            Some((device, place @ (Location::Network | Location::Unknown))) => {
                 format!("{} {}", device.name, place.says())
             }
-            Some((device, place @ (Place::Virtual | Place::Controller)))
-                if seen::operations(bundle, false) > 0 =>
+            Some((device, place @ (Location::Virtual | Location::Controller)))
+                if evidence::operations(bundle, false) > 0 =>
             {
                 format!("{} {}", device.name, place.says())
             }
-            Some((_, Place::Own | Place::Controller)) => {
+            Some((_, Location::Own | Location::Controller)) => {
                 let says = "the target is on this host's own disks";
                 return Some(Finding::new(RULE.id, Outcome::Pass, says));
             }
@@ -58,14 +59,14 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     {
         let says = format!(
             "the {} written exceed the declared cache of {}",
-            seen::size(written),
-            seen::size(cache)
+            evidence::size(written),
+            evidence::size(cache)
         );
         return Some(
             Finding::new(RULE.id, Outcome::Pass, says)
                 .with("cache_bytes", cache)
                 .with("written_bytes", written)
-                .as_declared(format!("array cache {}", seen::size(cache))),
+                .as_declared(format!("array cache {}", evidence::size(cache))),
         );
     }
     let says = format!("Plimsoll cannot see what stores the data: {why}");
@@ -96,11 +97,11 @@ mod tests {
         let mut bundle = fixtures::writes();
         bundle.plan.claims = vec![Claim::SustainedWrite];
         bundle.run.phases[0].written_bytes = 2 << 30;
-        let standing = |bundle: &Bundle| crate::judge(bundle).claims["sustained-write"];
-        assert_eq!(standing(&bundle), crate::claim::Standing::Believable);
+        let status = |bundle: &Bundle| crate::judge(bundle).claims["sustained-write"];
+        assert_eq!(status(&bundle), crate::claim::ClaimStatus::Believable);
         bundle.environment.virtualisation = Some("KVM".into());
         bundle.environment.devices[0].transport = Some(Transport::Virtio);
-        assert_eq!(standing(&bundle), crate::claim::Standing::NotShown);
+        assert_eq!(status(&bundle), crate::claim::ClaimStatus::NotShown);
     }
 
     #[test]

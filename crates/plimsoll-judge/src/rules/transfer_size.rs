@@ -4,7 +4,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Driver;
 use plimsoll_plan::Stream;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -33,12 +33,12 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    let [stream] = seen::streams(bundle) else { return None };
+    let [stream] = evidence::streams(bundle) else { return None };
     let stated = stated(stream)?;
-    let bytes = seen::read_bytes(bundle) + seen::written_bytes(bundle);
-    let counted = seen::operations(bundle, true) + seen::operations(bundle, false);
+    let bytes = evidence::read_bytes(bundle) + evidence::written_bytes(bundle);
+    let counted = evidence::operations(bundle, true) + evidence::operations(bundle, false);
     // Operations that never moved a byte are not transfers; `operations-lost` judges them.
-    let operations = counted.saturating_sub(seen::unfinished(bundle));
+    let operations = counted.saturating_sub(evidence::unfinished(bundle));
     if operations == 0 {
         return None;
     }
@@ -48,8 +48,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let finding = if (mean / stated - 1.0).abs() > slack {
         let says = format!(
             "the mean transfer was {}, but {} is stated: bandwidth is not rate × size",
-            seen::size(mean as u64),
-            seen::size(stated as u64)
+            evidence::size(mean as u64),
+            evidence::size(stated as u64)
         );
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("find out which load the rate and the bandwidth belong to")

@@ -3,10 +3,10 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{SyncKind, Workload};
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
-use crate::place::{self, Place};
+use crate::location::{self, Location};
 
 /// Maximum durable writes per flush that reaches the device. Measured: 800 flushes for 800 writes
 /// with a flush each, 0 without. Group commits share a flush.
@@ -35,8 +35,8 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    let writes = seen::operations(bundle, false);
-    if writes == 0 || !seen::is_real(bundle) {
+    let writes = evidence::operations(bundle, false);
+    if writes == 0 || !evidence::is_real(bundle) {
         return None;
     }
     // A single writer without durability makes some writes not durable.
@@ -55,13 +55,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         .map(|device| device.name.as_str())
         .collect();
     let known = devices.iter().any(|device| device.write_cache.is_some());
-    let disks = place::disks(bundle);
+    let disks = location::disks(bundle);
     let unseen = disks.iter().find(|(disk, _)| disk.write_cache.is_none());
-    let buffered = seen::buffered_paths(bundle);
+    let buffered = evidence::buffered_paths(bundle);
     let flushes = bundle.observed.devices.iter().filter_map(|device| device.flushes).max();
-    let hidden = place::farthest(bundle)
-        .filter(|(_, place)| !matches!(place, Place::Own | Place::Controller));
-    let finding = if let Some(what) = place::memory(bundle) {
+    let hidden = location::farthest(bundle)
+        .filter(|(_, place)| !matches!(place, Location::Own | Location::Controller));
+    let finding = if let Some(what) = location::memory(bundle) {
         let says = format!("memory ({what}) loses everything at a power failure");
         Finding::new(RULE.id, Outcome::Fail, says).advise("write to storage")
     } else if !known {
@@ -206,7 +206,7 @@ fn durable_writes(bundle: &Bundle) -> u64 {
         Workload::Matrix(m) => {
             let every = m.streams.iter().filter(|s| s.sync.kind != SyncKind::None);
             let every = every.map(|s| u64::from(s.sync.every_writes.max(1))).max().unwrap_or(1);
-            seen::operations(bundle, false) / every
+            evidence::operations(bundle, false) / every
         }
     }
 }

@@ -4,7 +4,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{Pause, PauseKind};
 use plimsoll_evidence::run::{Driver, Phase};
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::figures::{NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
@@ -37,7 +37,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if !seen::is_real(bundle) {
+    if !evidence::is_real(bundle) {
         return None;
     }
     let phase = measured(bundle)?;

@@ -5,8 +5,8 @@ use plimsoll_evidence::observed::{DeviceTotals, OpenedFile};
 use plimsoll_evidence::run::Driver;
 use plimsoll_plan::SyncKind;
 
-use super::balance::{self, Stands};
-use super::{Rule, Weight, seen};
+use super::balance::{self, BalanceResult};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -42,7 +42,8 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if seen::matrix(bundle).is_none() || seen::read_bytes(bundle) + seen::written_bytes(bundle) == 0
+    if evidence::matrix(bundle).is_none()
+        || evidence::read_bytes(bundle) + evidence::written_bytes(bundle) == 0
     {
         return None;
     }
@@ -53,17 +54,17 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         (Some(read), Some(written)) => Some(read.max(written)),
         (one, other) => one.or(other),
     };
-    if touched.is_none() && !seen::is_real(bundle) {
+    if touched.is_none() && !evidence::is_real(bundle) {
         return None;
     }
     let unknown = |says: &str| {
-        Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(seen::how_to_observe(bundle)))
+        Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(evidence::how_to_observe(bundle)))
     };
     let at_most = files_bytes(bundle).filter(|_| touched.is_none());
     let Some(touched) = touched.or(at_most) else {
         return unknown("the working set is not known");
     };
-    let buffered = !seen::buffered_paths(bundle).is_empty();
+    let buffered = !evidence::buffered_paths(bundle).is_empty();
     let memory = memory_bytes(bundle).filter(|_| buffered && !storage_moved_all(bundle));
     let observe = &bundle.plan.observe;
     let holders = [
@@ -73,11 +74,11 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     ];
     let small = holders.iter().find(|(_, bytes)| bytes.is_some_and(|bytes| touched <= bytes));
     let text = match at_most {
-        Some(bytes) => format!("at most {}", seen::size(bytes)),
-        None => seen::size(touched),
+        Some(bytes) => format!("at most {}", evidence::size(bytes)),
+        None => evidence::size(touched),
     };
     let finding = if let Some((name, Some(bytes))) = small {
-        let says = format!("the working set of {text} fits {name} ({})", seen::size(*bytes));
+        let says = format!("the working set of {text} fits {name} ({})", evidence::size(*bytes));
         Finding::new(RULE.id, Outcome::Fail, says)
             .with("holder_bytes", *bytes)
             .advise("use a working set several times that size")
@@ -115,8 +116,8 @@ fn memory_bytes(bundle: &Bundle) -> Option<u64> {
 /// this process. A watched tool's counters include files that its result does not name.
 fn storage_moved_all(bundle: &Bundle) -> bool {
     bundle.run.driver == Driver::Real
-        && !seen::is_remote(bundle)
-        && seen::top_devices(bundle).is_some()
+        && !evidence::is_remote(bundle)
+        && evidence::top_devices(bundle).is_some()
         && [true, false].into_iter().all(|is_read| moved_all(bundle, is_read))
 }
 
@@ -128,21 +129,21 @@ fn moved_all(bundle: &Bundle, is_read: bool) -> bool {
         .map(|bytes| bytes.saturating_sub(generator.storage_cancelled_bytes.unwrap_or(u64::MAX)));
     // Writes that were each made durable leave no dirty pages.
     let own = if !is_read && each_durable(bundle) { written } else { side.own };
-    let least = side.asked as f64 * MOVED_SHARE_MIN;
+    let least = side.requested as f64 * MOVED_SHARE_MIN;
     let moved = own.is_some_and(|own| own as f64 >= least);
     // The balance subtracts dirty pages that may be another process's. The load itself has none
     // here.
     let durable = !is_read && each_durable(bundle);
     let reached = match side.top.filter(|_| durable) {
         Some(top) => top as f64 >= least,
-        None => side.stands == Stands::Moved,
+        None => side.result == BalanceResult::Moved,
     };
     moved && reached && !(is_read && may_read_ahead(bundle))
 }
 
 /// Returns true if each stream makes each write durable before the next.
 fn each_durable(bundle: &Bundle) -> bool {
-    let mut writers = seen::streams(bundle).iter().filter(|stream| stream.read_percent < 100.0);
+    let mut writers = evidence::streams(bundle).iter().filter(|stream| stream.read_percent < 100.0);
     writers.all(|stream| match stream.sync.kind {
         SyncKind::None => false,
         SyncKind::Dsync => true,
@@ -157,15 +158,15 @@ fn may_read_ahead(bundle: &Bundle) -> bool {
     if sequential.is_some_and(|share| share >= SEQUENTIAL_SHARE) {
         return false;
     }
-    let devices = seen::top_devices(bundle).unwrap_or_default();
+    let devices = evidence::top_devices(bundle).unwrap_or_default();
     let sum = |of: fn(&DeviceTotals) -> u64| devices.iter().map(|device| of(device)).sum::<u64>();
     let mean = |bytes: u64, count: u64| bytes as f64 / count.max(1) as f64;
     let device = mean(sum(|device| device.read_bytes), sum(|device| device.reads));
-    let load = mean(seen::read_bytes(bundle), seen::operations(bundle, true));
+    let load = mean(evidence::read_bytes(bundle), evidence::operations(bundle, true));
     // Small reads of other processes would lower the mean.
     let others = &bundle.observed.neighbours;
     let alone = others.storage_read_bytes.filter(|_| others.is_whole()).is_some_and(|bytes| {
-        bytes as f64 <= seen::read_bytes(bundle) as f64 * (1.0 - MOVED_SHARE_MIN)
+        bytes as f64 <= evidence::read_bytes(bundle) as f64 * (1.0 - MOVED_SHARE_MIN)
     });
     device > load * READ_SIZE_SLACK || !alone
 }
@@ -283,7 +284,7 @@ mod tests {
     fn what_storage_moved_was_not_answered_by_memory() {
         let mut bundle = buffered(fixtures::reads());
         assert_eq!(outcome(&bundle), Outcome::Pass);
-        let asked = seen::read_bytes(&bundle);
+        let asked = evidence::read_bytes(&bundle);
         bundle.observed.generator.storage_read_bytes = Some(asked / 10 * 9);
         assert_eq!(outcome(&bundle), Outcome::Fail, "a tenth came from memory");
         bundle.observed.generator.storage_read_bytes = None;
@@ -315,7 +316,7 @@ mod tests {
         unsynced.observed.page_cache.resident_bytes_after = Some(1 << 30);
         assert_eq!(outcome(&unsynced), Outcome::Fail);
         // Overwrites in memory between two flushes are not written.
-        let asked = seen::written_bytes(&bundle);
+        let asked = evidence::written_bytes(&bundle);
         bundle.observed.generator.storage_written_bytes = Some(asked / 4);
         assert_eq!(outcome(&bundle), Outcome::Fail);
     }

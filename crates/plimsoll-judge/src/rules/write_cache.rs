@@ -2,10 +2,10 @@
 
 use plimsoll_evidence::Bundle;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
-use crate::place::{self, Place};
+use crate::location::{self, Location};
 
 pub const RULE: Rule = Rule {
     id: "write-cache",
@@ -18,16 +18,17 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if seen::operations(bundle, false) == 0 || !bundle.plan.claims.contains(&Claim::BurstWrite) {
+    if evidence::operations(bundle, false) == 0 || !bundle.plan.claims.contains(&Claim::BurstWrite)
+    {
         return None;
     }
     let devices = bundle.environment.devices.iter();
     let caches: Vec<String> = devices
         .filter_map(|device| Some(format!("{}: {}", device.name, device.write_cache.as_ref()?)))
         .collect();
-    let hidden = place::farthest(bundle)
-        .filter(|(_, place)| !matches!(place, Place::Own | Place::Controller));
-    Some(if let Some(what) = place::memory(bundle) {
+    let hidden = location::farthest(bundle)
+        .filter(|(_, place)| !matches!(place, Location::Own | Location::Controller));
+    Some(if let Some(what) = location::memory(bundle) {
         let says = format!("memory ({what}) absorbed the writes, not the cache of a device");
         Finding::new(RULE.id, Outcome::Fail, says).advise("write to storage")
     } else if let Some((device, place)) = hidden {

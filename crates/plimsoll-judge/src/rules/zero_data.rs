@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::Layout;
 
-use super::{Rule, Weight, seen};
+use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -28,12 +28,12 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    if !seen::is_real(bundle) {
+    if !evidence::is_real(bundle) {
         return None;
     }
     if let Some(share) = bundle.observed.workload.zero_share {
         let sampled = bundle.observed.workload.blocks_sampled;
-        let says = format!("{} of {sampled} blocks read back were zero", seen::percent(share));
+        let says = format!("{} of {sampled} blocks read back were zero", evidence::percent(share));
         let outcome = if share > ZERO_SHARE_MAX { Outcome::Fail } else { Outcome::Pass };
         let finding = Finding::new(RULE.id, outcome, says)
             .with("zero_share", share)
@@ -43,7 +43,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             _ => finding,
         });
     }
-    let declared = seen::streams(bundle).iter().find(|s| s.layout == Layout::Zeros)?;
+    let declared = evidence::streams(bundle).iter().find(|s| s.layout == Layout::Zeros)?;
     let says = format!("the plan fills the files of stream {} with zeroes", declared.name);
     Some(
         Finding::new(RULE.id, Outcome::Fail, says)

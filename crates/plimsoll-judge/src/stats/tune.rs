@@ -120,8 +120,8 @@ pub struct Outcome {
     /// Smallest load that meets the requirement within the ceilings. `None` without a requirement,
     /// or if no load meets it.
     pub required_load: Option<MeasuredLoad>,
-    /// True if a load just below `required_load` (one less, or 5 %) was measured and does not meet the
-    /// requirement.
+    /// True if a load just below `required_load` (one less, or 5 %) was measured and does not meet
+    /// the requirement.
     pub required_load_checked: bool,
     /// Number of measurements.
     pub steps: usize,

@@ -4,7 +4,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::model_statistics::ModelStatistics;
 use plimsoll_judge::figures::measured;
-use plimsoll_judge::inside::{Stations, bottleneck, contributions, says, shares, stations};
+use plimsoll_judge::model_figures::{Stations, bottleneck, contributions, says, shares, stations};
 use serde_json::{Value, json};
 
 use super::{empty_section, sentence};

@@ -24,9 +24,9 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     if let Some(link) = declared.link_bytes_per_s {
-        totals(&mut seen, reported, link);
+        totals(&mut outcome, reported, link);
     }
     for (part, operation) in reported.operations().filter(|(_, o)| o.kind.moves_data()) {
         let Some(size) = size(operation) else { continue };
@@ -41,15 +41,15 @@ fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
         let latencies = operation.latencies.iter().filter(|l| whole(l.stage));
         for figure in latencies.filter_map(|l| l.min_ns.as_ref().or(l.mean_ns.as_ref())) {
             if usable(figure) && figure.most > 0.0 {
-                seen.check(one(part, operation, size, figure, declared));
+                outcome.check(one(part, operation, size, figure, declared));
             }
         }
     }
-    seen
+    outcome
 }
 
 /// Compares the sum over all parts with the link, each direction by itself.
-fn totals(seen: &mut RuleResult, reported: &ToolResult, link: f64) {
+fn totals(outcome: &mut RuleResult, reported: &ToolResult, link: f64) {
     for kind in [Kind::Read, Kind::Write, Kind::All] {
         let of = |total: bool| {
             let parts = reported.operations().filter(move |(part, _)| part.is_total == total);
@@ -61,7 +61,7 @@ fn totals(seen: &mut RuleResult, reported: &ToolResult, link: f64) {
         let Some(sum) = Span::sum(rates.iter().map(|(span, _)| *span)) else { continue };
         let fields: Vec<String> =
             rates.iter().take(4).flat_map(|(_, fields)| fields.clone()).collect();
-        seen.check(over_link(&kind, sum, link).map(|finding| finding.with_fields(fields)));
+        outcome.check(over_link(&kind, sum, link).map(|finding| finding.with_fields(fields)));
     }
 }
 
@@ -154,8 +154,8 @@ mod tests {
         };
         let parts = vec![Part { operations: vec![operation], ..Part::default() }];
         let declared = DeclaredFacts { link_bytes_per_s: link, ..DeclaredFacts::default() };
-        let seen = check(&ToolResult { parts, ..ToolResult::default() }, &declared);
-        seen.findings.iter().map(|finding| finding.severity).collect()
+        let outcome = check(&ToolResult { parts, ..ToolResult::default() }, &declared);
+        outcome.findings.iter().map(|finding| finding.severity).collect()
     }
 
     #[test]

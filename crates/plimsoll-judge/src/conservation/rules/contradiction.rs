@@ -16,9 +16,9 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     for (part, operation) in reported.operations() {
-        negative(&mut seen, part, operation);
+        negative(&mut outcome, part, operation);
         let amounts: Vec<(&str, &Figure)> = [
             ("operations", operation.count.first()),
             ("operations per second", operation.rate_per_s.first()),
@@ -34,7 +34,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         }
         let some = amounts.iter().find(|(_, figure)| figure.least > 0.0);
         let none = amounts.iter().find(|(_, figure)| figure.most <= 0.0);
-        seen.check(some.zip(none).map(|((did, some), (did_not, none))| {
+        outcome.check(some.zip(none).map(|((did, some), (did_not, none))| {
             let says = format!(
                 "{}{} {did}, but {} {did_not}",
                 whose(part, operation),
@@ -46,10 +46,10 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
                 .with_request("which of the two was counted")
         }));
     }
-    seen
+    outcome
 }
 
-fn negative(seen: &mut RuleResult, part: &Part, operation: &Operation) {
+fn negative(outcome: &mut RuleResult, part: &Part, operation: &Operation) {
     let latencies = operation.latencies.iter();
     let latencies =
         latencies.flat_map(|l| [&l.min_ns, &l.mean_ns, &l.max_ns, &l.stddev_ns]).flatten();
@@ -64,7 +64,7 @@ fn negative(seen: &mut RuleResult, part: &Part, operation: &Operation) {
                 figure.field,
                 format::number(figure.value)
             );
-            seen.check(Some(
+            outcome.check(Some(
                 Finding::new(Severity::Impossible, says)
                     .with_fields([&figure.field])
                     .with_request("whether a counter ran over or a clock was set back"),

@@ -69,7 +69,7 @@ fn limits(media: MediaClass) -> &'static Limits {
 }
 
 fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     let parts: Vec<&Part> = reported.parts.iter().filter(|part| !part.is_total).collect();
     // Jobs on one device share it. The limits apply to the sum over all of its jobs.
     let mut targets: Vec<Option<&str>> =
@@ -94,15 +94,15 @@ fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
         let direct = group.iter().all(|part| part.setting.direct == Some(true));
         let severity = if whole || direct { Severity::Impossible } else { Severity::Doubtful };
         for kind in [Kind::Read, Kind::Write, Kind::All] {
-            amounts(&mut seen, &group, &kind, limits(media), drives, severity);
+            amounts(&mut outcome, &group, &kind, limits(media), drives, severity);
         }
-        medians(&mut seen, &group, limits(media), whole || direct);
+        medians(&mut outcome, &group, limits(media), whole || direct);
     }
-    seen
+    outcome
 }
 
 fn amounts(
-    seen: &mut RuleResult,
+    outcome: &mut RuleResult,
     group: &[&Part],
     kind: &Kind,
     limits: &Limits,
@@ -132,7 +132,7 @@ fn amounts(
     let plural = if drives == 1.0 { "" } else { "s" };
     if let Some(sum) = Span::sum(rates.iter().map(|(span, _)| *span)).filter(|_| random && small) {
         let most = per_drive * drives;
-        seen.check((sum.least > most).then(|| {
+        outcome.check((sum.least > most).then(|| {
             let says = format!(
                 "{} random {word} a second on {} {}{plural} are {} each; no {} does more than {}",
                 format::number(sum.value),
@@ -150,7 +150,7 @@ fn amounts(
     }
     if let Some(sum) = Span::sum(bandwidths.iter().map(|(span, _)| *span)) {
         let most = bytes_per_s * drives;
-        seen.check((sum.least > most).then(|| {
+        outcome.check((sum.least > most).then(|| {
             let says = format!(
                 "{} of {word} on {} {}{plural} are {} each; no {} does more than {}",
                 format::bytes_per_s(sum.value),
@@ -169,7 +169,7 @@ fn amounts(
 }
 
 /// Compares the median latency of random reads with the minimum of the media.
-fn medians(seen: &mut RuleResult, group: &[&Part], limits: &Limits, past_page_cache: bool) {
+fn medians(outcome: &mut RuleResult, group: &[&Part], limits: &Limits, past_page_cache: bool) {
     if !past_page_cache {
         return;
     }
@@ -179,7 +179,7 @@ fn medians(seen: &mut RuleResult, group: &[&Part], limits: &Limits, past_page_ca
             let latency =
                 of(Stage::Total).or_else(|| of(Stage::Completion)).or_else(|| of(Stage::Unstated));
             let Some((word, figure)) = latency.and_then(typical) else { continue };
-            seen.check((figure.most < limits.read_ns).then(|| {
+            outcome.check((figure.most < limits.read_ns).then(|| {
                 let says = format!(
                     "the {word} of random reads is {}, and reading the media of one {} takes {} at least",
                     format::time(figure.value),
@@ -247,9 +247,9 @@ mod tests {
         let mut reported = result(Kind::Write, 4e6, 10_000.0);
         reported.parts[0].setting.media = Some(MediaClass::Nvme);
         reported.parts[0].setting.drives = Some(Figure::exact(1.0, "filename"));
-        let seen = |reported: &ToolResult| check(reported, &DeclaredFacts::default()).findings;
-        assert_eq!(seen(&reported)[0].severity, Severity::Doubtful);
+        let outcome = |reported: &ToolResult| check(reported, &DeclaredFacts::default()).findings;
+        assert_eq!(outcome(&reported)[0].severity, Severity::Doubtful);
         reported.parts[0].setting.direct = Some(true);
-        assert_eq!(seen(&reported)[0].severity, Severity::Impossible);
+        assert_eq!(outcome(&reported)[0].severity, Severity::Impossible);
     }
 }

@@ -26,11 +26,11 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     let parts = || reported.parts.iter().filter(|part| !part.is_total);
     let devices: Vec<&DeviceCounts> =
         reported.parts.iter().flat_map(|part| &part.devices).collect();
-    let Some(read) = Reads::of(parts()).filter(|_| !devices.is_empty()) else { return seen };
+    let Some(read) = Reads::of(parts()).filter(|_| !devices.is_empty()) else { return outcome };
     let bytes = total(&devices, |device| device.read_bytes.as_ref());
     let requests = total(&devices, |device| device.reads.as_ref());
     let merges = total(&devices, |device| device.read_merges.as_ref());
@@ -38,18 +38,18 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     let name = names.join(", ");
     if let Some((moved, field)) = bytes {
         let says = format!("{name} moved {} in all", format::bytes(moved));
-        seen.check(read.against(moved / read.bytes, says, field));
-        return seen;
+        outcome.check(read.check_share(moved / read.bytes, says, field));
+        return outcome;
     }
-    let Some((requests, field)) = requests else { return seen };
+    let Some((requests, field)) = requests else { return outcome };
     let says = format!("{name} completed {} reads in all", format::number(requests));
     if requests * REQUEST_BYTES_MAX < SHARE_MIN * read.bytes {
-        seen.check(read.against(requests * REQUEST_BYTES_MAX / read.bytes, says, field));
+        outcome.check(read.check_share(requests * REQUEST_BYTES_MAX / read.bytes, says, field));
     } else if let Some(count) = read.count.filter(|_| read.direct) {
         let served = requests + merges.map_or(0.0, |(merges, _)| merges);
-        seen.check(read.against(served / count, says, field));
+        outcome.check(read.check_share(served / count, says, field));
     }
-    seen
+    outcome
 }
 
 /// Reads of all parts.
@@ -77,7 +77,7 @@ impl Reads {
         (reads.bytes > 0.0).then_some(reads)
     }
 
-    fn against(&self, share: f64, device: String, field: String) -> Option<Finding> {
+    fn check_share(&self, share: f64, device: String, field: String) -> Option<Finding> {
         (share < SHARE_MIN).then(|| {
             let says = format!(
                 "the tool read {}, but {device}: the reads were served from a cache and not from the device",
@@ -120,21 +120,21 @@ mod tests {
         ToolResult { parts: vec![part], ..ToolResult::default() }
     }
 
-    fn seen(requests: f64, direct: Option<bool>, seconds: f64) -> (usize, usize) {
-        let seen = check(&result(requests, direct, seconds), &DeclaredFacts::default());
-        (seen.checked, seen.findings.len())
+    fn outcome(requests: f64, direct: Option<bool>, seconds: f64) -> (usize, usize) {
+        let outcome = check(&result(requests, direct, seconds), &DeclaredFacts::default());
+        (outcome.checked, outcome.findings.len())
     }
 
     #[test]
     fn a_device_that_did_next_to_nothing_is_accused_in_any_mode() {
-        assert_eq!(seen(55.0, None, 60.0), (1, 1));
-        assert_eq!(seen(55.0, None, 1.0), (0, 0), "the run is too short for sampled counters");
+        assert_eq!(outcome(55.0, None, 60.0), (1, 1));
+        assert_eq!(outcome(55.0, None, 1.0), (0, 0), "the run is too short for sampled counters");
     }
 
     #[test]
     fn requests_are_compared_with_operations_only_for_direct_io() {
-        assert_eq!(seen(600_000.0, None, 60.0), (0, 0));
-        assert_eq!(seen(600_000.0, Some(true), 60.0), (1, 1));
-        assert_eq!(seen(66e6, Some(true), 60.0), (1, 0));
+        assert_eq!(outcome(600_000.0, None, 60.0), (0, 0));
+        assert_eq!(outcome(600_000.0, Some(true), 60.0), (1, 1));
+        assert_eq!(outcome(66e6, Some(true), 60.0), (1, 0));
     }
 }

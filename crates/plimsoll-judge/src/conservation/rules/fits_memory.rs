@@ -18,7 +18,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     for part in reported.parts.iter().filter(|part| reads(part)) {
         let Some(data) = part.setting.working_set_bytes.as_ref().filter(|d| usable(d)) else {
             continue;
@@ -29,11 +29,11 @@ fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
         let cache = declared.cache_bytes.map(|bytes| Figure::exact(bytes, "--array-cache"));
         for (room, whose) in [(memory, "memory of the hosts"), (cache, "cache of the storage")] {
             if let Some(room) = room.filter(|room| usable(room) && room.value > 0.0) {
-                seen.check(within(data, &room, whose));
+                outcome.check(within(data, &room, whose));
             }
         }
     }
-    seen
+    outcome
 }
 
 /// Returns true for a part that read. Other kinds of operations count, such as samples of a
@@ -72,8 +72,8 @@ mod tests {
         part.setting.working_set_bytes = Some(Figure::exact(data, "data"));
         part.setting.memory_bytes = memory.map(|memory| Figure::exact(memory, "memory"));
         part.setting.direct = direct.then_some(true);
-        let seen = check(&ToolResult { parts: vec![part], ..ToolResult::default() }, declared);
-        (seen.checked, seen.findings.len())
+        let outcome = check(&ToolResult { parts: vec![part], ..ToolResult::default() }, declared);
+        (outcome.checked, outcome.findings.len())
     }
 
     #[test]

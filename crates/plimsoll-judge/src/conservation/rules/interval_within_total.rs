@@ -19,7 +19,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     for part in &reported.parts {
         for series in part.series.iter().filter(|s| s.quantity == Quantity::RatePerS) {
             // The total excludes intervals of a warm-up.
@@ -33,7 +33,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
             let greatest = series.points.iter().max_by(|a, b| a.value.total_cmp(&b.value));
             let Some(point) = greatest else { continue };
             let done = point.value * interval_s;
-            seen.check((done > total.most * (1.0 + SLACK) + 1.0).then(|| {
+            outcome.check((done > total.most * (1.0 + SLACK) + 1.0).then(|| {
                 let says = format!(
                     "an interval at {} ran at {}, which is {} operations; the whole run did {}",
                     format::time(point.at_s * 1e9),
@@ -47,7 +47,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
             }));
         }
     }
-    seen
+    outcome
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     for (part, operation) in reported.operations() {
         let Some(window) = window(part, operation) else { continue };
         // A generator that stops issuing at the end of the run still counts the requests that end
@@ -35,10 +35,10 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
             {
                 continue;
             }
-            seen.check(against(part, operation, figure, &word, window));
+            outcome.check(compare_with_run(part, operation, figure, &word, window));
         }
     }
-    seen
+    outcome
 }
 
 /// Returns the longest stated latency and its name.
@@ -50,7 +50,7 @@ fn longest(latency: &Latency) -> Option<(&Figure, String)> {
     all.max_by(|a, b| a.0.least.total_cmp(&b.0.least))
 }
 
-fn against(
+fn compare_with_run(
     part: &Part,
     operation: &Operation,
     longest: &Figure,
@@ -120,11 +120,15 @@ mod tests {
 
     #[test]
     fn an_operation_that_outlasts_the_run_overstates_the_bandwidth() {
-        let seen = check(&result(492.0, 300.0), &DeclaredFacts::default());
-        assert_eq!(seen.findings[0].severity, Severity::Impossible);
-        assert!(seen.findings[0].says.contains("1.64 times"), "{}", seen.findings[0].says);
-        assert!(seen.findings[0].says.contains("609.8 MB/s at most"), "{}", seen.findings[0].says);
-        assert_eq!(seen.findings[0].fields[..2], ["max", "elapsed"]);
+        let outcome = check(&result(492.0, 300.0), &DeclaredFacts::default());
+        assert_eq!(outcome.findings[0].severity, Severity::Impossible);
+        assert!(outcome.findings[0].says.contains("1.64 times"), "{}", outcome.findings[0].says);
+        assert!(
+            outcome.findings[0].says.contains("609.8 MB/s at most"),
+            "{}",
+            outcome.findings[0].says
+        );
+        assert_eq!(outcome.findings[0].fields[..2], ["max", "elapsed"]);
     }
 
     #[test]

@@ -23,14 +23,14 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     let rates: Vec<(&Pass, &Figure, f64)> = speeds(&reported.passes);
     if let [(_, first, slow), later @ ..] = &rates[..]
         && !later.is_empty()
     {
         let mean = later.iter().map(|(.., speed)| speed).sum::<f64>() / later.len() as f64;
         let faster = mean / slow - 1.0;
-        seen.check((faster > FASTER_MAX).then(|| {
+        outcome.check((faster > FASTER_MAX).then(|| {
             let shown = |speed: f64, figure: &Figure| {
                 let by_time = speed != figure.value;
                 if by_time { format::time(figure.value) } else { format!("{}/s", format::number(speed)) }
@@ -49,7 +49,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
                 .with_request("the size of the data against the memory of hosts and storage, and what the media read")
         }));
     }
-    seen
+    outcome
 }
 
 /// Returns the passes with their rates, or with one over their time.
@@ -94,10 +94,10 @@ mod tests {
             ..Pass::default()
         };
         let passes = rates.iter().zip(busy).map(pass).collect();
-        let seen =
+        let outcome =
             check(&ToolResult { passes, ..ToolResult::default() }, &DeclaredFacts::default());
-        assert_eq!(seen.checked, usize::from(rates.len() > 1));
-        seen.findings.first().map(|finding| finding.says.clone())
+        assert_eq!(outcome.checked, usize::from(rates.len() > 1));
+        outcome.findings.first().map(|finding| finding.says.clone())
     }
 
     #[test]
@@ -114,8 +114,8 @@ mod tests {
     fn times_serve_where_there_are_no_rates() {
         let pass = |ns| Pass { duration_ns: Some(Figure::exact(ns, "time")), ..Pass::default() };
         let passes = vec![pass(130e9), pass(100e9), pass(101e9)];
-        let seen =
+        let outcome =
             check(&ToolResult { passes, ..ToolResult::default() }, &DeclaredFacts::default());
-        assert!(seen.findings[0].says.contains("130 s"), "{:?}", seen.findings);
+        assert!(outcome.findings[0].says.contains("130 s"), "{:?}", outcome.findings);
     }
 }

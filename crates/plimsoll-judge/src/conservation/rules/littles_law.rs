@@ -35,13 +35,13 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     let mut stated = false;
     for part in reported.parts.iter().filter(|part| !part.is_total) {
         let each = part.setting.outstanding_of_each.as_ref().filter(|each| usable(each));
         let unknown = part.setting.outstanding.is_none() && declared.outstanding.is_none();
         if let Some((each, flight)) = each.filter(|_| unknown).zip(Flight::of([part])) {
-            seen.check(flight.against_each(each));
+            outcome.check(flight.check_depth_per_issuer(each));
         }
     }
     for part in reported.parts.iter().filter(|part| !part.is_total) {
@@ -52,7 +52,7 @@ fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
         stated = true;
         for phase in phases(part) {
             if let Some(flight) = Flight::of([&phase]) {
-                seen.check(flight.against(&outstanding.most, outstanding.kept));
+                outcome.check(flight.check_in_flight(&outstanding.most, outstanding.kept));
             }
         }
     }
@@ -60,10 +60,10 @@ fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
     if let Some(most) = declared.outstanding.filter(|_| !stated) {
         let most = Figure::exact(most, "--outstanding");
         if let Some(flight) = Flight::of(reported.parts.iter().filter(|part| !part.is_total)) {
-            seen.check(flight.against(&most, false));
+            outcome.check(flight.check_in_flight(&most, false));
         }
     }
-    seen
+    outcome
 }
 
 /// Splits a part whose reads and writes did not run at the same time, such as writes and their
@@ -190,7 +190,7 @@ impl Flight {
     }
 
     /// Compares the sum with the depth of one issuer. The number of issuers is unknown.
-    fn against_each(&self, each: &Figure) -> Option<Finding> {
+    fn check_depth_per_issuer(&self, each: &Figure) -> Option<Finding> {
         self.mean.is_above(Span::from(each).scaled(1.0 + ENDS)).then(|| {
             let says = format!(
                 "{} = {} operations in flight, where a depth of {} is stated: it takes {} issuers of that \
@@ -207,7 +207,7 @@ impl Flight {
         })
     }
 
-    fn against(&self, most: &Figure, kept: bool) -> Option<Finding> {
+    fn check_in_flight(&self, most: &Figure, kept: bool) -> Option<Finding> {
         let edge = if self.began_before { self.longest_share } else { 0.0 };
         let allowed = Span::from(most).scaled(1.0 + ENDS + edge);
         let sum = format!(
@@ -265,9 +265,9 @@ mod tests {
     }
 
     fn severity(reported: &ToolResult, declared: &DeclaredFacts) -> Option<Severity> {
-        let seen = check(reported, declared);
-        assert_eq!(seen.checked, 1);
-        seen.findings.first().map(|finding| finding.severity)
+        let outcome = check(reported, declared);
+        assert_eq!(outcome.checked, 1);
+        outcome.findings.first().map(|finding| finding.severity)
     }
 
     #[test]
@@ -323,9 +323,9 @@ mod tests {
                 Part { operations: vec![all.clone(), operation.clone()], ..Part::default() };
             part.setting.outstanding_of_each = Some(Figure::exact(each, "QD"));
             let reported = ToolResult { parts: vec![part], ..ToolResult::default() };
-            let seen = check(&reported, &DeclaredFacts::default());
-            assert_eq!(seen.checked, 1);
-            seen.findings.first().map(|finding| (finding.severity, finding.says.clone()))
+            let outcome = check(&reported, &DeclaredFacts::default());
+            assert_eq!(outcome.checked, 1);
+            outcome.findings.first().map(|finding| (finding.severity, finding.says.clone()))
         };
         assert_eq!(severity(100.0), None);
         let (doubt, says) = severity(32.0).unwrap();

@@ -19,11 +19,11 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     for member in reported.memberships.iter().filter(|member| usable(&member.stated)) {
         let found = member.found as f64;
         let differs = found < member.stated.least || found > member.stated.most;
-        seen.check(differs.then(|| {
+        outcome.check(differs.then(|| {
             let mut says = format!(
                 "{} {} are stated and {} are {}",
                 format::number(member.stated.value),
@@ -43,7 +43,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
                 .with_request(format!("the output of all {}", member.of))
         }));
     }
-    seen
+    outcome
 }
 
 #[cfg(test)]
@@ -61,13 +61,13 @@ mod tests {
             missing: Vec::new(),
             place: "there".into(),
         };
-        let seen = |member: &Membership| {
+        let outcome = |member: &Membership| {
             let memberships = vec![member.clone()];
             check(&ToolResult { memberships, ..ToolResult::default() }, &DeclaredFacts::default())
         };
-        assert!(seen(&member).findings.is_empty());
+        assert!(outcome(&member).findings.is_empty());
         (member.found, member.missing) = (3, vec!["rank 2".into()]);
-        let says = seen(&member).findings.remove(0).says;
+        let says = outcome(&member).findings.remove(0).says;
         assert_eq!(says, "4 ranks are stated and 3 are there; missing: rank 2");
     }
 }

@@ -29,19 +29,19 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     for (part, operation) in reported.operations() {
         for latency in &operation.latencies {
             let stated = LatencyFigures::of(latency, operation);
             let whose = format!("{}{}", whose(part, operation), stage(latency.stage));
             for bound in bounds(&stated) {
-                seen.checked += 1;
-                seen.findings.extend(bound.finding(&whose));
+                outcome.checked += 1;
+                outcome.findings.extend(bound.finding(&whose));
             }
         }
-        stages(&mut seen, part, operation);
+        stages(&mut outcome, part, operation);
     }
-    seen
+    outcome
 }
 
 fn stage(stage: Stage) -> &'static str {
@@ -277,7 +277,7 @@ fn by_deviation<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
 }
 
 /// Checks that the mean of the whole is the sum of the means of its stages.
-fn stages(seen: &mut RuleResult, part: &Part, operation: &Operation) {
+fn stages(outcome: &mut RuleResult, part: &Part, operation: &Operation) {
     let of = |stage: Stage| operation.latencies.iter().find(|l| l.stage == stage);
     let (Some(submission), Some(completion), Some(total)) =
         (of(Stage::Submission), of(Stage::Completion), of(Stage::Total))
@@ -297,7 +297,7 @@ fn stages(seen: &mut RuleResult, part: &Part, operation: &Operation) {
     };
     let added = Span::from(a).plus(b.into());
     let fits = added.widened(STAGES_SLACK).meets(Span::from(sum));
-    seen.check((!fits).then(|| {
+    outcome.check((!fits).then(|| {
         let says = format!(
             "{}a mean submission of {} and a mean completion of {} make {}, but the mean of both is {}",
             whose(part, operation),
@@ -342,8 +342,9 @@ mod tests {
         let operation =
             Operation { kind: Kind::Read, latencies: vec![latency], ..Operation::default() };
         let parts = vec![Part { operations: vec![operation], ..Part::default() }];
-        let seen = check(&ToolResult { parts, ..ToolResult::default() }, &DeclaredFacts::default());
-        seen.findings.into_iter().map(|finding| finding.says).collect()
+        let outcome =
+            check(&ToolResult { parts, ..ToolResult::default() }, &DeclaredFacts::default());
+        outcome.findings.into_iter().map(|finding| finding.says).collect()
     }
 
     #[test]
@@ -383,9 +384,9 @@ mod tests {
             ..Operation::default()
         };
         for (total, failures) in [(100e3, 0), (130e3, 1), (98e3, 0), (90e3, 1)] {
-            let mut seen = RuleResult::default();
-            stages(&mut seen, &Part::default(), &operation(total));
-            assert_eq!((seen.checked, seen.findings.len()), (1, failures), "{total}");
+            let mut outcome = RuleResult::default();
+            stages(&mut outcome, &Part::default(), &operation(total));
+            assert_eq!((outcome.checked, outcome.findings.len()), (1, failures), "{total}");
         }
     }
 }

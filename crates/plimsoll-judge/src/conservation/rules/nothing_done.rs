@@ -14,18 +14,18 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     let stated: Vec<&Figure> =
         reported.operations().flat_map(|(_, operation)| amounts(operation)).collect();
-    let Some(first) = stated.first() else { return seen };
+    let Some(first) = stated.first() else { return outcome };
     if stated.iter().all(|figure| figure.value <= 0.0) {
-        seen.check(Some(
+        outcome.check(Some(
             Finding::new(Severity::Doubtful, "nothing was done: every rate and amount is zero")
                 .with_fields([&first.field])
                 .with_request("the tool's own log, and a run that did some work"),
         ));
     }
-    seen
+    outcome
 }
 
 fn amounts(operation: &Operation) -> impl Iterator<Item = &Figure> {

@@ -19,7 +19,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     for combined in &reported.combined {
         // Percentiles have a rule of their own.
         if matches!(combined.formula, Formula::Percentile(_)) {
@@ -31,7 +31,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         };
         let total = Span::from(&combined.total);
         let fits = made.widened(combined.slack).meets(total);
-        seen.check((!fits).then(|| finding(combined, made, total)));
+        outcome.check((!fits).then(|| finding(combined, made, total)));
     }
     for population in &reported.populations {
         for claim in population.claims.iter().filter(|claim| usable(&claim.total)) {
@@ -39,10 +39,10 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
             // Values are doubles, whose sums depend on their order.
             let made = made.widened(claim.slack.max(DOUBLES));
             let fits = made.meets(Span::from(&claim.total));
-            seen.check((!fits).then(|| of_population(population, claim, made)));
+            outcome.check((!fits).then(|| of_population(population, claim, made)));
         }
     }
-    seen
+    outcome
 }
 
 /// Share by which sums of doubles depend on their order.

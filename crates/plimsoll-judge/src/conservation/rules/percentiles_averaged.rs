@@ -22,15 +22,15 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     for combined in &reported.combined {
         let Formula::Percentile(quantile) = combined.formula else { continue };
         if combined.of.len() < 2 || !usable(&combined.total) || !combined.of.iter().all(usable) {
             continue;
         }
-        seen.check(finding(combined, quantile));
+        outcome.check(finding(combined, quantile));
     }
-    seen
+    outcome
 }
 
 fn finding(combined: &Aggregate, quantile: f64) -> Option<Finding> {
@@ -94,9 +94,9 @@ mod tests {
             of,
             slack: 0.0,
         }];
-        let seen =
+        let outcome =
             check(&ToolResult { combined, ..ToolResult::default() }, &DeclaredFacts::default());
-        seen.findings.first().map(|finding| finding.severity)
+        outcome.findings.first().map(|finding| finding.severity)
     }
 
     #[test]

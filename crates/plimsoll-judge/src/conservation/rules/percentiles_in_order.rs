@@ -20,20 +20,20 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     for (part, operation) in reported.operations() {
         for latency in &operation.latencies {
             let whose = whose(part, operation);
-            order(&mut seen, latency, &whose);
+            order(&mut outcome, latency, &whose);
             let count =
                 latency.count.as_ref().or(operation.count.first().filter(|_| !latency.sampled));
-            histogram(&mut seen, latency, count, &whose);
+            histogram(&mut outcome, latency, count, &whose);
         }
     }
-    seen
+    outcome
 }
 
-fn order(seen: &mut RuleResult, latency: &Latency, whose: &str) {
+fn order(outcome: &mut RuleResult, latency: &Latency, whose: &str) {
     let mut sorted: Vec<_> = latency.percentiles.iter().filter(|p| usable(&p.ns)).collect();
     sorted.sort_by(|a, b| a.quantile.total_cmp(&b.quantile));
     for pair in sorted.windows(2) {
@@ -41,7 +41,7 @@ fn order(seen: &mut RuleResult, latency: &Latency, whose: &str) {
         if low.quantile == high.quantile {
             continue;
         }
-        seen.check((low.ns.least > high.ns.most).then(|| {
+        outcome.check((low.ns.least > high.ns.most).then(|| {
             let says = format!(
                 "{whose}{} is {} and {} is {}",
                 format::quantile(low.quantile),
@@ -56,14 +56,14 @@ fn order(seen: &mut RuleResult, latency: &Latency, whose: &str) {
     }
 }
 
-fn histogram(seen: &mut RuleResult, latency: &Latency, count: Option<&Figure>, whose: &str) {
+fn histogram(outcome: &mut RuleResult, latency: &Latency, count: Option<&Figure>, whose: &str) {
     let total: f64 = latency.bins.iter().map(|bin| bin.count).sum();
     if total <= 0.0 {
         return;
     }
     if let Some(count) = count.filter(|count| usable(count)) {
         let off = (total - count.value).abs() / count.value.max(1.0);
-        seen.check((off > COUNT_SLACK && (total - count.value).abs() > 1.0).then(|| {
+        outcome.check((off > COUNT_SLACK && (total - count.value).abs() > 1.0).then(|| {
             let says = format!(
                 "{whose}the bins of the histogram hold {} operations, and {} were counted",
                 format::number(total),
@@ -78,7 +78,7 @@ fn histogram(seen: &mut RuleResult, latency: &Latency, count: Option<&Figure>, w
         let rank = percentile.quantile * total;
         let (from, to) = (bin_at(&latency.bins, rank - 1.0), bin_at(&latency.bins, rank + 1.0));
         let outside = percentile.ns.most < from.from_ns || percentile.ns.least > to.to_ns;
-        seen.check(outside.then(|| {
+        outcome.check(outside.then(|| {
             let says = format!(
                 "{whose}{} is {}, and the histogram has it between {} and {}",
                 format::quantile(percentile.quantile),

@@ -24,7 +24,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     for part in &reported.parts {
         let closed = part.setting.outstanding.as_ref().is_some_and(|outstanding| outstanding.kept);
         let latencies = part.series.iter().filter(|s| {
@@ -32,10 +32,10 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
                 && s.points.len() >= POINTS_MIN
         });
         for series in latencies.filter(|_| !closed) {
-            seen.check(finding(part, series));
+            outcome.check(finding(part, series));
         }
     }
-    seen
+    outcome
 }
 
 fn finding(part: &Part, series: &Series) -> Option<Finding> {
@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    fn seen(value: fn(usize) -> f64, kept: bool) -> RuleResult {
+    fn outcome(value: fn(usize) -> f64, kept: bool) -> RuleResult {
         let point = |i: usize| Point { at_s: i as f64, value: value(i) };
         let series = Series {
             quantity: Quantity::LatencyNs,
@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn a_queue_that_grows_is_seen_in_its_waiting_times() {
-        assert_eq!(seen(|i| 1e6 * (i as f64 + 1.0), false).findings.len(), 1);
-        assert_eq!(seen(|i| 1e6 * (50.0 + (i % 7) as f64), false).findings.len(), 0);
-        assert_eq!(seen(|i| 1e6 * (50.0 + i as f64 / 10.0), false).findings.len(), 0);
-        assert_eq!(seen(|i| 1e6 * (i as f64 + 1.0), true).checked, 0);
+        assert_eq!(outcome(|i| 1e6 * (i as f64 + 1.0), false).findings.len(), 1);
+        assert_eq!(outcome(|i| 1e6 * (50.0 + (i % 7) as f64), false).findings.len(), 0);
+        assert_eq!(outcome(|i| 1e6 * (50.0 + i as f64 / 10.0), false).findings.len(), 0);
+        assert_eq!(outcome(|i| 1e6 * (i as f64 + 1.0), true).checked, 0);
     }
 }

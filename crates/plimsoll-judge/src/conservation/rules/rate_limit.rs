@@ -19,7 +19,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     for part in &reported.parts {
         type FigureReader =
             fn(&Part, &plimsoll_evidence::tool_result::Operation) -> Option<(Span, Vec<String>)>;
@@ -34,7 +34,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
             };
             for operation in part.operations.iter().filter(|o| o.kind.moves_data()) {
                 let Some((achieved, fields)) = read_figure(part, operation) else { continue };
-                seen.check((achieved.least > limit.most * (1.0 + OVERSHOOT)).then(|| {
+                outcome.check((achieved.least > limit.most * (1.0 + OVERSHOOT)).then(|| {
                     let says = format!(
                         "{} {} is more than the limit of {}",
                         operation.kind.word(),
@@ -48,7 +48,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
             }
         }
     }
-    seen
+    outcome
 }
 
 #[cfg(test)]

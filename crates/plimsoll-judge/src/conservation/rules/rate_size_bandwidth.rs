@@ -21,16 +21,16 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     for (part, operation) in reported.operations() {
         let equations = equations(part, operation);
-        seen.checked += equations.len();
-        seen.findings.extend(failures(&equations).into_iter().map(|mut finding| {
+        outcome.checked += equations.len();
+        outcome.findings.extend(failures(&equations).into_iter().map(|mut finding| {
             finding.says.insert_str(0, &whose(part, operation));
             finding.with_request("the tool's own output, and the unit of each figure")
         }));
     }
-    seen
+    outcome
 }
 
 fn equations<'r>(part: &'r Part, operation: &'r Operation) -> Vec<Equation<'r>> {
@@ -172,9 +172,9 @@ mod tests {
     }
 
     fn found(reported: &ToolResult) -> Vec<String> {
-        let seen = check(reported, &DeclaredFacts::default());
-        assert!(seen.findings.iter().all(|f| f.severity == Severity::Impossible));
-        seen.findings.into_iter().map(|f| f.fields[0].clone()).collect()
+        let outcome = check(reported, &DeclaredFacts::default());
+        assert!(outcome.findings.iter().all(|f| f.severity == Severity::Impossible));
+        outcome.findings.into_iter().map(|f| f.fields[0].clone()).collect()
     }
 
     #[test]

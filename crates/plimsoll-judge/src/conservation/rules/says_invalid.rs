@@ -16,9 +16,9 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     for complaint in reported.complaints.iter().filter(|c| c.weight == Weight::Invalid) {
-        seen.check(Some(
+        outcome.check(Some(
             Finding::new(Severity::Doubtful, complaint.says.clone())
                 .with_fields([&complaint.field])
                 .with_request("what failed, and a run without it"),
@@ -28,7 +28,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         let of_operations =
             part.operations.iter().filter_map(|operation| operation.errors.as_ref());
         for errors in of_operations.chain(&part.errors).filter(|errors| usable(errors)) {
-            seen.check((errors.least > 0.0).then(|| {
+            outcome.check((errors.least > 0.0).then(|| {
                 let says = format!(
                     "{} operations failed ({})",
                     format::number(errors.value),
@@ -40,7 +40,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
             }));
         }
     }
-    seen
+    outcome
 }
 
 #[cfg(test)]
@@ -58,12 +58,12 @@ mod tests {
             parts: vec![errors(0.0), errors(3.0)],
             ..ToolResult::default()
         };
-        let seen = check(&reported, &DeclaredFacts::default());
-        assert_eq!((seen.checked, seen.findings.len()), (3, 2));
+        let outcome = check(&reported, &DeclaredFacts::default());
+        assert_eq!((outcome.checked, outcome.findings.len()), (3, 2));
         reported.complaints.clear();
         reported.parts.truncate(1);
-        let seen = check(&reported, &DeclaredFacts::default());
-        assert_eq!((seen.checked, seen.findings.len()), (1, 0));
+        let outcome = check(&reported, &DeclaredFacts::default());
+        assert_eq!((outcome.checked, outcome.findings.len()), (1, 0));
         assert_eq!(check(&ToolResult::default(), &DeclaredFacts::default()).checked, 0);
     }
 }

@@ -26,7 +26,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     for part in &reported.parts {
         for operation in &part.operations {
             for (quantity, figures) in [
@@ -36,12 +36,12 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
                 if let Some(stated) = first(figures)
                     && let Some(intervals) = intervals(part, operation, quantity)
                 {
-                    seen.check(against(stated, &intervals, quantity));
+                    outcome.check(compare_with_intervals(stated, &intervals, quantity));
                 }
             }
         }
     }
-    seen
+    outcome
 }
 
 struct Intervals {
@@ -76,7 +76,11 @@ fn intervals(part: &Part, operation: &Operation, quantity: Quantity) -> Option<I
     })
 }
 
-fn against(stated: &Figure, intervals: &Intervals, quantity: Quantity) -> Option<Finding> {
+fn compare_with_intervals(
+    stated: &Figure,
+    intervals: &Intervals,
+    quantity: Quantity,
+) -> Option<Finding> {
     let count = intervals.values.len() as f64;
     let mean = intervals.values.iter().sum::<f64>() / count;
     let most = intervals.values.iter().copied().fold(0.0, f64::max);
@@ -146,12 +150,12 @@ mod tests {
             }],
             ..Part::default()
         };
-        let seen = check(
+        let outcome = check(
             &ToolResult { parts: vec![part], ..ToolResult::default() },
             &DeclaredFacts::default(),
         );
-        assert_eq!(seen.checked, usize::from(values.len() >= 9));
-        seen.findings.first().map(|finding| finding.severity)
+        assert_eq!(outcome.checked, usize::from(values.len() >= 9));
+        outcome.findings.first().map(|finding| finding.severity)
     }
 
     #[test]

@@ -23,7 +23,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     for part in &reported.parts {
         let Some(window) = part.window_ns.as_ref().filter(|w| usable(w) && w.value > 0.0) else {
             continue;
@@ -31,10 +31,10 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         for series in
             part.series.iter().filter(|series| !series.points.is_empty() && !series.partial)
         {
-            seen.check(finding(part, series, window.value / 1e9, &window.field));
+            outcome.check(finding(part, series, window.value / 1e9, &window.field));
         }
     }
-    seen
+    outcome
 }
 
 fn finding(part: &Part, series: &Series, window_s: f64, window_field: &str) -> Option<Finding> {
@@ -89,11 +89,11 @@ mod tests {
             series: vec![series],
             ..Part::default()
         };
-        let seen = check(
+        let outcome = check(
             &ToolResult { parts: vec![part], ..ToolResult::default() },
             &DeclaredFacts::default(),
         );
-        seen.findings.first().map(|finding| finding.says.clone())
+        outcome.findings.first().map(|finding| finding.says.clone())
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     for part in &reported.parts {
         let of = |quantity| {
             let all: Vec<&Series> = part
@@ -42,7 +42,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         let empty = inner.iter().filter(|point| point.value <= 0.0).count();
         let stalled = empty > 0 && empty < inner.len();
         let much = empty as f64 >= EMPTY_SHARE * inner.len() as f64;
-        seen.check((stalled && much).then(|| {
+        outcome.check((stalled && much).then(|| {
             let says = format!(
                 "nothing was done in {} of {} intervals: the mean latency leaves this time out",
                 format::number(empty as f64),
@@ -53,7 +53,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
                 .with_request("what stopped the load, and a run without the stop")
         }));
     }
-    seen
+    outcome
 }
 
 #[cfg(test)]

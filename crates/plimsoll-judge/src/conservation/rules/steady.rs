@@ -28,7 +28,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     // Jobs of one name ran together. Their sum is the load of the run; a single job may stall.
     let mut together: BTreeMap<&str, Vec<&Series>> = BTreeMap::new();
     for part in &reported.parts {
@@ -45,12 +45,12 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
                 })
                 .collect();
             if let Some((rounds, field)) = rounds(&logs) {
-                seen.check(finding(name, &rounds, quantity, &field));
+                outcome.check(finding(name, &rounds, quantity, &field));
                 break;
             }
         }
     }
-    seen
+    outcome
 }
 
 /// Returns the mean of the values in each fifth of the time.
@@ -137,12 +137,12 @@ mod tests {
             understates: false,
         };
         let part = Part { series: vec![series], ..Part::default() };
-        let seen = check(
+        let outcome = check(
             &ToolResult { parts: vec![part], ..ToolResult::default() },
             &DeclaredFacts::default(),
         );
-        assert_eq!(seen.checked, 1);
-        seen.findings.first().map(|finding| finding.says.clone())
+        assert_eq!(outcome.checked, 1);
+        outcome.findings.first().map(|finding| finding.says.clone())
     }
 
     #[test]
@@ -165,8 +165,8 @@ mod tests {
             ..Part::default()
         };
         let reported = ToolResult { parts: vec![part], ..ToolResult::default() };
-        let seen = check(&reported, &DeclaredFacts::default());
-        assert_eq!((seen.checked, seen.findings.len()), (1, 0));
+        let outcome = check(&reported, &DeclaredFacts::default());
+        assert_eq!((outcome.checked, outcome.findings.len()), (1, 0));
     }
 
     #[test]

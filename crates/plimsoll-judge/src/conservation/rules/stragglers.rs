@@ -28,7 +28,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
-    let mut seen = RuleResult::default();
+    let mut outcome = RuleResult::default();
     let mut alike: BTreeMap<String, Vec<(&Part, &Operation)>> = BTreeMap::new();
     for (part, operation) in reported.operations().filter(|(part, _)| !part.is_total) {
         // Only parts with the same settings can be compared.
@@ -47,15 +47,15 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         alike.entry(group).or_default().push((part, operation));
     }
     for parts in alike.into_values().filter(|parts| parts.len() >= PARTS_MIN) {
-        times(&mut seen, &parts);
-        rates(&mut seen, &parts);
-        together(&mut seen, &parts);
+        times(&mut outcome, &parts);
+        rates(&mut outcome, &parts);
+        together(&mut outcome, &parts);
     }
     for population in reported.populations.iter().filter(|p| p.alike && p.values.len() >= PARTS_MIN)
     {
-        seen.check(of_many(population));
+        outcome.check(of_many(population));
     }
-    seen
+    outcome
 }
 
 /// Returns a finding on one value of many that is far slower than half of them.
@@ -104,7 +104,7 @@ fn name(part: &Part) -> String {
     words.into_iter().flatten().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-fn times(seen: &mut RuleResult, parts: &[(&Part, &Operation)]) {
+fn times(outcome: &mut RuleResult, parts: &[(&Part, &Operation)]) {
     let of = |(part, operation): &(&Part, &Operation)| window(part, operation).map(|w| w.value);
     let values: Vec<f64> = parts.iter().filter_map(of).collect();
     if values.len() < parts.len() {
@@ -113,7 +113,7 @@ fn times(seen: &mut RuleResult, parts: &[(&Part, &Operation)]) {
     let usual = median(&values);
     let slow = parts.iter().zip(&values).filter(|(_, value)| **value > usual * TIME_MAX);
     let (slowest, count) = (slow.clone().max_by(|a, b| a.1.total_cmp(b.1)), slow.count());
-    seen.check(slowest.map(|((part, operation), value)| {
+    outcome.check(slowest.map(|((part, operation), value)| {
         let says = format!(
             "{count} of {} parts took more than {TIME_MAX} times as long as half of them: {} of {} took {}, the \
              median is {} ({})",
@@ -131,7 +131,7 @@ fn times(seen: &mut RuleResult, parts: &[(&Part, &Operation)]) {
     }));
 }
 
-fn rates(seen: &mut RuleResult, parts: &[(&Part, &Operation)]) {
+fn rates(outcome: &mut RuleResult, parts: &[(&Part, &Operation)]) {
     let of = |(part, operation): &(&Part, &Operation)| {
         let bandwidth = super::bandwidth(part, operation).filter(|_| operation.kind != Kind::All);
         bandwidth.or_else(|| rate(part, operation)).map(|(span, fields)| (span.value, fields))
@@ -143,7 +143,7 @@ fn rates(seen: &mut RuleResult, parts: &[(&Part, &Operation)]) {
     let usual = median(&values.iter().map(|(value, _)| *value).collect::<Vec<_>>());
     let slow = parts.iter().zip(&values).filter(|(_, (value, _))| *value < usual * RATE_MIN);
     let (slowest, count) = (slow.clone().min_by(|a, b| a.1.0.total_cmp(&b.1.0)), slow.count());
-    seen.check(slowest.map(|((part, operation), (value, fields))| {
+    outcome.check(slowest.map(|((part, operation), (value, fields))| {
         let says = format!(
             "{count} of {} parts had less than half the rate of the median: {} of {} had {} of it",
             parts.len(),
@@ -158,7 +158,7 @@ fn rates(seen: &mut RuleResult, parts: &[(&Part, &Operation)]) {
 }
 
 /// Checks that parts whose rates are summed ran at the same time.
-fn together(seen: &mut RuleResult, parts: &[(&Part, &Operation)]) {
+fn together(outcome: &mut RuleResult, parts: &[(&Part, &Operation)]) {
     let of = |(part, operation): &(&Part, &Operation)| {
         let window = window(part, operation).filter(|w| usable(w))?;
         let start = part.start_unix_s?;
@@ -179,7 +179,7 @@ fn together(seen: &mut RuleResult, parts: &[(&Part, &Operation)]) {
         return;
     };
     let share = ((first_end - last_start) / (last - first)).max(0.0);
-    seen.check((last > first && share < OVERLAP_MIN).then(|| {
+    outcome.check((last > first && share < OVERLAP_MIN).then(|| {
         let says = format!(
             "{} parts ran within {}, and all of them at the same time for {} of it: their rates do not add up",
             parts.len(),

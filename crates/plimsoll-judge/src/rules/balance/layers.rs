@@ -3,8 +3,8 @@
 use plimsoll_evidence::environment::Device;
 use plimsoll_evidence::observed::{BackingFile, DeviceTotals};
 
-use super::{Scale, Stands};
-use crate::place;
+use super::{BalanceResult, Scale};
+use crate::location;
 
 /// Allowed difference between layers, as a share of a busy device's bytes. Their counters are read
 /// one after the other.
@@ -13,36 +13,39 @@ const SKEW: f64 = 0.01;
 const RESIDENT_MAX: f64 = 0.05;
 
 impl Scale<'_> {
-    fn counted(&self, name: &str) -> Option<&DeviceTotals> {
+    fn device_totals(&self, name: &str) -> Option<&DeviceTotals> {
         self.bundle.observed.devices.iter().find(|device| device.name == name)
     }
 
     /// Compares each layer with the one below it.
-    pub(super) fn further_down(&self) -> Vec<Stands> {
+    pub(super) fn judge_layers(&self) -> Vec<BalanceResult> {
         let devices = self.bundle.environment.devices.iter();
         let resting = devices.filter(|device| !device.below.is_empty());
         resting.filter_map(|device| self.layer(device)).collect()
     }
 
-    fn layer(&self, device: &Device) -> Option<Stands> {
-        let upper = self.totals(self.counted(&device.name)?);
+    fn layer(&self, device: &Device) -> Option<BalanceResult> {
+        let upper = self.totals(self.device_totals(&device.name)?);
         // A device that moved little of the load cannot explain missing bytes.
-        if upper < self.asked - self.asked.min(self.least) {
+        if upper < self.requested - self.requested.min(self.least) {
             return None;
         }
         let backing = self.bundle.observed.backing_files.iter().find(|b| b.device == device.name);
         let is_file = device.kind == "loop";
         let below: Vec<&DeviceTotals> = if is_file {
-            self.under_file(device).iter().filter_map(|name| self.counted(name)).collect()
+            self.devices_under_file(device)
+                .iter()
+                .filter_map(|name| self.device_totals(name))
+                .collect()
         } else {
-            device.below.iter().filter_map(|name| self.counted(name)).collect()
+            device.below.iter().filter_map(|name| self.device_totals(name)).collect()
         };
         if below.is_empty() {
             // An old bundle may name layers without their counters.
             let unseen = is_file && backing.is_some();
             return unseen.then(|| {
                 let says = format!("what {}'s file rests on cannot be seen", device.name);
-                Stands::Open(says)
+                BalanceResult::Open(says)
             });
         }
         let copies = if self.is_read { 1 } else { copies(device) };
@@ -57,11 +60,11 @@ impl Scale<'_> {
         let names: Vec<&str> = below.iter().map(|device| device.name.as_str()).collect();
         let beside = below.iter().map(beside).fold(0, u64::saturating_add);
         let step = Step { device, backing, upper, lower, beside, names: names.join(", ") };
-        Some(if is_file { self.through_a_file(&step) } else { self.through_a_mapping(&step) })
+        Some(if is_file { self.judge_backing_file(&step) } else { self.judge_mapping(&step) })
     }
 
     /// Returns the devices that hold a loop device's file.
-    fn under_file(&self, device: &Device) -> Vec<String> {
+    fn devices_under_file(&self, device: &Device) -> Vec<String> {
         let below = &self.bundle.environment.below;
         let of_file = below.iter().find(|mount| device.below.contains(&mount.path));
         let of_backing = || {
@@ -72,7 +75,7 @@ impl Scale<'_> {
         of_file.or_else(of_backing).map_or_else(
             // Older bundles do not record the devices under the file: use the disks.
             || {
-                let disks = place::disks(self.bundle);
+                let disks = location::disks(self.bundle);
                 disks.into_iter().map(|(disk, _)| disk.name.clone()).collect()
             },
             |mount| mount.on.clone(),
@@ -81,35 +84,35 @@ impl Scale<'_> {
 
     /// Returns the bytes that may be missing between two layers.
     fn slack(&self, upper: u64) -> u64 {
-        (self.asked - self.asked.min(self.least)) + (upper as f64 * SKEW) as u64
+        (self.requested - self.requested.min(self.least)) + (upper as f64 * SKEW) as u64
     }
 
-    fn through_a_mapping(&self, step: &Step<'_>) -> Stands {
+    fn judge_mapping(&self, step: &Step<'_>) -> BalanceResult {
         let missing = step.upper.saturating_sub(step.lower);
         if missing <= self.slack(step.upper) {
-            return self.others_beside(step);
+            return self.judge_direct_access(step);
         }
         // The missing bytes may be those that other processes requested from the upper device.
         let others = self.own().filter(|_| self.counts_own());
         let others = others.map_or(step.upper, |own| step.upper.saturating_sub(own));
         if missing > self.slack(step.upper) + others {
-            return Stands::Short(step.says(self));
+            return BalanceResult::Short(step.says(self));
         }
-        Stands::Open(format!("{}; whose it was is not known", step.says(self)))
+        BalanceResult::Open(format!("{}; whose it was is not known", step.says(self)))
     }
 
     /// Subtracts the bytes that other processes may have requested from the lower devices directly,
     /// without the upper device. Returns `Open` if the rest is too little.
-    fn others_beside(&self, step: &Step<'_>) -> Stands {
+    fn judge_direct_access(&self, step: &Step<'_>) -> BalanceResult {
         let through = self.own().filter(|_| self.counts_own());
         let through = through.map_or(0, |own| step.upper.saturating_sub(own));
         let elsewhere = self.bundle.observed.other_disks.map_or(0, |moved| self.pick(moved.disks));
         let known = through.saturating_add(step.beside).saturating_add(elsewhere);
-        let directly = self.others().map(|others| others.saturating_sub(known));
+        let directly = self.other_processes_bytes().map(|others| others.saturating_sub(known));
         let surely = directly.map(|directly| step.lower.saturating_sub(directly));
         match surely {
             Some(surely) if step.upper.saturating_sub(surely) > self.slack(step.upper) => {
-                Stands::Open(format!(
+                BalanceResult::Open(format!(
                     "of {} asked of {}, it is not known how much {} moved for it: it moved {}, and other \
                      processes may have gone to it directly",
                     self.size(step.upper),
@@ -118,18 +121,18 @@ impl Scale<'_> {
                     self.size(step.lower)
                 ))
             }
-            _ => Stands::Moved,
+            _ => BalanceResult::Moved,
         }
     }
 
-    fn through_a_file(&self, step: &Step<'_>) -> Stands {
+    fn judge_backing_file(&self, step: &Step<'_>) -> BalanceResult {
         if step.lower < self.least {
-            return Stands::Short(step.says(self));
+            return BalanceResult::Short(step.says(self));
         }
         // The kernel's own threads do the work of loop devices. Bytes that they did not move did
         // not come from the file.
         let kernel = self.bundle.observed.kernel.map(|moved| self.pick(moved));
-        let kernel = kernel.map(|moved| moved.saturating_sub(step.dirtied(self.is_read)));
+        let kernel = kernel.map(|moved| moved.saturating_sub(step.dirty_bytes(self.is_read)));
         if let Some(kernel) = kernel.filter(|kernel| *kernel < self.least) {
             let says = format!(
                 "of {} asked of {}, the kernel moved {} between its file and {}, and others the rest: \
@@ -139,19 +142,19 @@ impl Scale<'_> {
                 self.size(kernel),
                 step.names
             );
-            return Stands::Short(says);
+            return BalanceResult::Short(says);
         }
         let beside = kernel.map_or(0, |kernel| kernel.saturating_sub(step.upper));
-        let others = self.others().map(|others| others.saturating_add(beside));
+        let others = self.other_processes_bytes().map(|others| others.saturating_add(beside));
         let surely = others.map(|others| step.lower.saturating_sub(others));
         let missing = surely.map(|surely| step.upper.saturating_sub(surely));
         // A loop device's claim to bypass the cache counts only if the kernel threads' bytes are
         // known.
         let past_cache = step.is_past_cache() && kernel.is_some();
         if missing.is_some_and(|missing| missing <= self.slack(step.upper)) || past_cache {
-            return Stands::Moved;
+            return BalanceResult::Moved;
         }
-        Stands::Open(format!(
+        BalanceResult::Open(format!(
             "of {} asked of {}, it is not known how much {} moved for it: it moved {}, for others too",
             self.size(step.upper),
             step.device.name,
@@ -185,7 +188,7 @@ impl Step<'_> {
     }
 
     /// Returns the bytes written into the page cache under a loop device that are still dirty.
-    fn dirtied(&self, is_read: bool) -> u64 {
+    fn dirty_bytes(&self, is_read: bool) -> u64 {
         let Some(backing) = self.backing.filter(|_| !is_read) else { return 0 };
         let after = backing.dirty_bytes_after.unwrap_or(0);
         after.saturating_sub(backing.dirty_bytes_before.unwrap_or(0))

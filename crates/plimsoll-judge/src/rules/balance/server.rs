@@ -3,35 +3,38 @@
 use plimsoll_evidence::environment::Device;
 use plimsoll_evidence::observed::IoBytes;
 
-use super::super::seen;
-use super::{Scale, Stands, wire};
-use crate::place;
+use super::super::evidence;
+use super::{BalanceResult, Scale, wire};
+use crate::location;
 
 impl Scale<'_> {
     /// Judges targets that a server answers instead of a device. The bytes must also have passed
     /// this host's interfaces.
-    pub(super) fn server(&self) -> Option<Stands> {
-        match self.served()? {
-            Stands::Moved => Some(self.missed_by_interfaces().unwrap_or(Stands::Moved)),
+    pub(super) fn judge_server_target(&self) -> Option<BalanceResult> {
+        match self.judge_servers()? {
+            BalanceResult::Moved => {
+                Some(self.judge_by_interfaces().unwrap_or(BalanceResult::Moved))
+            }
             other => Some(other),
         }
     }
 
     /// Returns the bytes that the interfaces counted, if this process speaks to its target over
     /// them itself.
-    pub(super) fn by_interfaces(&self) -> Option<u64> {
-        let counted = wire::speaks_itself(self.bundle).then(|| wire::counted(self.bundle))?;
+    pub(super) fn interface_bytes(&self) -> Option<u64> {
+        let counted =
+            wire::uses_own_client(self.bundle).then(|| wire::interface_bytes(self.bundle))?;
         counted.map(|counted| self.pick(counted))
     }
 
-    fn missed_by_interfaces(&self) -> Option<Stands> {
-        let counted = self.by_interfaces()?;
-        let least = wire::least(self.bundle, self.is_read)?;
+    fn judge_by_interfaces(&self) -> Option<BalanceResult> {
+        let counted = self.interface_bytes()?;
+        let least = wire::bytes_min(self.bundle, self.is_read)?;
         (counted < least).then(|| {
             let way = if self.is_read { "received" } else { "sent" };
-            Stands::Open(format!(
+            BalanceResult::Open(format!(
                 "of {} {}, this host's network interfaces {way} {}: how the rest went is not known",
-                self.size(self.asked),
+                self.size(self.requested),
                 self.verb(),
                 self.size(counted)
             ))
@@ -39,19 +42,19 @@ impl Scale<'_> {
     }
 
     /// Judges by the bytes that servers on this host moved to or from storage.
-    fn served(&self) -> Option<Stands> {
+    fn judge_servers(&self) -> Option<BalanceResult> {
         let servers = &self.bundle.observed.servers;
         if servers.is_empty() {
-            return seen::is_remote_target(self.bundle).then_some(Stands::Moved);
+            return evidence::is_remote_target(self.bundle).then_some(BalanceResult::Moved);
         }
-        let asked = self.size(self.asked);
+        let requested = self.size(self.requested);
         if let Some(server) = servers.iter().find(|server| server.local.is_none()) {
             let says = format!("whether {} is on this very host cannot be seen", server.serves);
-            return Some(Stands::Open(says));
+            return Some(BalanceResult::Open(says));
         }
         if servers.iter().any(|server| server.local == Some(false) || server.relays) {
             // The work of other hosts is not visible here.
-            return Some(self.by_the_wire().unwrap_or(Stands::Moved));
+            return Some(self.judge_by_network_mounts().unwrap_or(BalanceResult::Moved));
         }
         let names: Vec<&str> =
             servers.iter().flat_map(|s| &s.processes).map(String::as_str).collect();
@@ -72,14 +75,14 @@ impl Scale<'_> {
                     "{} is served on this very host, and what its server moved cannot be seen",
                     serves.join(", ")
                 );
-                return Some(Stands::Open(says));
+                return Some(BalanceResult::Open(says));
             }
         };
         let beside = servers.iter().filter_map(|server| server.beside);
         let beside = self.pick(beside.fold(IoBytes::default(), IoBytes::plus));
         if moved < self.least && beside.min(disks.unwrap_or(0)).saturating_add(moved) >= self.least
         {
-            return Some(Stands::Open(format!(
+            return Some(BalanceResult::Open(format!(
                 "{} moved {} to or from storage, and what it is connected to through local sockets {}: whether it \
                  passed on what it was asked is not known",
                 names.join(", "),
@@ -90,7 +93,7 @@ impl Scale<'_> {
         if moved >= self.least
             && let Some(server) = servers.iter().find(|server| server.others > 0)
         {
-            return Some(Stands::Open(format!(
+            return Some(BalanceResult::Open(format!(
                 "{} moved {} to or from storage, and others were connected to it too ({}): whose it was is not \
                  known",
                 names.join(", "),
@@ -99,10 +102,10 @@ impl Scale<'_> {
             )));
         }
         Some(if moved >= self.least {
-            Stands::Moved
+            BalanceResult::Moved
         } else {
-            Stands::Short(format!(
-                "of {asked} {} through {}, its server on this host ({who}) moved {} to or from \
+            BalanceResult::Short(format!(
+                "of {requested} {} through {}, its server on this host ({who}) moved {} to or from \
                  storage: the server's own cache answered the rest",
                 self.verb(),
                 serves.join(", "),
@@ -115,10 +118,12 @@ impl Scale<'_> {
     fn all_disks(&self) -> Option<u64> {
         let elsewhere = self.bundle.observed.other_disks?;
         // The bytes of a network disk crossed the network, whichever host answered.
-        let near = |d: &Device| place::of(d, &self.bundle.environment) != place::Place::Network;
+        let near = |d: &Device| {
+            location::locate(d, &self.bundle.environment) != location::Location::Network
+        };
         let bottom = self.bundle.observed.devices.iter().filter(|device| {
             let is_disk = |d: &Device| d.below.is_empty() && d.kind == "disk" && near(d);
-            self.described(&device.name).is_some_and(is_disk)
+            self.find_device(&device.name).is_some_and(is_disk)
         });
         Some(self.pick(elsewhere.disks) + bottom.map(|device| self.totals(device)).sum::<u64>())
     }

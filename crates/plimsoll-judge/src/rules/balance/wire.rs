@@ -16,11 +16,11 @@ use plimsoll_evidence::environment::Device;
 use plimsoll_evidence::observed::{Interface, IoBytes, LinkCounters, Links};
 use plimsoll_evidence::run::{ClassTotals, Driver};
 
-use super::{ASKED_MIN, MEASURED_NS_MIN, SHARE_MIN};
+use super::{MEASURED_NS_MIN, REQUESTED_MIN, SHARE_MIN};
 use crate::figures::measured;
 use crate::links::{bottoms, tops};
-use crate::place::{self, Place};
-use crate::rules::seen;
+use crate::location::{self, Location};
+use crate::rules::evidence;
 
 /// Maximum age of a hardware counter. Cards write counters to memory once a second
 /// (`stats-block-usecs` of ethtool(8)). Sampling adds another second.
@@ -29,45 +29,45 @@ const OLD_NS_MAX: u64 = 2_000_000_000;
 const MOST: f64 = 0.5;
 
 /// Returns true if a real load spoke to its target over a network itself.
-pub(crate) fn speaks_itself(bundle: &Bundle) -> bool {
-    bundle.run.driver == Driver::Real && seen::is_remote_target(bundle)
+pub(crate) fn uses_own_client(bundle: &Bundle) -> bool {
+    bundle.run.driver == Driver::Real && evidence::is_remote_target(bundle)
 }
 
 /// Returns true if the host's link to its storage may limit the load. This applies to network file
 /// systems, network protocols and network disks. It also applies to our own clients if their bytes
 /// left by the host's interfaces.
-pub(crate) fn is_over_a_network(bundle: &Bundle) -> bool {
+pub(crate) fn crosses_network(bundle: &Bundle) -> bool {
     let environment = &bundle.environment;
-    let is_far = |device: &Device| place::of(device, environment) == Place::Network;
-    let is_remote = seen::is_remote(bundle) || goes_out(bundle);
+    let is_far = |device: &Device| location::locate(device, environment) == Location::Network;
+    let is_remote = evidence::is_remote(bundle) || leaves_host(bundle);
     is_remote || environment.devices.iter().any(is_far)
 }
 
 /// Returns the maximum bytes that crossed interfaces during the measurement; `None` if unknown.
-pub(crate) fn counted(bundle: &Bundle) -> Option<IoBytes> {
+pub(crate) fn interface_bytes(bundle: &Bundle) -> Option<IoBytes> {
     let servers = &bundle.observed.servers;
     let is_far = !servers.is_empty()
         && servers.iter().all(|server| server.local == Some(false) && !server.relays);
-    over(bundle.observed.links.as_ref()?, !is_far)
+    sum_interfaces(bundle.observed.links.as_ref()?, !is_far)
 }
 
 /// Returns true if interfaces other than the loopback moved most of the load's bytes.
-pub(crate) fn goes_out(bundle: &Bundle) -> bool {
-    let outward = bundle.observed.links.as_ref().and_then(|links| over(links, false));
-    let Some(outward) = outward.filter(|_| speaks_itself(bundle)) else { return false };
-    let asked = within(bundle, true).saturating_add(within(bundle, false));
+pub(crate) fn leaves_host(bundle: &Bundle) -> bool {
+    let outward = bundle.observed.links.as_ref().and_then(|links| sum_interfaces(links, false));
+    let Some(outward) = outward.filter(|_| uses_own_client(bundle)) else { return false };
+    let requested = completed_bytes(bundle, true).saturating_add(completed_bytes(bundle, false));
     let moved = outward.read_bytes.saturating_add(outward.written_bytes);
-    asked >= ASKED_MIN && moved as f64 > asked as f64 * MOST
+    requested >= REQUESTED_MIN && moved as f64 > requested as f64 * MOST
 }
 
 /// Returns the bytes of one direction that completed within the measured phase.
-fn within(bundle: &Bundle, is_read: bool) -> u64 {
+fn completed_bytes(bundle: &Bundle, is_read: bool) -> u64 {
     let classes = bundle.run.classes.iter().filter(|class| class.is_read == is_read);
     classes.map(ClassTotals::bytes_within).fold(0, u64::saturating_add)
 }
 
 /// Returns the bytes over a namespace's interfaces, with or without the loopback.
-fn over(links: &Links, with_loopback: bool) -> Option<IoBytes> {
+fn sum_interfaces(links: &Links, with_loopback: bool) -> Option<IoBytes> {
     let outward = sum(bottoms(links))?;
     let tops = sum(tops(links))?;
     let outward = IoBytes {
@@ -91,7 +91,7 @@ fn moved(counters: &LinkCounters) -> IoBytes {
 /// Returns the minimum bytes of one direction that the interfaces must show. The measured bytes are
 /// reduced for three reasons. I/O may have started before the counters were read. Bytes after the
 /// end of the phase are left out. A card's counters may be old. `None` if no bytes remain.
-pub(crate) fn least(bundle: &Bundle, is_read: bool) -> Option<u64> {
+pub(crate) fn bytes_min(bundle: &Bundle, is_read: bool) -> Option<u64> {
     let (phase, links) = (measured(bundle)?, bundle.observed.links.as_ref()?);
     let classes = bundle.run.classes.iter().filter(|class| class.is_read == is_read);
     let longest_ns = classes.map(|class| class.service_ns_max.max(class.latency_ns_max)).max()?;
@@ -100,8 +100,8 @@ pub(crate) fn least(bundle: &Bundle, is_read: bool) -> Option<u64> {
     let old_ns = if is_virtual { 0 } else { OLD_NS_MAX };
     let missed_ns = longest_ns.saturating_add(late_ns).saturating_add(old_ns);
     let share = SHARE_MIN - missed_ns as f64 / phase.duration_ns.max(1) as f64;
-    let bytes = within(bundle, is_read);
-    let is_enough = bytes >= ASKED_MIN && phase.duration_ns >= MEASURED_NS_MIN;
+    let bytes = completed_bytes(bundle, is_read);
+    let is_enough = bytes >= REQUESTED_MIN && phase.duration_ns >= MEASURED_NS_MIN;
     (is_enough && share > 0.0).then_some((bytes as f64 * share) as u64)
 }
 
@@ -123,7 +123,7 @@ mod tests {
 
     fn received(interfaces: Vec<Interface>, with_loopback: bool) -> Option<u64> {
         let links = Links { interfaces, ..Links::default() };
-        over(&links, with_loopback).map(|moved| moved.read_bytes)
+        sum_interfaces(&links, with_loopback).map(|moved| moved.read_bytes)
     }
 
     #[test]

@@ -394,11 +394,11 @@ fn what_clients_of_our_own_say_has_to_show_at_the_interfaces() {
     assert_eq!(outcome(&bundle), Outcome::Pass, "a relay of this host is reached by the loopback");
     bundle.observed.servers.clear();
     assert_eq!(outcome(&bundle), Outcome::Pass, "nobody knows where the server is");
-    assert!(!wire::goes_out(&bundle), "the card moved half of it");
+    assert!(!wire::leaves_host(&bundle), "the card moved half of it");
     bundle.observed.links = links(0, asked * 3 / 4);
-    assert!(wire::goes_out(&bundle));
+    assert!(wire::leaves_host(&bundle));
     bundle.plan = fixtures::reads().plan;
-    assert!(!wire::goes_out(&bundle), "a disk's bytes go over no card");
+    assert!(!wire::leaves_host(&bundle), "a disk's bytes go over no card");
 }
 
 #[test]

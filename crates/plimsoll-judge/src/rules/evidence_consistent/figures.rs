@@ -8,7 +8,7 @@ use plimsoll_evidence::latency::LATENCY_NS_MAX;
 use plimsoll_evidence::run::{ClassTotals, Driver, EndKind, PhaseKind};
 use plimsoll_evidence::series::{Data, drained_class};
 
-use super::Ledgered;
+use super::CrossChecks;
 
 /// Relative error of a histogram value. The engine counts in finer buckets than the log, and
 /// exports their bounds. Each value may therefore move by one bucket of three digits.
@@ -22,45 +22,49 @@ const GENERATOR: &str = "generator";
 /// intervals of foreign tools are unknown, and a run that did not complete may close rows late.
 const GRID_NS: u64 = 1_000_000_000;
 
-pub(super) fn check(bundle: &Bundle, held: &mut Ledgered) {
-    phases(bundle, held);
+pub(super) fn check(bundle: &Bundle, cross_checks: &mut CrossChecks) {
+    phases(bundle, cross_checks);
     let rows = rows(bundle);
     let mut names = BTreeSet::new();
     for class in &bundle.run.classes {
-        held.hold(names.insert(class.name.as_str()), || format!("{} is there twice", class.name));
-        of_class(class, held);
+        cross_checks.require(names.insert(class.name.as_str()), || {
+            format!("{} is there twice", class.name)
+        });
+        check_class(class, cross_checks);
         let within = rows.measured.get(class.name.as_str());
-        of_rows(class, within, rows.drained.get(class.name.as_str()), held);
-        of_histograms(bundle, class, held);
+        check_rows(class, within, rows.drained.get(class.name.as_str()), cross_checks);
+        check_histograms(bundle, class, cross_checks);
     }
     // A run whose threads hung leaves rows without totals.
     if !bundle.run.classes.is_empty() {
         let all = rows.measured.keys().chain(rows.drained.keys());
         for name in all.filter(|name| !names.contains(**name)) {
-            held.hold(false, || format!("the series has {name}, which the totals do not"));
+            cross_checks
+                .require(false, || format!("the series has {name}, which the totals do not"));
         }
         for tag in bundle.latency.keys() {
             let mut all = names.iter().copied().chain([GENERATOR]);
             let known = all.any(|name| {
                 tag.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             });
-            held.hold(known, || format!("the histograms have {tag}, which the totals do not"));
+            cross_checks
+                .require(known, || format!("the histograms have {tag}, which the totals do not"));
         }
     }
-    bytes_of_phases(bundle, &rows, held);
+    check_phase_bytes(bundle, &rows, cross_checks);
 }
 
 /// Checks that phases follow each other within the run.
-fn phases(bundle: &Bundle, held: &mut Ledgered) {
+fn phases(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let mut end_ns = 0;
     for phase in &bundle.run.phases {
         let name = phase.kind.label();
-        held.hold(phase.start_ns >= end_ns, || {
+        cross_checks.require(phase.start_ns >= end_ns, || {
             format!("the phase {name} is said to begin before the one before it ended")
         });
         end_ns = phase.start_ns.saturating_add(phase.duration_ns);
     }
-    held.hold(end_ns <= bundle.run.duration_ns, || {
+    cross_checks.require(end_ns <= bundle.run.duration_ns, || {
         format!("the phases are longer than the run: {end_ns} ns of {} ns", bundle.run.duration_ns)
     });
 }
@@ -111,16 +115,16 @@ fn rows(bundle: &Bundle) -> Rows<'_> {
         if row.start_ns.saturating_add(grid_ns) < from_ns || row.start_ns > to_ns {
             rows.astray += 1;
         }
-        let of_class = match drained {
+        let sums_by_class = match drained {
             Some(class) => rows.drained.entry(class),
             None => rows.measured.entry(row.name.as_str()),
         };
-        let sums = of_class.or_default();
+        let sums = sums_by_class.or_default();
         sums.count = sums.count.saturating_add(count);
         sums.latency_ns = sums.latency_ns.saturating_add(sum_ns);
         sums.bytes = sums.bytes.saturating_add(bytes);
         sums.max_ns = sums.max_ns.max(max_ns);
-        sums.absurd += u64::from(count == 0 || !possible(count, sum_ns, max_ns));
+        sums.absurd += u64::from(count == 0 || !is_possible(count, sum_ns, max_ns));
     }
     rows
 }
@@ -133,19 +137,20 @@ fn grid_ns(bundle: &Bundle) -> u64 {
 }
 
 /// Returns true if `count` latencies, none above `max_ns`, can have the sum `sum_ns`.
-fn possible(count: u64, sum_ns: u64, max_ns: u64) -> bool {
+fn is_possible(count: u64, sum_ns: u64, max_ns: u64) -> bool {
     let most = u128::from(count) * (u128::from(max_ns) + 1);
     max_ns <= sum_ns.saturating_add(1) && u128::from(sum_ns) <= most
 }
 
 /// Checks the figures of one class.
-fn of_class(class: &ClassTotals, held: &mut Ledgered) {
+fn check_class(class: &ClassTotals, cross_checks: &mut CrossChecks) {
     let name = &class.name;
-    held.hold(class.drained <= class.count && class.drained_bytes <= class.size_bytes, || {
-        format!("{name}: more is said to have drained than was done")
-    });
-    let sums = possible(class.count, class.latency_ns_sum, class.latency_ns_max);
-    held.hold(class.count == 0 || sums, || {
+    cross_checks
+        .require(class.drained <= class.count && class.drained_bytes <= class.size_bytes, || {
+            format!("{name}: more is said to have drained than was done")
+        });
+    let sums = is_possible(class.count, class.latency_ns_sum, class.latency_ns_max);
+    cross_checks.require(class.count == 0 || sums, || {
         format!(
             "{name}: {} latencies of at most {} ns can't sum up to {} ns",
             class.count, class.latency_ns_max, class.latency_ns_sum
@@ -153,47 +158,65 @@ fn of_class(class: &ClassTotals, held: &mut Ledgered) {
     });
     let service = class.service_ns_sum <= class.latency_ns_sum
         && class.service_ns_max <= class.latency_ns_max;
-    held.hold(service, || format!("{name}: the service times are longer than the latencies"));
+    cross_checks
+        .require(service, || format!("{name}: the service times are longer than the latencies"));
 }
 
 /// Compares the totals with the rows of the series. Operations that drained after the end have rows
 /// of their own, which older versions left out.
-fn of_rows(class: &ClassTotals, rows: Option<&Sums>, drained: Option<&Sums>, held: &mut Ledgered) {
+fn check_rows(
+    class: &ClassTotals,
+    rows: Option<&Sums>,
+    drained: Option<&Sums>,
+    cross_checks: &mut CrossChecks,
+) {
     let name = &class.name;
     let mut rows = rows.copied().unwrap_or_default();
     let within = class.count.saturating_sub(class.drained);
-    held.same(&format!("I/Os of {name}"), ("the total", within), ("the series", rows.count));
+    cross_checks.require_equal(
+        &format!("I/Os of {name}"),
+        ("the total", within),
+        ("the series", rows.count),
+    );
     let bytes = class.size_bytes.saturating_sub(class.drained_bytes);
-    held.same(&format!("bytes of {name}"), ("the total", bytes), ("the series", rows.bytes));
+    cross_checks.require_equal(
+        &format!("bytes of {name}"),
+        ("the total", bytes),
+        ("the series", rows.bytes),
+    );
     let has_rows = class.unfinished().is_some();
     if has_rows {
         let late = drained.copied().unwrap_or_default();
         let what = format!("I/Os of {name} that drained");
-        held.same(&what, ("the total", class.drained), ("the series", late.count));
+        cross_checks.require_equal(&what, ("the total", class.drained), ("the series", late.count));
         let what = format!("bytes of {name} that drained");
-        held.same(&what, ("the total", class.drained_bytes), ("the series", late.bytes));
+        cross_checks.require_equal(
+            &what,
+            ("the total", class.drained_bytes),
+            ("the series", late.bytes),
+        );
         rows.latency_ns = rows.latency_ns.saturating_add(late.latency_ns);
         (rows.max_ns, rows.absurd) = (rows.max_ns.max(late.max_ns), rows.absurd + late.absurd);
     }
     let none_drained = has_rows || class.drained == 0;
     let sum = class.latency_ns_sum;
-    held.hold(rows.latency_ns == sum || !none_drained && rows.latency_ns < sum, || {
+    cross_checks.require(rows.latency_ns == sum || !none_drained && rows.latency_ns < sum, || {
         format!("latencies of {name}: the total says {sum} ns, the series {} ns", rows.latency_ns)
     });
     let max = class.latency_ns_max;
-    held.hold(rows.max_ns == max || !none_drained && rows.max_ns <= max, || {
+    cross_checks.require(rows.max_ns == max || !none_drained && rows.max_ns <= max, || {
         format!(
             "the largest latency of {name}: the total says {max} ns, the series {} ns",
             rows.max_ns
         )
     });
-    held.hold(rows.absurd == 0, || {
+    cross_checks.require(rows.absurd == 0, || {
         format!("{name}: {} rows of the series contradict themselves", rows.absurd)
     });
 }
 
 /// Compares the totals with the histograms.
-fn of_histograms(bundle: &Bundle, class: &ClassTotals, held: &mut Ledgered) {
+fn check_histograms(bundle: &Bundle, class: &ClassTotals, cross_checks: &mut CrossChecks) {
     let both = [
         (class.name.clone(), class.count, class.latency_ns_sum, class.latency_ns_max),
         (
@@ -208,25 +231,27 @@ fn of_histograms(bundle: &Bundle, class: &ClassTotals, held: &mut Ledgered) {
         let count = histogram.map_or(0, Histogram::len);
         let what = format!("values of {tag}");
         let histogram = if bundle.run.build.is_some() {
-            held.same(&what, ("the histogram", count), ("the total", total));
+            cross_checks.require_equal(&what, ("the histogram", count), ("the total", total));
             histogram.filter(|histogram| histogram.len() == total)
         } else {
             // Histograms of older versions include writes of the close that began in the same
             // millisecond.
             let enough = count as f64 >= total as f64 * (1.0 - SHORT);
-            held.hold(enough, || format!("{what}: the histogram says {count}, the total {total}"));
+            cross_checks.require(enough, || {
+                format!("{what}: the histogram says {count}, the total {total}")
+            });
             None
         };
         let Some(histogram) = histogram else { continue };
         let (low, high) = bounds(histogram);
         // A histogram clamps longer latencies to its maximum.
         let told_apart = max_ns < LATENCY_NS_MAX;
-        held.hold(!told_apart || (low..=high).contains(&(sum_ns as f64)), || {
+        cross_checks.require(!told_apart || (low..=high).contains(&(sum_ns as f64)), || {
             format!("latencies of {tag}: the total says {sum_ns} ns, the histogram {low:.0} to {high:.0} ns")
         });
         let largest = histogram.max() as f64;
         let near = (max_ns as f64 - largest).abs() <= largest * 2.0 * BUCKET + 2.0;
-        held.hold(!told_apart || near, || {
+        cross_checks.require(!told_apart || near, || {
             format!(
                 "the largest of {tag}: the total says {max_ns} ns, the histogram {largest:.0} ns"
             )
@@ -248,8 +273,8 @@ fn bounds(histogram: &Histogram<u64>) -> (f64, f64) {
 }
 
 /// Compares the bytes of the phases with the series, and those of the measurement with the totals.
-fn bytes_of_phases(bundle: &Bundle, rows: &Rows<'_>, held: &mut Ledgered) {
-    held.hold(rows.astray == 0, || {
+fn check_phase_bytes(bundle: &Bundle, rows: &Rows<'_>, cross_checks: &mut CrossChecks) {
+    cross_checks.require(rows.astray == 0, || {
         format!("{} rows of the series lie outside of the phases", rows.astray)
     });
     let classes = &bundle.run.classes;
@@ -265,18 +290,18 @@ fn bytes_of_phases(bundle: &Bundle, rows: &Rows<'_>, held: &mut Ledgered) {
                 of.fold(0u64, |sum, class| sum.saturating_add(class.size_bytes))
             };
             let totals = "the totals of all classes";
-            held.same(
+            cross_checks.require_equal(
                 "bytes read",
                 ("the measured phase", phase.read_bytes),
                 (totals, total(true)),
             );
-            held.same(
+            cross_checks.require_equal(
                 "bytes written",
                 ("the measured phase", phase.written_bytes),
                 (totals, total(false)),
             );
         } else if let Some(rows) = rows.bytes.get(&index) {
-            held.hold(*rows <= bytes, || {
+            cross_checks.require(*rows <= bytes, || {
                 format!("bytes of {name}: the phase says {bytes}, the series {rows}")
             });
         }

@@ -8,7 +8,7 @@ use plimsoll_evidence::run::{ClassTotals, EndKind, Phase};
 use plimsoll_evidence::series::Data;
 use plimsoll_plan::{ResolvedPlan, Workload};
 
-use super::Ledgered;
+use super::CrossChecks;
 use crate::figures::measured;
 
 /// Sector size of device counters (Documentation/block/stat.rst of Linux).
@@ -19,16 +19,16 @@ const SHARE: f64 = 0.02;
 /// late.
 const LATE_NS: u64 = 2_000_000_000;
 
-pub(super) fn check(bundle: &Bundle, held: &mut Ledgered) {
+pub(super) fn check(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let Some(measure) = measured(bundle) else { return };
     let gauges = gauges(bundle, measure);
-    devices(bundle, measure, &gauges, held);
-    links(bundle, &gauges, held);
-    shares(bundle, measure, held);
-    access_profile(bundle, held);
-    store(bundle, held);
-    inside(bundle, held);
-    sizes(bundle, held);
+    devices(bundle, measure, &gauges, cross_checks);
+    links(bundle, &gauges, cross_checks);
+    shares(bundle, measure, cross_checks);
+    access_profile(bundle, cross_checks);
+    store(bundle, cross_checks);
+    check_model(bundle, cross_checks);
+    sizes(bundle, cross_checks);
 }
 
 /// Returns the sum and the maximum of each gauge's rows in the measured phase.
@@ -45,7 +45,7 @@ fn gauges<'a>(bundle: &'a Bundle, measure: &Phase) -> BTreeMap<&'a str, (f64, f6
 
 /// Compares a network interface's totals with the series of the same counters. The series ends a
 /// moment before the totals are read.
-fn links(bundle: &Bundle, gauges: &BTreeMap<&str, (f64, f64)>, held: &mut Ledgered) {
+fn links(bundle: &Bundle, gauges: &BTreeMap<&str, (f64, f64)>, cross_checks: &mut CrossChecks) {
     let Some(links) = &bundle.observed.links else { return };
     for one in &links.interfaces {
         let (name, Some(counters)) = (&one.name, one.counters) else { continue };
@@ -55,7 +55,7 @@ fn links(bundle: &Bundle, gauges: &BTreeMap<&str, (f64, f64)>, held: &mut Ledger
             let Some((sum, _)) = gauges.get(format!("link.{name}.{counter}").as_str()) else {
                 continue;
             };
-            held.hold(*sum <= total as f64 * (1.0 + SHARE), || {
+            cross_checks.require(*sum <= total as f64 * (1.0 + SHARE), || {
                 format!("{counter} of {name}: the total says {total}, the series {sum}")
             });
         }
@@ -67,7 +67,7 @@ fn devices(
     bundle: &Bundle,
     measure: &Phase,
     gauges: &BTreeMap<&str, (f64, f64)>,
-    held: &mut Ledgered,
+    cross_checks: &mut CrossChecks,
 ) {
     // A run with a hung thread reads the totals later. So does a run that drained operations after
     // its end.
@@ -92,37 +92,37 @@ fn devices(
             };
             // The totals are read after the last row, so no row has the bytes in between.
             let total = total as f64;
-            held.hold(
+            cross_checks.require(
                 *sum <= total * (1.0 + SHARE)
                     && (!whole || total <= sum + largest + sum * SHARE + 64.0 * 4096.0),
                 || format!("{counter} of {name}: the total says {total}, the series {sum}"),
             );
         }
-        possible(device, longest_ns, held);
+        is_possible(device, longest_ns, cross_checks);
     }
 }
 
-fn possible(device: &DeviceTotals, longest_ns: u64, held: &mut Ledgered) {
+fn is_possible(device: &DeviceTotals, longest_ns: u64, cross_checks: &mut CrossChecks) {
     let DeviceTotals { name, reads, read_bytes, writes, written_bytes, .. } = device;
     for (what, ios, bytes) in [("reads", reads, read_bytes), ("writes", writes, written_bytes)] {
-        held.hold(bytes % SECTOR_BYTES == 0 && (*bytes == 0 || *ios > 0), || {
+        cross_checks.require(bytes % SECTOR_BYTES == 0 && (*bytes == 0 || *ios > 0), || {
             format!("{name} is said to have done {ios} {what} of {bytes} bytes in all")
         });
     }
     let longest_ns = longest_ns.saturating_add(LATE_NS);
-    held.hold(device.busy_ns <= longest_ns + longest_ns / 10, || {
+    cross_checks.require(device.busy_ns <= longest_ns + longest_ns / 10, || {
         format!("{name} is said to have been busy for longer than was measured")
     });
 }
 
 /// Checks that shares are between 0 and 1. The generator cannot use more time than the host's CPUs
 /// have.
-fn shares(bundle: &Bundle, measure: &Phase, held: &mut Ledgered) {
+fn shares(bundle: &Bundle, measure: &Phase, cross_checks: &mut CrossChecks) {
     let cpu = &bundle.observed.cpu;
     let of = [cpu.busy_min, cpu.busy_avg, cpu.busy_max];
     let mut least = 0.0;
     for share in of.into_iter().flatten() {
-        held.hold((least - 1e-9..=1.0 + 1e-9).contains(&share), || {
+        cross_checks.require((least - 1e-9..=1.0 + 1e-9).contains(&share), || {
             format!("the CPUs are said to have been busy from {of:?}, least first")
         });
         least = share;
@@ -133,7 +133,7 @@ fn shares(bundle: &Bundle, measure: &Phase, held: &mut Ledgered) {
     {
         let had = u128::from(bundle.run.duration_ns.max(measure.duration_ns) + LATE_NS)
             * u128::from(cpus);
-        held.hold(u128::from(user) + u128::from(system) <= had + had / 10, || {
+        cross_checks.require(u128::from(user) + u128::from(system) <= had + had / 10, || {
             "the load generator is said to have used more CPU time than there was".to_owned()
         });
     }
@@ -150,7 +150,7 @@ fn near(bundle: &Bundle, a: u64, b: u64) -> bool {
 
 /// Compares requested with completed operations as [`near`] does. An open loop above the capacity
 /// leaves any number of operations waiting.
-fn near_asked(bundle: &Bundle, asked: u64, done: u64) -> bool {
+fn near_requested(bundle: &Bundle, asked: u64, done: u64) -> bool {
     near(bundle, asked, done) || !bundle.run.engine.closed_loop && asked > done
 }
 
@@ -159,14 +159,14 @@ fn count(bundle: &Bundle, takes: impl Fn(&ClassTotals) -> bool) -> u64 {
 }
 
 /// Compares the operations with those of the access profile.
-fn access_profile(bundle: &Bundle, held: &mut Ledgered) {
+fn access_profile(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let profile = &bundle.observed.workload;
     for (what, counted, is_read) in
         [("reads", profile.reads, true), ("writes", profile.writes, false)]
     {
         let Some(counted) = counted else { continue };
         let total = count(bundle, |c| c.group == "transactional" && c.is_read == is_read);
-        held.hold(near_asked(bundle, counted, total), || {
+        cross_checks.require(near_requested(bundle, counted, total), || {
             format!("{what}: the access profile counts {counted}, the totals {total}")
         });
     }
@@ -186,7 +186,7 @@ fn planned_bytes_max(plan: &ResolvedPlan) -> u64 {
 
 /// Compares the bytes of a class with the sizes of its transfers. A thread that hung delivered its
 /// intervals, but not its part of the profile.
-fn sizes(bundle: &Bundle, held: &mut Ledgered) {
+fn sizes(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let profile = &bundle.observed.workload;
     let (Some(least), Some(most)) = (profile.size_bytes_min, profile.size_bytes_max) else {
         return;
@@ -203,32 +203,32 @@ fn sizes(bundle: &Bundle, held: &mut Ledgered) {
         let times = |count: u64, bytes: u64| u128::from(count) * u128::from(bytes);
         let low = times(count - unseen, least);
         let high = times(count - unseen, most) + times(unseen, most.max(largest));
-        held.hold((low..=high).contains(&u128::from(*size_bytes)), || {
+        cross_checks.require((low..=high).contains(&u128::from(*size_bytes)), || {
             format!("{name}: {count} transfers of {least} to {most} bytes are said to be {size_bytes} bytes")
         });
     }
 }
 
 /// Compares the totals with the mail store's own counters.
-fn store(bundle: &Bundle, held: &mut Ledgered) {
+fn store(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let counters = &bundle.run.counters;
-    let of = |name: &str, takes: &dyn Fn(&ClassTotals) -> bool, held: &mut Ledgered| {
+    let of = |name: &str, takes: &dyn Fn(&ClassTotals) -> bool, cross_checks: &mut CrossChecks| {
         let Some(counted) = counters.get(name).copied() else { return };
         let total = count(bundle, takes);
-        held.hold(near(bundle, counted, total), || {
+        cross_checks.require(near(bundle, counted, total), || {
             format!("{name}: the store counts {counted}, the totals {total}")
         });
     };
     let transactional = |is_read: bool| {
         move |class: &ClassTotals| class.group == "transactional" && class.is_read == is_read
     };
-    of("database_reads", &transactional(true), held);
-    of("database_writes", &transactional(false), held);
-    of("log_writes", &|class| class.group == "log" && !class.is_read, held);
+    of("database_reads", &transactional(true), cross_checks);
+    of("database_writes", &transactional(false), cross_checks);
+    of("log_writes", &|class| class.group == "log" && !class.is_read, cross_checks);
 }
 
 /// Compares the totals with the operations that entered a model.
-fn inside(bundle: &Bundle, held: &mut Ledgered) {
+fn check_model(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let Some(inside) = &bundle.observed.inside else { return };
     for (what, is_read) in [("reads", true), ("writes", false)] {
         let entered: u64 = inside
@@ -241,7 +241,7 @@ fn inside(bundle: &Bundle, held: &mut Ledgered) {
             class.is_read == is_read
                 && !["sync", "metadata", "durable"].contains(&class.group.as_str())
         });
-        held.hold(near_asked(bundle, entered, total), || {
+        cross_checks.require(near_requested(bundle, entered, total), || {
             format!("{what}: {entered} entered the model, and the totals have {total}")
         });
     }

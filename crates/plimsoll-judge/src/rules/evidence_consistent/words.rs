@@ -5,15 +5,15 @@ use plimsoll_evidence::run::{Driver, EndKind, PhaseKind, Tier};
 use plimsoll_evidence::series::Data;
 use plimsoll_plan::TargetKind;
 
-use super::Ledgered;
+use super::CrossChecks;
 
 /// Engine kinds that only Plimsoll has. Other tools have an `io_uring`, a `null` and an `nfs` too.
 const OWN_ENGINES: [&str; 3] = ["threads", "s3", "model"];
 
-pub(super) fn check(bundle: &Bundle, held: &mut Ledgered) {
-    driver(bundle, held);
-    end(bundle, held);
-    checks(bundle, held);
+pub(super) fn check(bundle: &Bundle, cross_checks: &mut CrossChecks) {
+    driver(bundle, cross_checks);
+    end(bundle, cross_checks);
+    checks(bundle, cross_checks);
 }
 
 fn word(driver: Driver) -> &'static str {
@@ -24,24 +24,24 @@ fn word(driver: Driver) -> &'static str {
     }
 }
 
-fn driver(bundle: &Bundle, held: &mut Ledgered) {
+fn driver(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let run = &bundle.run;
     let kind = run.engine.kind.as_str();
     let foreign = run.driver == Driver::Foreign;
-    held.hold(foreign == (run.tier != Tier::T1), || {
+    cross_checks.require(foreign == (run.tier != Tier::T1), || {
         format!("the tier {:?} does not go with the driver, {}", run.tier, word(run.driver))
     });
-    held.hold(!foreign || !OWN_ENGINES.contains(&kind), || {
+    cross_checks.require(!foreign || !OWN_ENGINES.contains(&kind), || {
         format!("the figures are said to be another tool's, and the engine to be {kind}")
     });
     let by_ours = bundle.series.iter().any(|row| matches!(row.data, Data::Class { .. }));
-    held.hold(!foreign || !by_ours, || {
+    cross_checks.require(!foreign || !by_ours, || {
         "the figures are said to be another tool's, and the series has each interval's, as Plimsoll \
          measures them"
             .to_owned()
     });
     let modelled = kind == "model" || bundle.observed.inside.is_some();
-    held.hold(foreign || modelled == (run.driver == Driver::Model), || {
+    cross_checks.require(foreign || modelled == (run.driver == Driver::Model), || {
         format!("the driver is said to be {}, and the engine is {kind}", word(run.driver))
     });
     if foreign {
@@ -49,14 +49,14 @@ fn driver(bundle: &Bundle, held: &mut Ledgered) {
     }
     let target = |is: fn(&TargetKind) -> bool| bundle.plan.targets.iter().any(|t| is(&t.kind));
     let model = target(|kind| matches!(kind, TargetKind::Model { .. }));
-    held.hold(model == (run.driver == Driver::Model), || {
+    cross_checks.require(model == (run.driver == Driver::Model), || {
         format!("the driver is said to be {}, and the plan's target is another", word(run.driver))
     });
     let null = target(|kind| matches!(kind, TargetKind::Null));
-    held.hold(null == (kind == "null") || run.classes.is_empty(), || {
+    cross_checks.require(null == (kind == "null") || run.classes.is_empty(), || {
         format!("the engine is said to be {kind}, and the plan's target is another (null or not)")
     });
-    held.hold(run.name == bundle.plan.name, || {
+    cross_checks.require(run.name == bundle.plan.name, || {
         format!(
             "the run is said to be of the plan {:?}, and its plan is {:?}",
             run.name, bundle.plan.name
@@ -64,33 +64,34 @@ fn driver(bundle: &Bundle, held: &mut Ledgered) {
     });
 }
 
-fn end(bundle: &Bundle, held: &mut Ledgered) {
+fn end(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let run = &bundle.run;
     let completed = run.end.kind == EndKind::Completed;
-    held.hold(!completed || run.end.says.is_empty(), || {
+    cross_checks.require(!completed || run.end.says.is_empty(), || {
         format!("the run is said to have completed, and to have ended so: {}", run.end.says)
     });
-    held.hold(completed || !run.end.says.is_empty(), || {
+    cross_checks.require(completed || !run.end.says.is_empty(), || {
         format!("the run ended {}, and does not say why", run.end.kind.word())
     });
     let measured = run.phases.iter().filter(|phase| phase.kind == PhaseKind::Measure).count();
-    held.hold(measured <= 1, || format!("{measured} phases are said to be the measurement"));
-    held.hold(!completed || measured == 1, || {
+    cross_checks
+        .require(measured <= 1, || format!("{measured} phases are said to be the measurement"));
+    cross_checks.require(!completed || measured == 1, || {
         "the run is said to have completed, and nothing was measured".to_owned()
     });
 }
 
-fn checks(bundle: &Bundle, held: &mut Ledgered) {
+fn checks(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let run = &bundle.run;
     let named = run.checks.damage.len() as u64;
-    held.hold(run.checks.errors >= named, || {
+    cross_checks.require(run.checks.errors >= named, || {
         format!(
             "{} errors of checks are counted, and damage is named {named} times",
             run.checks.errors
         )
     });
     let verified = run.phases.iter().find(|phase| phase.kind == PhaseKind::Verify);
-    held.hold(run.checks.pages_checked.is_none() || verified.is_some(), || {
+    cross_checks.require(run.checks.pages_checked.is_none() || verified.is_some(), || {
         "pages are said to be checked, and there was no phase that checks them".to_owned()
     });
 }

@@ -19,18 +19,18 @@ pub const RULE: ExperimentRule = ExperimentRule {
 
 fn check(runs: &[&Bundle]) -> Option<Finding> {
     let (first, others) = runs.split_first().filter(|(_, others)| !others.is_empty())?;
-    let differs = |of: for<'a> fn(&'a Bundle) -> Option<&'a str>| {
-        others.iter().any(|run| of(run) != of(first))
+    let differs = |read: for<'a> fn(&'a Bundle) -> Option<&'a str>| {
+        others.iter().any(|run| read(run) != read(first))
     };
-    type Of = fn(&Bundle) -> Option<&str>;
-    let what: [(&str, Of); 4] = [
+    type FieldReader = fn(&Bundle) -> Option<&str>;
+    let what: [(&str, FieldReader); 4] = [
         ("the plan", |b| Some(&b.run.plan_sha256)),
         ("the tool's version", |b| Some(&b.run.tool_version)),
         ("the host", |b| b.environment.host.as_deref()),
         ("the kernel", |b| b.environment.kernel.as_deref()),
     ];
     let changed: Vec<&str> =
-        what.iter().filter(|(_, of)| differs(*of)).map(|(name, _)| *name).collect();
+        what.iter().filter(|(_, read)| differs(*read)).map(|(name, _)| *name).collect();
     Some(if changed.is_empty() {
         let says = format!("{} runs of one plan on one host", runs.len());
         Finding::new(RULE.id, Outcome::Pass, says)

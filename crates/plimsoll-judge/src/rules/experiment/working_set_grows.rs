@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::Bundle;
 
-use super::super::{Weight, seen};
+use super::super::{Weight, evidence};
 use super::ExperimentRule;
 use crate::claim::Claim;
 use crate::figures::{self, Pick};
@@ -57,7 +57,7 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
     let gain = (near.rate_per_s / far.rate_per_s).max(far.latency_ns_avg / near.latency_ns_avg);
     let told = |point: &Point| match point.times_cache {
         Some(times) if by_cache => format!("{times:.1} times the declared cache"),
-        _ => seen::size(point.working_set_bytes),
+        _ => evidence::size(point.working_set_bytes),
     };
     let numbers = format!(
         "a working set of {} gives {:.0}/s at {:.2} ms, one of {} gives {:.0}/s at {:.2} ms",
@@ -91,7 +91,7 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
 /// Returns true if both runs issue the same operations, apart from their addresses.
 fn alike(one: &Bundle, other: &Bundle) -> bool {
     let operations = |bundle: &Bundle| -> Vec<_> {
-        let streams = seen::streams(bundle).iter();
+        let streams = evidence::streams(bundle).iter();
         streams
             .map(|s| (s.sizes.clone(), s.read_percent, s.pattern, s.queue_depth, s.clients))
             .collect()

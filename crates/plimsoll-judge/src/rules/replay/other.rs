@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::Replay;
 
-use super::super::seen::size;
+use super::super::evidence::size;
 use super::super::{Rule, Weight};
 use super::{SLACK, begun, planned};
 use crate::claim::Claim;

@@ -6,7 +6,7 @@ use plimsoll_plan::{Claim, Plan};
 
 use super::super::fixtures::{self, RATE, SECOND_NS, SECONDS};
 use super::*;
-use crate::claim::Standing;
+use crate::claim::ClaimStatus;
 use crate::finding::Outcome;
 use crate::judge;
 use crate::verdict::VerdictKind;
@@ -90,7 +90,7 @@ fn a_replay_in_time_is_measured_and_shown() {
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Measured, "{}", verdict.reason);
     assert!(verdict.reason.contains("kept to the trace"), "{}", verdict.reason);
-    assert_eq!(verdict.claims["trace-replay"], Standing::Believable);
+    assert_eq!(verdict.claims["trace-replay"], ClaimStatus::Believable);
     assert_eq!(verdict.checks.len(), 3);
     assert!(verdict.checks.iter().all(|check| check.ok == Some(true)));
 }
@@ -128,7 +128,7 @@ fn a_generator_that_was_late_itself_refutes_the_replay() {
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Invalid, "{}", verdict.reason);
     assert!(verdict.reason.contains("with a free slot started"), "{}", verdict.reason);
-    assert_eq!(verdict.claims["trace-replay"], Standing::Refuted);
+    assert_eq!(verdict.claims["trace-replay"], ClaimStatus::Refuted);
 }
 
 #[test]

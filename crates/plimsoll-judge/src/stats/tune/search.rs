@@ -259,7 +259,8 @@ impl Search {
     }
 }
 
-/// Gap between the loads that meet the requirement and those that do not ([`Search::required_load_gap`]).
+/// Gap between the loads that meet the requirement and those that do not
+/// ([`Search::required_load_gap`]).
 struct RequiredLoadGap {
     /// Position of the smallest load that meets the requirement.
     meets: usize,

@@ -31,7 +31,7 @@ const DISK_MAKERS: [&str; 18] = [
 
 /// Location of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum Location {
     /// This host's own disk, with nothing in between.
     Own,
     /// Volume of this host's RAID controller, behind the controller's cache.
@@ -46,7 +46,7 @@ pub enum Place {
     Memory,
 }
 
-impl Place {
+impl Location {
     /// Returns a description that follows the device's name in a sentence.
     #[must_use]
     pub fn says(self) -> &'static str {
@@ -63,39 +63,39 @@ impl Place {
 
 /// Returns the location of `device`. Only devices without an underlying device have one.
 #[must_use]
-pub fn of(device: &Device, environment: &Environment) -> Place {
+pub fn locate(device: &Device, environment: &Environment) -> Location {
     use Transport as T;
     let model = device.model.as_deref().unwrap_or_default();
     let is_any = |names: &[&str]| names.iter().any(|name| model.contains(name));
     let near = || match environment.virtualisation {
-        _ if is_any(&REMOTE_MODELS) => Place::Network,
-        Some(_) => Place::Virtual,
-        None if is_any(&VIRTUAL_MODELS) => Place::Virtual,
-        None => Place::Own,
+        _ if is_any(&REMOTE_MODELS) => Location::Network,
+        Some(_) => Location::Virtual,
+        None if is_any(&VIRTUAL_MODELS) => Location::Virtual,
+        None => Location::Own,
     };
     if device.kind != "disk" {
         // A device mapper target without a device answers from nothing.
         let rests = !device.below.is_empty() || matches!(device.kind.as_str(), "drbd" | "loop");
-        return if rests { Place::Unknown } else { Place::Memory };
+        return if rests { Location::Unknown } else { Location::Memory };
     }
     match device.transport {
         // The bundle is from a version that did not record transports.
-        None if is_memory_by_name(&device.name) => Place::Memory,
-        None if environment.virtualisation.is_some() => Place::Virtual,
-        None => Place::Unknown,
-        Some(T::Zram | T::Ram | T::Pmem | T::Test) => Place::Memory,
+        None if is_memory_by_name(&device.name) => Location::Memory,
+        None if environment.virtualisation.is_some() => Location::Virtual,
+        None => Location::Unknown,
+        Some(T::Zram | T::Ram | T::Pmem | T::Test) => Location::Memory,
         Some(T::NvmePcie | T::Usb | T::Mmc | T::ParallelScsi) => near(),
         Some(T::Sata | T::Sas) => {
             let maker = device.vendor.as_deref().unwrap_or_default().to_uppercase();
             let made =
                 DISK_MAKERS.iter().any(|name| maker.split_whitespace().next() == Some(*name));
-            let is_disk = made || near() != Place::Own;
-            if is_disk { near() } else { Place::Unknown }
+            let is_disk = made || near() != Location::Own;
+            if is_disk { near() } else { Location::Unknown }
         }
-        Some(T::RaidController) if environment.virtualisation.is_none() => Place::Controller,
+        Some(T::RaidController) if environment.virtualisation.is_none() => Location::Controller,
         Some(
             T::Virtio | T::Xen | T::HyperV | T::VmwarePvscsi | T::Partitioned | T::RaidController,
-        ) => Place::Virtual,
+        ) => Location::Virtual,
         Some(
             T::NvmeTcp
             | T::NvmeRdma
@@ -106,8 +106,8 @@ pub fn of(device: &Device, environment: &Environment) -> Place {
             | T::Aoe
             | T::Rbd
             | T::Nbd,
-        ) => Place::Network,
-        Some(T::NvmeLoop | T::ScsiLoopback | T::Ublk | T::Zvol | T::Other) => Place::Unknown,
+        ) => Location::Network,
+        Some(T::NvmeLoop | T::ScsiLoopback | T::Ublk | T::Zvol | T::Other) => Location::Unknown,
     }
 }
 
@@ -119,22 +119,22 @@ fn is_memory_by_name(name: &str) -> bool {
 }
 
 /// Returns the devices without an underlying device, with their locations.
-pub(crate) fn disks(bundle: &Bundle) -> Vec<(&Device, Place)> {
+pub(crate) fn disks(bundle: &Bundle) -> Vec<(&Device, Location)> {
     let environment = &bundle.environment;
     let leaves = environment.devices.iter().filter(|device| {
         // A bundle may name an underlying disk that could not be described.
         device.below.is_empty()
     });
-    leaves.map(|device| (device, of(device, environment))).collect()
+    leaves.map(|device| (device, locate(&device, environment))).collect()
 }
 
 /// Returns the most remote disk with its location; `None` if no disk is known.
-pub(crate) fn farthest(bundle: &Bundle) -> Option<(&Device, Place)> {
+pub(crate) fn farthest(bundle: &Bundle) -> Option<(&Device, Location)> {
     disks(bundle).into_iter().max_by_key(|(_, place)| *place)
 }
 
 /// Returns a device of this host whose backing is hidden, or whose driver is unknown.
-pub(crate) fn veiled(bundle: &Bundle) -> Option<&Device> {
+pub(crate) fn undetermined(bundle: &Bundle) -> Option<&Device> {
     use Transport::{NvmeLoop, Other, ScsiLoopback, Ublk, Zvol};
     let is_veiled = |device: &&Device| {
         matches!(device.transport, Some(NvmeLoop | Other | ScsiLoopback | Ublk | Zvol))
@@ -174,7 +174,7 @@ pub(crate) fn memory(bundle: &Bundle) -> Option<String> {
     };
     let file_system = kinds.chain(below).find(|(kind, _)| MEMORY_FILE_SYSTEMS.contains(kind));
     let device = || {
-        let found = disks(bundle).into_iter().find(|(_, place)| *place == Place::Memory);
+        let found = disks(bundle).into_iter().find(|(_, place)| *place == Location::Memory);
         found.map(|(device, _)| match device.kind.as_str() {
             "disk" => device.name.clone(),
             kind => format!("{}, a {kind} device that rests on nothing", device.name),
@@ -198,38 +198,38 @@ mod tests {
         }
     }
 
-    fn place(transport: Transport, vendor: &str, model: &str, guest: bool) -> Place {
+    fn place(transport: Transport, vendor: &str, model: &str, guest: bool) -> Location {
         let virtualisation = guest.then(|| "KVM".to_owned());
         let environment = Environment { virtualisation, ..Environment::default() };
-        of(&disk(transport, vendor, model), &environment)
+        locate(&disk(transport, vendor, model), &environment)
     }
 
     #[test]
     fn a_disk_is_this_hosts_own_only_where_that_is_shown() {
         use Transport as T;
         for (transport, vendor, model, expected) in [
-            (T::NvmePcie, "", "SAMSUNG MZQL23T8HCLS-00A07", Place::Own),
-            (T::Sata, "ATA", "INTEL SSDSC2KB48", Place::Own),
-            (T::Sas, "SEAGATE", "ST1200MM0099", Place::Own),
-            (T::Sas, "DELL", "MD32xx", Place::Unknown),
-            (T::RaidController, "DELL", "PERC H740P Mini", Place::Controller),
-            (T::Usb, "SanDisk", "Extreme", Place::Own),
-            (T::NvmePcie, "", "Amazon Elastic Block Store", Place::Network),
-            (T::NvmePcie, "", "QEMU NVMe Ctrl", Place::Virtual),
-            (T::NvmeTcp, "", "Linux", Place::Network),
-            (T::Iscsi, "NETAPP", "LUN C-Mode", Place::Network),
-            (T::FibreChannel, "DGC", "VRAID", Place::Network),
-            (T::Rbd, "", "", Place::Network),
-            (T::Nbd, "", "", Place::Network),
-            (T::Virtio, "", "", Place::Virtual),
-            (T::VmwarePvscsi, "VMware", "Virtual disk", Place::Virtual),
-            (T::HyperV, "Msft", "Virtual Disk", Place::Virtual),
-            (T::Zram, "", "", Place::Memory),
-            (T::Pmem, "", "", Place::Memory),
-            (T::Test, "Linux", "scsi_debug", Place::Memory),
-            (T::ScsiLoopback, "LIO-ORG", "ramdisk", Place::Unknown),
-            (T::Ublk, "", "", Place::Unknown),
-            (T::Other, "", "", Place::Unknown),
+            (T::NvmePcie, "", "SAMSUNG MZQL23T8HCLS-00A07", Location::Own),
+            (T::Sata, "ATA", "INTEL SSDSC2KB48", Location::Own),
+            (T::Sas, "SEAGATE", "ST1200MM0099", Location::Own),
+            (T::Sas, "DELL", "MD32xx", Location::Unknown),
+            (T::RaidController, "DELL", "PERC H740P Mini", Location::Controller),
+            (T::Usb, "SanDisk", "Extreme", Location::Own),
+            (T::NvmePcie, "", "Amazon Elastic Block Store", Location::Network),
+            (T::NvmePcie, "", "QEMU NVMe Ctrl", Location::Virtual),
+            (T::NvmeTcp, "", "Linux", Location::Network),
+            (T::Iscsi, "NETAPP", "LUN C-Mode", Location::Network),
+            (T::FibreChannel, "DGC", "VRAID", Location::Network),
+            (T::Rbd, "", "", Location::Network),
+            (T::Nbd, "", "", Location::Network),
+            (T::Virtio, "", "", Location::Virtual),
+            (T::VmwarePvscsi, "VMware", "Virtual disk", Location::Virtual),
+            (T::HyperV, "Msft", "Virtual Disk", Location::Virtual),
+            (T::Zram, "", "", Location::Memory),
+            (T::Pmem, "", "", Location::Memory),
+            (T::Test, "Linux", "scsi_debug", Location::Memory),
+            (T::ScsiLoopback, "LIO-ORG", "ramdisk", Location::Unknown),
+            (T::Ublk, "", "", Location::Unknown),
+            (T::Other, "", "", Location::Unknown),
         ] {
             assert_eq!(place(transport, vendor, model, false), expected, "{transport:?} {model}");
         }
@@ -239,10 +239,10 @@ mod tests {
     fn in_a_guest_no_disk_is_its_own() {
         use Transport as T;
         for transport in [T::NvmePcie, T::Sata, T::Virtio, T::RaidController] {
-            assert_eq!(place(transport, "ATA", "x", true), Place::Virtual);
+            assert_eq!(place(transport, "ATA", "x", true), Location::Virtual);
         }
-        assert_eq!(place(T::NvmePcie, "", "Amazon Elastic Block Store", true), Place::Network);
-        assert_eq!(place(T::Ram, "", "", true), Place::Memory);
+        assert_eq!(place(T::NvmePcie, "", "Amazon Elastic Block Store", true), Location::Network);
+        assert_eq!(place(T::Ram, "", "", true), Location::Memory);
     }
 
     #[test]
@@ -250,11 +250,11 @@ mod tests {
         let environment = Environment::default();
         let mut device = disk(Transport::Other, "", "");
         device.transport = None;
-        assert_eq!(of(&device, &environment), Place::Unknown);
+        assert_eq!(locate(&device, &environment), Location::Unknown);
         device.name = "zram0".into();
-        assert_eq!(of(&device, &environment), Place::Memory);
+        assert_eq!(locate(&device, &environment), Location::Memory);
         device.name = "ramses".into();
-        assert_eq!(of(&device, &environment), Place::Unknown);
+        assert_eq!(locate(&device, &environment), Location::Unknown);
     }
 
     #[test]
@@ -262,6 +262,6 @@ mod tests {
         let environment = Environment::default();
         let mut device = disk(Transport::Other, "", "");
         (device.kind, device.transport) = ("dm".into(), None);
-        assert_eq!(of(&device, &environment), Place::Memory);
+        assert_eq!(locate(&device, &environment), Location::Memory);
     }
 }

@@ -26,7 +26,7 @@ const BLOCKS_COUNTED: f64 = (1u64 << 21) as f64;
 const SAMPLE_MIN: f64 = 32.0;
 
 /// Bytes of the capacity that the load used.
-pub(crate) struct Used {
+pub(crate) struct CapacityUse {
     /// `None` if the evidence does not show it.
     pub bytes: Option<u64>,
     /// Reason why it is not the whole capacity, or unknown. Empty, or starts with a semicolon.
@@ -35,8 +35,8 @@ pub(crate) struct Used {
 
 /// Returns the part of `needed_bytes` that the load used. A mail store picks keys from all of its
 /// databases; the rule `working-set-stated` covers it.
-pub(crate) fn of_capacity(bundle: &Bundle, needed_bytes: u64, held_bytes: u64) -> Used {
-    let all = Used { bytes: Some(u64::MAX), note: String::new() };
+pub(crate) fn used_capacity(bundle: &Bundle, needed_bytes: u64, held_bytes: u64) -> CapacityUse {
+    let all = CapacityUse { bytes: Some(u64::MAX), note: String::new() };
     let Workload::Matrix(matrix) = &bundle.plan.workload else { return all };
     if bundle.run.driver == Driver::Model {
         return all;
@@ -45,10 +45,13 @@ pub(crate) fn of_capacity(bundle: &Bundle, needed_bytes: u64, held_bytes: u64) -
     let touched = touched_bytes(&bundle.observed.workload);
     if let Some(planned) = planned.filter(|bytes| *bytes < needed_bytes) {
         let bytes = touched.map_or(planned, |touched| touched.min(planned));
-        return Used { bytes: Some(bytes), note: only(bytes) };
+        return CapacityUse { bytes: Some(bytes), note: only(bytes) };
     }
     let Some(touched) = touched else {
-        return Used { bytes: None, note: "; what the load touched is not known".to_owned() };
+        return CapacityUse {
+            bytes: None,
+            note: "; what the load touched is not known".to_owned(),
+        };
     };
     let classes = bundle.run.classes.iter();
     let moved: u64 = classes.map(|class| class.size_bytes).fold(0, u64::saturating_add);
@@ -59,23 +62,23 @@ pub(crate) fn of_capacity(bundle: &Bundle, needed_bytes: u64, held_bytes: u64) -
     let one_in = (held_bytes as f64 / BLOCK_BYTES / BLOCKS_COUNTED).max(1.0);
     if even / BLOCK_BYTES / one_in < SAMPLE_MIN && one_in > 1.0 || moved == 0 {
         let note = "; too few operations to show how much of it was used".to_owned();
-        return Used { bytes: None, note };
+        return CapacityUse { bytes: None, note };
     }
     let share = touched as f64 / even;
     let reach = bundle.observed.workload.reach_bytes.map(|bytes| bytes as f64 / needed);
-    let uneven = io_streams(matrix).any(prefers_places);
+    let uneven = io_streams(matrix).any(prefers_regions);
     let spread = share >= UNEVEN_SHARE_MIN && reach >= Some(REACH_SHARE_MIN);
     if share >= EVEN_SHARE_MIN || uneven && spread {
         return all;
     }
     if share < CORNER_SHARE_MAX && !uneven {
-        return Used { bytes: Some(touched), note: only(touched) };
+        return CapacityUse { bytes: Some(touched), note: only(touched) };
     }
     let percent = share * 100.0;
     let note = format!(
         "; operations touched {percent:.0} % of the distinct bytes that an even spread would have"
     );
-    Used { bytes: None, note }
+    CapacityUse { bytes: None, note }
 }
 
 fn only(bytes: u64) -> String {
@@ -111,7 +114,7 @@ fn planned_bytes(matrix: &Matrix) -> Option<u64> {
 }
 
 /// Returns true if a stream prefers some regions or skips some.
-fn prefers_places(stream: &Stream) -> bool {
+fn prefers_regions(stream: &Stream) -> bool {
     match stream.pattern {
         Pattern::Random
         | Pattern::Permutation

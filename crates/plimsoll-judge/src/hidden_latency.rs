@@ -21,7 +21,7 @@ use crate::tail::Tail;
 
 /// Latency that a recorded percentile within its limit hides.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum HeldBack {
+pub(crate) enum HiddenLatency {
     /// The limit was broken for a larger share of the time than the percentile allows.
     BreaksLimit {
         /// Percentile with the same weight for each interval.
@@ -44,7 +44,7 @@ pub(crate) fn find(
     limit_ns: u64,
     tail: &Tail<'_>,
     percentile: f64,
-) -> Option<HeldBack> {
+) -> Option<HiddenLatency> {
     let clients = closed_clients(bundle, instance)?;
     let allowed = 1.0 - percentile;
     let shares = tail.slow_share_over_time(limit_ns);
@@ -53,9 +53,9 @@ pub(crate) fn find(
         let clear = stats::batch_means(&shares).is_ok_and(|interval| interval.low > allowed);
         let percentile_ns = tail.quantile_over_time(percentile)?;
         if clear && percentile_ns > limit_ns {
-            return Some(HeldBack::BreaksLimit { percentile_ns, interval_share });
+            return Some(HiddenLatency::BreaksLimit { percentile_ns, interval_share });
         }
-        return Some(HeldBack::Unclear { corrected_ns: percentile_ns });
+        return Some(HiddenLatency::Unclear { corrected_ns: percentile_ns });
     }
     let bins: Vec<Bin> = tail
         .merged()
@@ -66,7 +66,7 @@ pub(crate) fn find(
         measured(bundle)?.duration_ns.saturating_mul(clients).checked_div(tail.samples())?;
     let corrected_ns = quantile(&corrected(&bins, interval_ns.max(1)).ok()?, percentile)?;
     (corrected_ns > tail.merged().highest_equivalent(limit_ns))
-        .then_some(HeldBack::Unclear { corrected_ns })
+        .then_some(HiddenLatency::Unclear { corrected_ns })
 }
 
 /// Returns the operations that a closed loop keeps in flight; `None` for an open loop.
@@ -119,7 +119,7 @@ mod tests {
         bundle
     }
 
-    fn p99(bundle: &Bundle, limit_ns: u64) -> Option<HeldBack> {
+    fn p99(bundle: &Bundle, limit_ns: u64) -> Option<HiddenLatency> {
         let tail = Tail::of(bundle, |_| true).unwrap();
         find(bundle, 0, limit_ns, &tail, 0.99)
     }
@@ -128,7 +128,8 @@ mod tests {
     #[test]
     fn a_stall_in_every_fifth_second_breaks_the_limit() {
         let stalls = run(|second| (second % 5 == 4).then_some((250 * MS, 4)));
-        let Some(HeldBack::BreaksLimit { percentile_ns, interval_share }) = p99(&stalls, 10 * MS)
+        let Some(HiddenLatency::BreaksLimit { percentile_ns, interval_share }) =
+            p99(&stalls, 10 * MS)
         else {
             panic!("{:?}", p99(&stalls, 10 * MS));
         };
@@ -146,7 +147,7 @@ mod tests {
             9 => Some((2_900 * MS, 1)),
             _ => None,
         });
-        let Some(HeldBack::BreaksLimit { interval_share, .. }) = p99(&outages, 10 * MS) else {
+        let Some(HiddenLatency::BreaksLimit { interval_share, .. }) = p99(&outages, 10 * MS) else {
             panic!("{:?}", p99(&outages, 10 * MS));
         };
         assert!((interval_share - 0.3).abs() < 1e-9, "{interval_share}");
@@ -155,7 +156,7 @@ mod tests {
     #[test]
     fn one_stall_leaves_the_limit_open() {
         let once = run(|second| (second == 30).then_some((900 * MS, 1)));
-        assert!(matches!(p99(&once, 10 * MS), Some(HeldBack::Unclear { .. })), "{once:?}");
+        assert!(matches!(p99(&once, 10 * MS), Some(HiddenLatency::Unclear { .. })), "{once:?}");
     }
 
     #[test]
