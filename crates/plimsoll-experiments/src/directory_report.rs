@@ -80,7 +80,7 @@ pub fn build_report(directory: &Path) -> Result<DirectoryReport, RunnerError> {
         ExperimentKind::Tune => {
             let range = range_of(directory)?;
             let plan = &runs[0].0.plan;
-            let tuning = tuning::judge_again(plan, range, &runs).map_err(RunnerError::usage)?;
+            let tuning = tuning::rejudge(plan, range, &runs).map_err(RunnerError::usage)?;
             (tuning_document(&tuning), render::json(&tuning)?)
         }
         _ => {

@@ -172,7 +172,7 @@ fn achieved_metadata_ops(bundle: &Bundle, limit_per_s: f64) -> Check {
 
 fn rate_at_least(bundle: &Bundle, name: &str, pick: Pick, limit_per_s: f64) -> Check {
     let measured_per_s = figures::rate_per_s(bundle, pick);
-    let check = Check::open(name, Quantity::Rate { limit_per_s, measured_per_s }, true);
+    let check = Check::undecided(name, Quantity::Rate { limit_per_s, measured_per_s }, true);
     let rates = || figures::rates_per_s(bundle, pick, interval_ns(bundle));
     at_least(bundle, check, measured_per_s, limit_per_s, rates)
 }
@@ -180,7 +180,7 @@ fn rate_at_least(bundle: &Bundle, name: &str, pick: Pick, limit_per_s: f64) -> C
 fn bandwidth(bundle: &Bundle, limit_bytes_per_s: u64) -> Check {
     let measured_bytes_per_s = figures::bytes_per_s(bundle, Pick::Transactional);
     let quantity = Quantity::Bandwidth { limit_bytes_per_s, measured_bytes_per_s };
-    let check = Check::open("bandwidth", quantity, true);
+    let check = Check::undecided("bandwidth", quantity, true);
     let rates = || figures::bandwidths_per_s(bundle, Pick::Transactional, interval_ns(bundle));
     at_least(bundle, check, measured_bytes_per_s, limit_bytes_per_s as f64, rates)
 }
@@ -202,13 +202,13 @@ fn at_least(
         let slack = if offered { 0.0 } else { OPEN_LOOP_SLACK };
         let note =
             if offered { "" } else { "open loop: within 1 % of the target counts as reached" };
-        return check.decided(Some(rate >= limit * (1.0 - slack))).noted(note);
+        return check.with_result(Some(rate >= limit * (1.0 - slack))).with_note(note);
     }
     let keeps = |rate: f64| rate >= limit;
     let confidence = confidence(&rates(), rate, keeps);
     check.interval = confidence.interval;
     let note = note_of(bundle, &confidence, rate, limit, keeps(rate));
-    check.decided(confidence.within).noted(note)
+    check.with_result(confidence.within).with_note(note)
 }
 
 /// Checks the bytes that the run laid out, used, and read back whole at its end.
@@ -227,7 +227,7 @@ fn capacity(bundle: &Bundle, limit_bytes: u64) -> Check {
         None => "not checked: no final check of all data finished without an error".to_owned(),
     };
     let quantity = Quantity::Capacity { limit_bytes, measured_bytes };
-    Check::open("capacity", quantity, true).decided(ok).noted(note)
+    Check::undecided("capacity", quantity, true).with_result(ok).with_note(note)
 }
 
 /// Returns the classes that must each keep a limit. Fast operations on names or fast reads must not
@@ -321,7 +321,7 @@ fn latency(
     let limit_ns = limit.limit_ns;
     let open = |measured_ns| {
         let quantity = Quantity::Latency { limit_ns, measured_ns };
-        Check::open(&limit.name, quantity, false)
+        Check::undecided(&limit.name, quantity, false)
     };
     let of_class = |class: &LatencyClass| {
         let limit = LatencyLimit { class: *class, ..limit.clone() };
@@ -344,16 +344,16 @@ fn latency(
         results.retain(|result| result.count > 0 || !some);
     }
     let Some(decides) = results.iter().max_by_key(|result| result.rank()) else {
-        return open(None).noted("no operation of this kind was measured");
+        return open(None).with_note("no operation of this kind was measured");
     };
     // An instance without a measurement leaves the row without a figure, and the note names it.
     let slowest = results.iter().max_by_key(|result| result.measured_ns);
     let worst = slowest.filter(|_| decides.measured_ns.is_some()).unwrap_or(decides);
-    let mut check = open(worst.measured_ns).decided(decides.within);
+    let mut check = open(worst.measured_ns).with_result(decides.within);
     check.interval = worst.interval;
     let single_ns = figures::expected_instances(bundle, limit.class)
         .into_iter()
-        .map(|i| figures::judged(bundle, pick_of(limit.class, Some(i))))
+        .map(|i| figures::latency_pick(bundle, pick_of(limit.class, Some(i))))
         .filter_map(|pick| figures::latency_ns_max(bundle, pick))
         .max();
     let mut notes = vec![worst.describe_slowest()];
@@ -368,7 +368,7 @@ fn latency(
             "largest mean of {of} s intervals; largest single I/O {single_ms:.1} ms, not judged"
         ));
     }
-    check.noted(notes.join("; "))
+    check.with_note(notes.join("; "))
 }
 
 fn instance(
@@ -377,7 +377,7 @@ fn instance(
     limit: &LatencyLimit,
     instance: u32,
 ) -> InstanceResult {
-    let pick = figures::judged(bundle, pick_of(limit.class, Some(instance)));
+    let pick = figures::latency_pick(bundle, pick_of(limit.class, Some(instance)));
     let name = bundle.run.instances.get(instance as usize).map_or("", |i| i.name.as_str());
     let measured_ns = measure(bundle, max_of_ns, limit, pick);
     let count = figures::totals(bundle, pick).count;
@@ -409,7 +409,7 @@ fn instance(
             (result.within, result.interval) = (confidence.within, confidence.interval);
         }
         Some(_) => {
-            let tail = Tail::of(bundle, |class| pick.takes(class));
+            let tail = Tail::of(bundle, |class| pick.includes(class));
             if let Some((tail, quantile)) = tail.zip(limit.statistic.quantile()) {
                 let limit_check = tail.check_limit(quantile, limit.limit_ns);
                 (result.within, result.interval) = (limit_check.within, limit_check.interval_ns);
@@ -437,7 +437,7 @@ fn breaks_with_few_samples(
     limit: &LatencyLimit,
     result: &mut InstanceResult,
 ) -> bool {
-    let tail = Tail::of(bundle, |class| pick.takes(class));
+    let tail = Tail::of(bundle, |class| pick.includes(class));
     let Some((tail, quantile)) = tail.zip(limit.statistic.quantile()) else { return false };
     if !tail.breaks_by_a_factor(quantile, limit.limit_ns) {
         return false;
@@ -507,7 +507,7 @@ fn stalls(bundle: &Bundle, limit_per_s: f64) -> Check {
     let measured_per_s = counted.zip(seconds).map(|(count, seconds)| count as f64 / seconds);
     let quantity = Quantity::Rate { limit_per_s, measured_per_s };
     let ok = measured_per_s.map(|rate| rate <= limit_per_s);
-    Check::open(STALLS, quantity, false).decided(ok)
+    Check::undecided(STALLS, quantity, false).with_result(ok)
 }
 
 /// Checks the errors of the verification of all data. The rule `check-failed` reports errors of
@@ -525,5 +525,5 @@ fn checksum_errors(bundle: &Bundle) -> Check {
     };
     let quantity = Quantity::Count { limit_count: 0, measured_count };
     let ok = measured_count.map(|count| count == 0);
-    Check::open(CHECKSUMS, quantity, false).decided(ok).noted(note)
+    Check::undecided(CHECKSUMS, quantity, false).with_result(ok).with_note(note)
 }

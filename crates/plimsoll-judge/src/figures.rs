@@ -44,7 +44,7 @@ pub enum Pick {
 
 impl Pick {
     /// Returns true if the class is included.
-    pub fn takes(self, class: &ClassTotals) -> bool {
+    pub fn includes(self, class: &ClassTotals) -> bool {
         let of = |instance: Option<u32>| instance.is_none_or(|i| i == class.instance);
         match self {
             Self::Transactional => matches!(class.group.as_str(), "transactional" | "metadata"),
@@ -60,12 +60,12 @@ impl Pick {
             }
             Self::LogWrites(i) => class.group == "log" && !class.is_read && of(i),
             Self::Metadata(i) => class.group == "metadata" && of(i),
-            Self::All(i) => Self::Transactional.takes(class) && of(i),
+            Self::All(i) => Self::Transactional.includes(class) && of(i),
             Self::Flushes(i) => class.group == "sync" && of(i),
             Self::Durable(i) => class.group == DURABLE && of(i),
             Self::AllDurable(i) => {
-                let durable = Self::Durable(i).takes(class);
-                durable || Self::Reads(i).takes(class) || Self::Metadata(i).takes(class)
+                let durable = Self::Durable(i).includes(class);
+                durable || Self::Reads(i).includes(class) || Self::Metadata(i).includes(class)
             }
         }
     }
@@ -78,10 +78,10 @@ pub const DURABLE: &str = "durable";
 /// Returns the classes that a latency on `pick` covers. A write that waits for a flush lasts until
 /// the end of that flush. Bundles of older versions have no such class; their writes end with the
 /// call, and so do those of all streams together if only some of them flush.
-pub fn judged(bundle: &Bundle, pick: Pick) -> Pick {
+pub fn latency_pick(bundle: &Bundle, pick: Pick) -> Pick {
     let classes = &bundle.run.classes;
-    let durable = |i: u32| classes.iter().any(|class| Pick::Durable(Some(i)).takes(class));
-    let mut writers = classes.iter().filter(|class| Pick::Writes(None).takes(class)).peekable();
+    let durable = |i: u32| classes.iter().any(|class| Pick::Durable(Some(i)).includes(class));
+    let mut writers = classes.iter().filter(|class| Pick::Writes(None).includes(class)).peekable();
     let all = writers.peek().is_some() && writers.all(|class| durable(class.instance));
     match pick {
         Pick::Writes(i) if i.map_or(all, durable) => Pick::Durable(i),
@@ -126,7 +126,7 @@ impl Sums {
 
 /// Returns the totals of the measured phase.
 pub fn totals(bundle: &Bundle, pick: Pick) -> Sums {
-    let picked = bundle.run.classes.iter().filter(|class| pick.takes(class));
+    let picked = bundle.run.classes.iter().filter(|class| pick.includes(class));
     picked.fold(Sums::default(), |sums, class| Sums {
         count: sums.count + class.count,
         latency_ns: sums.latency_ns.saturating_add(class.latency_ns_sum),
@@ -169,7 +169,7 @@ pub fn intervals(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
         let Some(class) = bundle.run.classes.iter().find(|class| class.name == row.name) else {
             continue;
         };
-        if !pick.takes(class) {
+        if !pick.includes(class) {
             continue;
         }
         // The middle of the interval decides, so rounding at its ends does not matter.
@@ -255,7 +255,7 @@ pub fn latencies_ns(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<f64> {
 
 /// Returns the largest single latency of the measured phase.
 pub fn latency_ns_max(bundle: &Bundle, pick: Pick) -> Option<u64> {
-    let picked = bundle.run.classes.iter().filter(|class| pick.takes(class) && class.count > 0);
+    let picked = bundle.run.classes.iter().filter(|class| pick.includes(class) && class.count > 0);
     picked.map(|class| class.latency_ns_max).max()
 }
 
@@ -313,7 +313,7 @@ pub fn cpu_ns_per_op(bundle: &Bundle) -> Option<f64> {
 /// Returns the merged latency histogram of the classes.
 pub fn histogram(bundle: &Bundle, pick: Pick) -> Option<hdrhistogram::Histogram<u64>> {
     let mut merged = plimsoll_evidence::latency::histogram();
-    for class in bundle.run.classes.iter().filter(|class| pick.takes(class)) {
+    for class in bundle.run.classes.iter().filter(|class| pick.includes(class)) {
         if let Some(histogram) = bundle.latency.get(&class.name) {
             merged.add(histogram).ok()?;
         }
@@ -330,12 +330,12 @@ mod tests {
     fn compared_writes_end_with_their_flush_if_all_streams_flush() {
         let mut bundle = fixtures::writes();
         let all = [Pick::Writes(None), Pick::All(None), Pick::Transactional];
-        assert_eq!(all.map(|pick| judged(&bundle, pick)), all);
+        assert_eq!(all.map(|pick| latency_pick(&bundle, pick)), all);
         let mut durable = bundle.run.classes[0].clone();
         (durable.name, durable.group) = ("matrix.durable".into(), DURABLE.into());
         durable.latency_ns_sum *= 3;
         bundle.run.classes.push(durable);
-        let picked = all.map(|pick| judged(&bundle, pick));
+        let picked = all.map(|pick| latency_pick(&bundle, pick));
         let both = Pick::AllDurable(None);
         assert_eq!(picked, [Pick::Durable(None), both, both]);
         let means = [all[0], picked[0]].map(|pick| totals(&bundle, pick).mean_ns().unwrap());
@@ -347,7 +347,7 @@ mod tests {
         let mut other = bundle.run.classes[0].clone();
         (other.name, other.instance) = ("other.write".into(), 1);
         bundle.run.classes.push(other);
-        assert_eq!(all.map(|pick| judged(&bundle, pick)), all);
-        assert_eq!(judged(&bundle, Pick::Writes(Some(0))), Pick::Durable(Some(0)));
+        assert_eq!(all.map(|pick| latency_pick(&bundle, pick)), all);
+        assert_eq!(latency_pick(&bundle, Pick::Writes(Some(0))), Pick::Durable(Some(0)));
     }
 }

@@ -173,13 +173,14 @@ pub fn judge_fleet(
     bundles: &BTreeMap<String, &Bundle>,
     metrics: &[MetricsEndpoint],
 ) -> FleetVerdict {
-    let hosts: Vec<HostLine> = fleet.hosts.iter().map(|host| line(fleet, host, verdicts)).collect();
+    let hosts: Vec<HostLine> =
+        fleet.hosts.iter().map(|host| host_line(fleet, host, verdicts)).collect();
     let mut all = vec![
-        complete(fleet, verdicts),
-        together(fleet),
-        sums(fleet, merged),
-        alike(fleet),
-        balance(fleet, &hosts, verdicts, bundles),
+        check_complete(fleet, verdicts),
+        check_simultaneous(fleet),
+        check_sums(fleet, merged),
+        check_alike(fleet),
+        check_balance(fleet, &hosts, verdicts, bundles),
     ];
     all.extend(network::check(fleet, bundles));
     all.extend(system::check(fleet, metrics, bundles));
@@ -188,7 +189,7 @@ pub fn judge_fleet(
     let mut findings: Vec<Finding> =
         all.into_iter().filter(|finding| finding.outcome != Outcome::Pass).collect();
     findings.sort_by_key(|finding| finding.outcome);
-    let (verdict, reason) = weigh(fleet, &findings, &hosts);
+    let (verdict, reason) = worst_result(fleet, &findings, &hosts);
     let is_whole = fleet.hosts.iter().all(|host| host.end == HostEnd::Reported);
     let total = fleet.window.filter(|_| is_whole).and_then(|_| total(fleet, &hosts, merged?));
     let judged = FleetVerdict {
@@ -212,7 +213,7 @@ pub fn judge_fleet(
 
 /// Returns the worst result of the fleet's rules and the hosts' verdicts: INVALID before FAIL
 /// before INCONCLUSIVE before PASS.
-fn weigh(fleet: &Fleet, findings: &[Finding], hosts: &[HostLine]) -> (VerdictKind, String) {
+fn worst_result(fleet: &Fleet, findings: &[Finding], hosts: &[HostLine]) -> (VerdictKind, String) {
     let first = |outcome| findings.iter().find(|finding| finding.outcome == outcome);
     if let Some(failed) = first(Outcome::Fail) {
         return (VerdictKind::Invalid, failed.says.clone());
@@ -243,7 +244,7 @@ fn weigh(fleet: &Fleet, findings: &[Finding], hosts: &[HostLine]) -> (VerdictKin
     }
 }
 
-fn line(fleet: &Fleet, host: &Host, verdicts: &BTreeMap<String, Verdict>) -> HostLine {
+fn host_line(fleet: &Fleet, host: &Host, verdicts: &BTreeMap<String, Verdict>) -> HostLine {
     let verdict = verdicts.get(&host.name);
     let run = host.run.as_ref();
     let in_window = fleet.window.is_some();
@@ -273,7 +274,7 @@ fn line(fleet: &Fleet, host: &Host, verdicts: &BTreeMap<String, Verdict>) -> Hos
     }
 }
 
-fn complete(fleet: &Fleet, verdicts: &BTreeMap<String, Verdict>) -> Finding {
+fn check_complete(fleet: &Fleet, verdicts: &BTreeMap<String, Verdict>) -> Finding {
     let what = |host: &Host| match host.end {
         HostEnd::Reported if verdicts.contains_key(&host.name) => None,
         HostEnd::Reported => Some(format!("{} has no verdict", host.name)),
@@ -300,13 +301,13 @@ fn complete(fleet: &Fleet, verdicts: &BTreeMap<String, Verdict>) -> Finding {
 }
 
 /// Returns the host whose measured phase started last.
-fn latest(fleet: &Fleet) -> Option<&Host> {
+fn last_to_start(fleet: &Fleet) -> Option<&Host> {
     let began = |host: &&Host| host.run.as_ref()?.phase_start_ns(PhaseKind::Measure);
     fleet.hosts.iter().filter(|host| began(host).is_some()).max_by_key(|host| began(host))
 }
 
-fn together(fleet: &Fleet) -> Finding {
-    let late = latest(fleet).map_or("nobody", |host| host.name.as_str());
+fn check_simultaneous(fleet: &Fleet) -> Finding {
+    let late = last_to_start(fleet).map_or("nobody", |host| host.name.as_str());
     let Some(window) = fleet.window else {
         let says = "there is no time in which all hosts measured";
         // A run that was ended early is incomplete, but not wrong.
@@ -357,7 +358,7 @@ fn together(fleet: &Fleet) -> Finding {
     finding(Outcome::Pass, apart)
 }
 
-fn sums(fleet: &Fleet, merged: Option<&MergedEvidence>) -> Finding {
+fn check_sums(fleet: &Fleet, merged: Option<&MergedEvidence>) -> Finding {
     let Some(merged) = merged else {
         return match fleet.classes.is_empty() {
             true => Finding::new(SUMS, Outcome::Unknown, "there is nothing to add up"),
@@ -386,7 +387,7 @@ fn sums(fleet: &Fleet, merged: Option<&MergedEvidence>) -> Finding {
     Finding::new(SUMS, Outcome::Pass, format!("{count} I/Os are the sum of the hosts' bundles"))
 }
 
-fn alike(fleet: &Fleet) -> Finding {
+fn check_alike(fleet: &Fleet) -> Finding {
     let mut builds: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for host in &fleet.hosts {
         builds.entry((&host.version, &host.build)).or_default().push(&host.name);
@@ -415,7 +416,7 @@ fn alike(fleet: &Fleet) -> Finding {
     Finding::new(ALIKE, Outcome::Pass, "the agents are of one build, on machines of their own")
 }
 
-fn balance(
+fn check_balance(
     fleet: &Fleet,
     hosts: &[HostLine],
     verdicts: &BTreeMap<String, Verdict>,

@@ -16,7 +16,7 @@ use crate::verdict::{Check, RULES_VERSION, Verdict, VerdictKind};
 pub fn judge(bundle: &Bundle) -> Verdict {
     let mut findings: Vec<Finding> =
         rules::ALL.iter().filter_map(|rule| (rule.check)(bundle)).collect();
-    let claimed = claimed(bundle);
+    let claimed = claims_of(bundle);
     let requirement = bundle.plan.requirement.as_ref();
     let accepts_omission = is_accepted(bundle, coordinated_omission::RULE.id);
     let checked = |accepts| requirement.map_or_else(Vec::new, |r| checks::all(bundle, r, accepts));
@@ -37,7 +37,7 @@ pub fn judge(bundle: &Bundle) -> Verdict {
         accepted.push(coordinated_omission::RULE.id.to_owned());
         accepted.sort_unstable();
     }
-    let declared = declared(&findings, &claimed);
+    let declared = declarations(&findings, &claimed);
     let case = Case {
         bundle,
         findings: &findings,
@@ -89,7 +89,7 @@ fn achieved_pick(bundle: &Bundle) -> Pick {
 }
 
 /// Returns the claims of the run. A stated requirement is always a claim.
-fn claimed(bundle: &Bundle) -> Vec<Claim> {
+fn claims_of(bundle: &Bundle) -> Vec<Claim> {
     let mut claimed = bundle.plan.claims.clone();
     if bundle.plan.requirement.is_some() && !claimed.contains(&Claim::Requirement) {
         claimed.push(Claim::Requirement);
@@ -122,7 +122,7 @@ fn accepted(bundle: &Bundle, findings: &[Finding], claimed: &[Claim]) -> Vec<Str
 }
 
 /// Returns the declarations behind a claim, from all rules that affect it.
-fn declared_for(findings: &[Finding], claim: Claim) -> impl Iterator<Item = &String> {
+fn declarations_for(findings: &[Finding], claim: Claim) -> impl Iterator<Item = &String> {
     let bears = move |finding: &&Finding| {
         rules::find(&finding.rule).is_some_and(|rule| rule.bears_on(claim))
     };
@@ -130,9 +130,9 @@ fn declared_for(findings: &[Finding], claim: Claim) -> impl Iterator<Item = &Str
 }
 
 /// Returns the declarations behind all claims.
-fn declared(findings: &[Finding], claimed: &[Claim]) -> Vec<String> {
+fn declarations(findings: &[Finding], claimed: &[Claim]) -> Vec<String> {
     let mut declared: Vec<String> =
-        claimed.iter().flat_map(|&claim| declared_for(findings, claim)).cloned().collect();
+        claimed.iter().flat_map(|&claim| declarations_for(findings, claim)).cloned().collect();
     declared.sort_unstable();
     declared.dedup();
     declared
@@ -174,10 +174,10 @@ fn claim_statuses(
         let unshown = of_claim.is_empty()
             || any(Outcome::Unknown)
             || tier == Tier::T3 && NOT_FROM_A_FILE.contains(&claim)
-            || !proved_by_a_rule_of_its_own(findings, claim);
+            || !has_specific_proof(findings, claim);
         if unshown {
             ClaimStatus::NotShown
-        } else if declared_for(findings, claim).next().is_some() {
+        } else if declarations_for(findings, claim).next().is_some() {
             ClaimStatus::AsDeclared
         } else {
             ClaimStatus::Believable
@@ -197,7 +197,7 @@ fn claim_statuses(
 /// Returns true if a specific rule supports the claim. Rules that only check for errors do not show
 /// a claim. Each claim but the requirement needs a rule specific to that claim, and the rule must
 /// pass.
-fn proved_by_a_rule_of_its_own(findings: &[Finding], claim: Claim) -> bool {
+fn has_specific_proof(findings: &[Finding], claim: Claim) -> bool {
     let own: &[&str] = match claim {
         Claim::Requirement | Claim::Comparative => return true,
         Claim::MediaRead => &["served-from-cache-below"],
@@ -235,16 +235,16 @@ struct Case<'a> {
 
 impl Case<'_> {
     fn decide(&self) -> (VerdictKind, String) {
-        if let Some(says) = self.refuted() {
+        if let Some(says) = self.find_refutation() {
             return (VerdictKind::Invalid, says);
         }
         if self.bundle.run.end.kind == EndKind::Interrupted {
             return (VerdictKind::Inconclusive, self.bundle.run.end.says.clone());
         }
-        if let Some(decided) = self.failed() {
+        if let Some(decided) = self.find_failure() {
             return decided;
         }
-        if let Some(says) = self.open() {
+        if let Some(says) = self.find_undecided() {
             return (VerdictKind::Inconclusive, says);
         }
         if self.bundle.plan.requirement.is_none() {
@@ -254,18 +254,18 @@ impl Case<'_> {
                 }
                 _ => "no requirement was stated",
             };
-            return (VerdictKind::Measured, self.qualified(says.to_owned()));
+            return (VerdictKind::Measured, self.add_qualifications(says.to_owned()));
         }
         if self.checks.iter().all(|check| check.ok.is_none()) {
             let says =
                 "nothing that the requirement states was judged: without a check there is no PASS";
             return (VerdictKind::Inconclusive, says.to_owned());
         }
-        (VerdictKind::Pass, self.passes())
+        (VerdictKind::Pass, self.describe_pass())
     }
 
     /// Returns the text of a failed rule that refutes one of the claims, or all possible claims.
-    fn refuted(&self) -> Option<String> {
+    fn find_refutation(&self) -> Option<String> {
         let always = |finding: &&Finding| {
             let foreign = self.bundle.run.driver == Driver::Foreign;
             finding.outcome == Outcome::Fail
@@ -279,9 +279,9 @@ impl Case<'_> {
         self.claimed.iter().find_map(|&claim| of_claim(claim)).map(|failed| failed.says.clone())
     }
 
-    fn failed(&self) -> Option<(VerdictKind, String)> {
+    fn find_failure(&self) -> Option<(VerdictKind, String)> {
         let failed = self.checks.iter().filter(|check| check.ok == Some(false));
-        let reason = failed.map(says).collect::<Vec<_>>().join("; ");
+        let reason = failed.map(describe_failed).collect::<Vec<_>>().join("; ");
         if reason.is_empty() {
             return None;
         }
@@ -294,19 +294,23 @@ impl Case<'_> {
 
     /// Returns the reason why the run is undecided: an unknown mandatory rule, an undecided limit,
     /// or an unsupported claim besides the requirement.
-    fn open(&self) -> Option<String> {
+    fn find_undecided(&self) -> Option<String> {
         // Order: a run that was not executed as planned, undecided limits, then other unknown
         // rules.
-        if let Some(finding) = self.unknown(|rule| ALWAYS_DECIDE.contains(&rule.id)) {
+        if let Some(finding) = self.find_unknown(|rule| ALWAYS_DECIDE.contains(&rule.id)) {
             return Some(finding.says.clone());
         }
-        let undecided: Vec<String> =
-            self.checks.iter().filter(|check| self.is_open(check)).map(undecided).collect();
+        let undecided: Vec<String> = self
+            .checks
+            .iter()
+            .filter(|check| self.is_open(check))
+            .map(describe_undecided)
+            .collect();
         if !undecided.is_empty() {
             return Some(undecided.join("; "));
         }
         // A plan with claims must support them. A plan without claims only lists the open points.
-        if let Some(finding) = self.unknown(|_| !self.bundle.plan.claims_assumed) {
+        if let Some(finding) = self.find_unknown(|_| !self.bundle.plan.claims_assumed) {
             return Some(self.with_acceptance(finding));
         }
         self.bundle.plan.requirement.as_ref()?;
@@ -319,7 +323,7 @@ impl Case<'_> {
 
     /// Returns the first mandatory rule of the claims that is unknown, not accepted, and selected
     /// by `decides`.
-    fn unknown(&self, decides: impl Fn(&Rule) -> bool) -> Option<&Finding> {
+    fn find_unknown(&self, decides: impl Fn(&Rule) -> bool) -> Option<&Finding> {
         let mut mandatory = self.claimed.iter().flat_map(|&claim| mandatory(self.findings, claim));
         let unknown = mandatory.find(|(rule, finding)| {
             finding.outcome == Outcome::Unknown && decides(rule) && !self.accepts(rule.id)
@@ -330,7 +334,7 @@ impl Case<'_> {
     /// Returns the finding's text. If nothing else is undecided, the text includes the line that
     /// accepts the rule.
     fn with_acceptance(&self, finding: &Finding) -> String {
-        let alone = self.unknown(|rule| rule.id != finding.rule).is_none();
+        let alone = self.find_unknown(|rule| rule.id != finding.rule).is_none();
         let accepted = &self.bundle.plan.evidence.accept_unknown;
         if !alone
             || self.bundle.plan.requirement.is_none()
@@ -367,13 +371,13 @@ impl Case<'_> {
         check.ok.is_none() && !accepted
     }
 
-    fn passes(&self) -> String {
+    fn describe_pass(&self) -> String {
         let kept = self.checks.iter().filter(|check| check.ok == Some(true)).count();
         let every = match kept {
             1 => "the one check keeps its limit".to_owned(),
             kept => format!("all {kept} checks keep their limits"),
         };
-        self.qualified(match self.headroom {
+        self.add_qualifications(match self.headroom {
             Some(h) if h >= 9.0 => format!("{every}, at {:.0} times the requirement", h + 1.0),
             Some(h) => format!("{every}, with {:.0} % headroom", h * 100.0),
             None => every,
@@ -381,7 +385,7 @@ impl Case<'_> {
     }
 
     /// Adds the accepted unknowns and the declarations to the reason.
-    fn qualified(&self, reason: String) -> String {
+    fn add_qualifications(&self, reason: String) -> String {
         let mut reason = reason;
         if !self.accepted.is_empty() {
             let rules = self.accepted.join(", ");
@@ -395,7 +399,7 @@ impl Case<'_> {
 }
 
 /// Describes a failed check in words.
-fn says(check: &Check) -> String {
+fn describe_failed(check: &Check) -> String {
     use crate::verdict::Quantity::{Bandwidth, Capacity, Count, Latency, Rate};
     let side = if check.at_least { "below" } else { "above" };
     let name = check.name.replace('_', " ");
@@ -423,7 +427,7 @@ fn says(check: &Check) -> String {
     }
 }
 
-fn undecided(check: &Check) -> String {
+fn describe_undecided(check: &Check) -> String {
     let name = check.name.replace('_', " ");
     if check.note.is_empty() {
         format!("{name} was not measured")

@@ -21,13 +21,13 @@ const NOMINAL_SHARE: f64 = 1.1;
 const SECONDS_MIN: f64 = 10.0;
 
 /// Returns the interfaces without an underlying interface in the namespace.
-pub(crate) fn bottoms(links: &Links) -> impl Iterator<Item = &Interface> {
+pub(crate) fn lowest_interfaces(links: &Links) -> impl Iterator<Item = &Interface> {
     let lies_on_none = |one: &&Interface| one.below.as_ref().is_none_or(Vec::is_empty);
     links.interfaces.iter().filter(|one| !one.loopback).filter(lies_on_none)
 }
 
 /// Returns the interfaces that no other interface of the namespace uses.
-pub(crate) fn tops(links: &Links) -> impl Iterator<Item = &Interface> {
+pub(crate) fn highest_interfaces(links: &Links) -> impl Iterator<Item = &Interface> {
     let below: BTreeSet<&String> =
         links.interfaces.iter().filter_map(|one| one.below.as_ref()).flatten().collect();
     links.interfaces.iter().filter(move |one| !one.loopback && !below.contains(&one.name))
@@ -35,8 +35,8 @@ pub(crate) fn tops(links: &Links) -> impl Iterator<Item = &Interface> {
 
 /// Returns the interfaces that carried the host's traffic: hardware ones, or others if no hardware
 /// is visible.
-pub(crate) fn used(links: &Links) -> Vec<(&Interface, &LinkCounters)> {
-    let counted = || bottoms(links).filter_map(|one| Some((one, one.counters.as_ref()?)));
+pub(crate) fn active_interfaces(links: &Links) -> Vec<(&Interface, &LinkCounters)> {
+    let counted = || lowest_interfaces(links).filter_map(|one| Some((one, one.counters.as_ref()?)));
     let moved = |one: &(&Interface, &LinkCounters)| bytes(one.1) > 0;
     let is_hardware = |one: &(&Interface, &LinkCounters)| one.0.hardware == Some(true);
     let has_hardware = counted().any(|one| is_hardware(&one) && moved(&one));
@@ -60,11 +60,11 @@ pub(crate) struct Speed {
 pub(crate) fn speed(bundle: &Bundle) -> Option<Speed> {
     let links = bundle.observed.links.as_ref()?;
     let is_lost = |one: &Interface| one.hardware != Some(false) && one.counters.is_none();
-    if seconds(links) < SECONDS_MIN || bottoms(links).any(is_lost) {
+    if seconds(links) < SECONDS_MIN || lowest_interfaces(links).any(is_lost) {
         return None;
     }
     let (mut bits_per_s, mut used_share) = (0u64, 0.0f64);
-    for (one, counters) in &used(links) {
+    for (one, counters) in &active_interfaces(links) {
         let speed = one.speed_bits_per_s.filter(|_| one.hardware == Some(true))?;
         let moved = counters.received_bytes.max(counters.sent_bytes);
         used_share = used_share.max(moved as f64 * 8.0 / seconds(links) / speed as f64);
@@ -76,7 +76,8 @@ pub(crate) fn speed(bundle: &Bundle) -> Option<Speed> {
 
 /// Returns the names of the links that the host used.
 pub(crate) fn names(links: &Links) -> String {
-    let names: Vec<&str> = used(links).iter().map(|(one, _)| one.name.as_str()).collect();
+    let names: Vec<&str> =
+        active_interfaces(links).iter().map(|(one, _)| one.name.as_str()).collect();
     names.join(", ")
 }
 

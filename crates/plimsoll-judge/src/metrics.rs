@@ -102,12 +102,12 @@ const fn latency(key: &'static str, name: &'static str, of: fn(&Bundle) -> Optio
 }
 
 fn mean_ns(bundle: &Bundle, pick: Pick) -> Option<f64> {
-    let sums = figures::totals(bundle, figures::judged(bundle, pick));
+    let sums = figures::totals(bundle, figures::latency_pick(bundle, pick));
     (sums.count > 0).then(|| sums.latency_ns as f64 / sums.count as f64)
 }
 
 fn p99_ns(bundle: &Bundle, pick: Pick) -> Option<f64> {
-    figures::percentile_ns(bundle, figures::judged(bundle, pick), 0.99).map(|ns| ns as f64)
+    figures::percentile_ns(bundle, figures::latency_pick(bundle, pick), 0.99).map(|ns| ns as f64)
 }
 
 const READS: Pick = Pick::DatabaseReads(None);

@@ -122,7 +122,7 @@ pub fn contributions(path: &Path) -> (f64, Vec<Contribution>) {
 }
 
 /// Describes the bottleneck and the sources of reads in a sentence.
-pub fn says(inside: &ModelStatistics, window_ns: u64) -> String {
+pub fn describe_bottleneck(inside: &ModelStatistics, window_ns: u64) -> String {
     let place = |word: &str| match word {
         "zero" => "holes and zeros",
         "dram" => "caches in memory",
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!((bottleneck.utilisation, bottleneck.utilisation_max), (Some(0.6), Some(0.9)));
         assert_eq!(bottleneck.customers, 6.0);
         assert_eq!(bottleneck.time_ns, Some(300.0));
-        let says = says(&inside(), 1_000);
+        let says = describe_bottleneck(&inside(), 1_000);
         assert_eq!(
             says,
             "87 % of reads came from disks; the busiest station, node0.hdd.0, was at 90 %"
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn nothing_is_said_of_a_system_that_did_nothing() {
-        assert_eq!(says(&ModelStatistics::default(), 0), "");
+        assert_eq!(describe_bottleneck(&ModelStatistics::default(), 0), "");
         assert_eq!(bottleneck(&ModelStatistics::default(), 1_000), None);
     }
 }

@@ -51,7 +51,7 @@ impl Stage {
         let completed = bundle.run.end.kind == EndKind::Completed;
         let measured = figures::measured(bundle).filter(|_| completed);
         let all = Pick::All(None);
-        let latencies = figures::judged(bundle, all);
+        let latencies = figures::latency_pick(bundle, all);
         let arm = bundle.run.experiment.as_ref().map(|place| place.arm.clone());
         Self {
             name: arm.unwrap_or_else(|| bundle.run.name.clone()),

@@ -161,10 +161,10 @@ fn whole_intervals(bundle: &Bundle) -> Vec<(f64, u64)> {
         let middle_ns = (row.start_ns + row.duration_ns / 2).saturating_sub(measure.start_ns);
         let slot: Option<&mut (u64, u64)> = sums.get_mut((middle_ns / interval_ns) as usize);
         if let (Some(slot), Some(class)) = (slot, class)
-            && Pick::Transactional.takes(class)
+            && Pick::Transactional.includes(class)
         {
             slot.0 += count;
-            slot.1 += if Pick::Writes(None).takes(class) { bytes } else { 0 };
+            slot.1 += if Pick::Writes(None).includes(class) { bytes } else { 0 };
         }
     }
     let seconds = interval_ns as f64 / figures::NS_PER_S;

@@ -179,7 +179,7 @@ impl SweepPoint {
         let measured = figures::measured(bundle).filter(|_| completed);
         let all = figures::totals(bundle, Pick::All(None));
         // A write that waits for a flush lasts until the end of the flush.
-        let latencies = figures::judged(bundle, Pick::All(None));
+        let latencies = figures::latency_pick(bundle, Pick::All(None));
         let percentile = |q| measured.and(figures::percentile_ns(bundle, latencies, q));
         let steadiness = steady::of(bundle);
         let relied_on = matches!(verdict.verdict, VerdictKind::Measured | VerdictKind::Pass);

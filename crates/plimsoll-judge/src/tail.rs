@@ -131,14 +131,14 @@ impl<'a> Tail<'a> {
         if in_spans != self.samples() {
             return None;
         }
-        effective_sample_beyond(&self.slow(value_ns, 1.0 - quantile)).ok()
+        effective_sample_beyond(&self.spans_of_slow_samples(value_ns, 1.0 - quantile)).ok()
     }
 
     /// Counts the samples beyond a percentile in each span. If many are equal to it, they count too
     /// if that is closer to the percentile's share.
-    fn slow(&self, value_ns: u64, share: f64) -> Vec<Span> {
-        let beyond = self.beyond(value_ns);
-        let from = self.beyond(self.merged.lowest_equivalent(value_ns).saturating_sub(1));
+    fn spans_of_slow_samples(&self, value_ns: u64, share: f64) -> Vec<Span> {
+        let beyond = self.spans_beyond(value_ns);
+        let from = self.spans_beyond(self.merged.lowest_equivalent(value_ns).saturating_sub(1));
         let off = |spans: &[Span]| {
             let slow: u64 = spans.iter().map(|span| span.beyond).sum();
             (slow as f64 / self.samples() as f64 - share).abs()
@@ -163,12 +163,12 @@ impl<'a> Tail<'a> {
             Some([_, high]) if high <= limit_ns => Some(true),
             Some([low, _]) if low > limit_ns => Some(false),
             _ if self.breaks_by_a_factor(quantile, limit_ns) => Some(false),
-            _ => self.all_parts(quantile, limit_ns),
+            _ => self.common_result(quantile, limit_ns),
         };
         let note = match (within, interval) {
             (Some(_), _) => String::new(),
             (None, Some(_)) => "the interval straddles the limit".to_owned(),
-            (None, None) => self.why_not(quantile),
+            (None, None) => self.undecided_reason(quantile),
         };
         let interval_ns = interval.map(|ends| ends.map(|ns| ns as f64));
         LimitCheck { within, interval_ns, note }
@@ -191,14 +191,14 @@ impl<'a> Tail<'a> {
         if self.slow_share(limit_ns) <= allowed {
             return false;
         }
-        let spans = self.beyond(limit_ns);
+        let spans = self.spans_beyond(limit_ns);
         let counted = spans.iter().filter(|span| span.count > 0);
         let broken = |span: &&Span| span.beyond as f64 > span.count as f64 * (1.0 - quantile);
         let (all, slow) = (counted.clone().count(), counted.filter(broken).count());
         all >= 3 && slow * 2 > all
     }
 
-    fn why_not(&self, quantile: f64) -> String {
+    fn undecided_reason(&self, quantile: f64) -> String {
         match self.effective_sample(quantile) {
             Some(effective) => format!(
                 "{} I/Os with clustered slow ones equal {effective:.0} independent ones: too \
@@ -214,8 +214,8 @@ impl<'a> Tail<'a> {
 
     /// Returns the common result of the tenths of the measurement; `None` if they disagree or are
     /// undecided. With fewer than ten spans, they can only show that a limit is broken.
-    fn all_parts(&self, quantile: f64, limit_ns: u64) -> Option<bool> {
-        let beyond = self.beyond(limit_ns);
+    fn common_result(&self, quantile: f64, limit_ns: u64) -> Option<bool> {
+        let beyond = self.spans_beyond(limit_ns);
         let parts = beyond.len().min(PARTS);
         let keeps = (0..parts).map(|part| {
             let spans = &beyond[part * beyond.len() / parts..(part + 1) * beyond.len() / parts];
@@ -228,7 +228,7 @@ impl<'a> Tail<'a> {
         (said.iter().all(|keeps| *keeps == first) && (!first || parts == PARTS)).then_some(first)
     }
 
-    fn beyond(&self, value_ns: u64) -> Vec<Span> {
+    fn spans_beyond(&self, value_ns: u64) -> Vec<Span> {
         let value_ns = self.merged.highest_equivalent(value_ns);
         let sum = |span: &Vec<&Packed>, of: &dyn Fn(&Packed) -> u64| -> u64 {
             span.iter().map(|histogram| of(histogram)).sum()

@@ -143,7 +143,7 @@ impl Tuning {
             (Some(line), Some(required)) => line.rate_per_s >= required,
             (Some(_), None) => true,
         };
-        if !self.complete || !met && self.unsettled().is_some() {
+        if !self.complete || !met && self.unsettled_step().is_some() {
             return VerdictKind::Inconclusive;
         }
         if !met {
@@ -153,9 +153,9 @@ impl Tuning {
             return VerdictKind::Measured;
         }
         let is = |kind| move |step: &&TuneStep| step.verdict == kind;
-        if self.meeting().any(|step| is(VerdictKind::Pass)(&step)) {
+        if self.sufficient_steps().any(|step| is(VerdictKind::Pass)(&step)) {
             VerdictKind::Pass
-        } else if self.meeting().any(|step| is(VerdictKind::Inconclusive)(&step)) {
+        } else if self.sufficient_steps().any(|step| is(VerdictKind::Inconclusive)(&step)) {
             VerdictKind::Inconclusive
         } else {
             VerdictKind::Fail
@@ -163,7 +163,7 @@ impl Tuning {
     }
 
     /// Returns the steps that kept every ceiling and achieved the required rate.
-    fn meeting(&self) -> impl Iterator<Item = &TuneStep> {
+    fn sufficient_steps(&self) -> impl Iterator<Item = &TuneStep> {
         let required_per_s = self.required_per_s.unwrap_or(0.0);
         self.steps.iter().filter(move |step| {
             step.within != Some(false) && step.rate_per_s.is_some_and(|rate| rate >= required_per_s)
@@ -174,7 +174,7 @@ impl Tuning {
 impl Tuning {
     /// Returns the step with the highest rate that kept every ceiling and exceeded the load line,
     /// at a load that was never steady. Its long-term rate is unknown.
-    fn unsettled(&self) -> Option<&TuneStep> {
+    fn unsettled_step(&self) -> Option<&TuneStep> {
         let line_per_s = self.load_line.map_or(0.0, |line| line.rate_per_s);
         let settled =
             |load: u64| self.steps.iter().any(|s| s.load == load && s.steady == Some(true));
@@ -249,7 +249,7 @@ impl Tuner {
 
     /// Records a step's run. An interrupted or failed run is listed but does not count for the
     /// load.
-    pub fn take(&mut self, bundle: &Bundle, verdict: &Verdict) {
+    pub fn record(&mut self, bundle: &Bundle, verdict: &Verdict) {
         let step = self.step(bundle, verdict);
         if bundle.run.end.kind == EndKind::Completed {
             let judged = self.tuning.latencies.iter().zip(&step.latencies_ns);
@@ -320,7 +320,7 @@ impl Tuner {
         tuning.required_load = outcome.required_load.map(at);
         tuning.required_load_checked = outcome.required_load_checked;
         // A load line below a faster load that never settled is a lower bound.
-        tuning.confirmed &= tuning.unsettled().is_none();
+        tuning.confirmed &= tuning.unsettled_step().is_none();
         tuning.remarks = remarks(&tuning, &outcome);
         tuning
     }
@@ -330,14 +330,14 @@ impl Tuner {
 ///
 /// # Errors
 /// As [`Tuner::new`].
-pub fn judge_again(
+pub fn rejudge(
     plan: &ResolvedPlan,
     range: Range,
     steps: &[(&Bundle, &Verdict)],
 ) -> Result<Tuning, String> {
     let mut tuner = Tuner::new(plan, range)?;
     for (bundle, verdict) in steps {
-        tuner.take(bundle, verdict);
+        tuner.record(bundle, verdict);
     }
     Ok(tuner.tuning())
 }
@@ -426,7 +426,7 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
             knee.load, knee.rate_per_s
         ));
     }
-    let unsettled = tuning.unsettled();
+    let unsettled = tuning.unsettled_step();
     if let Some((step, rate_per_s)) = unsettled.and_then(|step| Some((step, step.rate_per_s?))) {
         remarks.push(format!(
             "At {name} {} {rate_per_s:.1}/s kept every ceiling, and never settled: what it carries in the \
@@ -453,7 +453,8 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
     {
         remarks.push(format!("No load that was measured meets the required {required:.1}/s."));
     }
-    let undecided = tuning.meeting().find(|step| step.verdict == VerdictKind::Inconclusive);
+    let undecided =
+        tuning.sufficient_steps().find(|step| step.verdict == VerdictKind::Inconclusive);
     if let (VerdictKind::Inconclusive, true, Some(step)) =
         (tuning.verdict(), tuning.complete && unsettled.is_none(), undecided)
     {

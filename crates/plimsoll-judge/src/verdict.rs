@@ -125,19 +125,19 @@ pub struct Check {
 
 impl Check {
     /// Creates an undecided check.
-    pub(crate) fn open(name: &str, quantity: Quantity, at_least: bool) -> Self {
+    pub(crate) fn undecided(name: &str, quantity: Quantity, at_least: bool) -> Self {
         let name = name.to_owned();
         Self { name, quantity, at_least, ok: None, note: String::new(), interval: None }
     }
 
     /// Sets the result, if there is a measured value.
-    pub(crate) fn decided(mut self, ok: Option<bool>) -> Self {
+    pub(crate) fn with_result(mut self, ok: Option<bool>) -> Self {
         self.ok = ok.filter(|_| self.quantity.is_measured());
         self
     }
 
     /// Adds a remark for the reader.
-    pub(crate) fn noted(mut self, note: impl Into<String>) -> Self {
+    pub(crate) fn with_note(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();
         self
     }

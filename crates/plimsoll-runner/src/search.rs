@@ -103,7 +103,7 @@ pub fn search(
         };
         listener.finished(&finished);
         experiment.note(&finished.evidence);
-        tuner.take(&finished.evidence, &finished.verdict);
+        tuner.record(&finished.evidence, &finished.verdict);
         let tuning = tuner.tuning();
         experiment.write(&tuning, &render::document_html(&tuning_document(&tuning))?)?;
         if let Some(step) = tuning.steps.last() {

@@ -357,7 +357,7 @@ fn decide(
             "{summary} No winner: {} conditions differ ({}). Make them equal, or accept each with \
              --accept.",
             open.len(),
-            super::decide::shortened(&open)
+            super::decide::join_names(&open)
         );
         return (Outcome::UnlikeConditions, None, says);
     }
@@ -458,7 +458,7 @@ fn remarks(
             .map(String::as_str)
             .collect();
         if !alone.is_empty() {
-            let (count, few) = (alone.len(), super::decide::shortened(&alone));
+            let (count, few) = (alone.len(), super::decide::join_names(&alone));
             remarks.push(format!("{count} points are of {} alone: {few}.", side.name));
         }
         let ended = side.runs.len() - side.completed().count();

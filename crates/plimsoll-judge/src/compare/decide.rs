@@ -121,7 +121,7 @@ pub(super) fn decide(
         });
         let each: Vec<String> = each.collect();
         // A figure in doubt also blocks a winner by requirement.
-        let doubt = not_believed(sides, accepted).or_else(|| not_shown(sides, accepted));
+        let doubt = find_refuted(sides, accepted).or_else(|| not_shown(sides, accepted));
         let describe = |primary: Primary| match (primary.winner, &doubt) {
             (Some(_), Some(doubt)) => format!("{}. {doubt}", primary.summary),
             _ => primary.says,
@@ -146,11 +146,11 @@ pub(super) fn decide(
                 "No winner: {} conditions differ ({}). Make them equal, or accept each with \
                  --accept.",
                 open.len(),
-                shortened(&open)
+                join_names(&open)
             ),
         );
     }
-    if let Some(reason) = not_believed(sides, accepted) {
+    if let Some(reason) = find_refuted(sides, accepted) {
         return Decision::new(Outcome::NotBelieved, reason);
     }
     if let Some(decision) = by_requirement(sides, requirements) {
@@ -161,7 +161,7 @@ pub(super) fn decide(
 
 /// Returns the failed rule that refutes the comparison in one of its runs, even if the run does not
 /// claim it. The user can accept it by its name, or accept all of them by the condition's name.
-fn not_believed(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
+fn find_refuted(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
     let copied = |side: &Side<'_>| {
         let runs: Vec<&Bundle> = side.completed().map(|(bundle, _)| *bundle).collect();
         let finding = (rules::experiment::copied::RULE.check)(&runs)?;
@@ -207,7 +207,7 @@ fn not_shown(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
 }
 
 /// Joins the names, at most six.
-pub(super) fn shortened(names: &[&str]) -> String {
+pub(super) fn join_names(names: &[&str]) -> String {
     const SHOWN: usize = 6;
     let mut text = names.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
     if names.len() > SHOWN {
@@ -308,10 +308,11 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
     let clear = match at {
         0 => metric.sides.iter().skip(1).all(significant),
         at if sides.len() == 2 => significant(&metric.sides[at]),
-        at => significant(&metric.sides[at]) && ahead_of_all(metric, at),
+        at => significant(&metric.sides[at]) && leads_all(metric, at),
     };
     if !clear {
-        let says = format!("{summary}: no significant difference{}.", would_tell(metric, runs));
+        let says =
+            format!("{summary}: no significant difference{}.", runs_to_resolve(metric, runs));
         return Some(Primary { outcome: Outcome::NotSignificant, winner: None, summary, says });
     }
     let margin = if at == 0 { String::new() } else { format!(" by {}", by(ratio)) };
@@ -324,7 +325,7 @@ const RUNS_ADVISED_MAX: f64 = 100.0;
 
 /// Returns the number of runs per side that would resolve the observed difference at the observed
 /// scatter. Intervals shrink with the square root of the number of runs.
-fn would_tell(metric: &Metric, runs: usize) -> String {
+fn runs_to_resolve(metric: &Metric, runs: usize) -> String {
     let needed = metric.sides.iter().skip(1).filter_map(|side| {
         let (ratio, [low, high]) = side.ratio.zip(side.ratio_interval)?;
         let half = (libm::log(high) - libm::log(low)) / 2.0;
@@ -344,7 +345,7 @@ fn would_tell(metric: &Metric, runs: usize) -> String {
 
 /// Returns true if a side leads every other side by more than noise. The comparisons share the
 /// risk.
-fn ahead_of_all(metric: &Metric, at: usize) -> bool {
+fn leads_all(metric: &Metric, at: usize) -> bool {
     let others = (metric.sides.len() - 1).max(1) as f64;
     let confidence = 1.0 - 0.05 / others;
     metric.sides.iter().enumerate().filter(|(i, _)| *i != at).all(|(_, other)| {
@@ -382,10 +383,10 @@ mod tests {
     #[test]
     fn without_a_significant_difference_the_runs_that_would_resolve_one_are_named() {
         // Intervals shrink with the square root: halving the width requires four times the runs.
-        let says = would_tell(&metric(libm::exp(0.05), 0.0999), 4);
+        let says = runs_to_resolve(&metric(libm::exp(0.05), 0.0999), 4);
         assert_eq!(says, " (about 16 runs per side would resolve one of this size)");
-        let says = would_tell(&metric(libm::exp(0.001), 0.1), 4);
+        let says = runs_to_resolve(&metric(libm::exp(0.001), 0.1), 4);
         assert!(says.contains("even 100 runs per side would not"), "{says}");
-        assert_eq!(would_tell(&metric(1.0, 0.1), 4), "");
+        assert_eq!(runs_to_resolve(&metric(1.0, 0.1), 4), "");
     }
 }

@@ -10,7 +10,7 @@ use crate::rules;
 use crate::verdict::Verdict;
 
 /// Returns true if the user accepts a finding, by the rule's current or an earlier name.
-fn is_taken(finding: &Finding, accepted: &[String]) -> bool {
+fn is_accepted_by_name(finding: &Finding, accepted: &[String]) -> bool {
     accepted.iter().any(|id| rules::find(id).is_some_and(|rule| rule.id == finding.rule))
 }
 
@@ -19,7 +19,7 @@ pub(super) fn refuted<'a>(verdict: &'a Verdict, accepted: &[String]) -> Option<&
     verdict.findings.iter().find(|finding| {
         finding.outcome == Outcome::Fail
             && rules::find(&finding.rule).is_some_and(|rule| rule.refutes(Claim::Comparative))
-            && !is_taken(finding, accepted)
+            && !is_accepted_by_name(finding, accepted)
     })
 }
 
@@ -33,7 +33,7 @@ pub(super) fn unknown<'a>(
     verdict.findings.iter().filter(move |finding| {
         finding.outcome == Outcome::Unknown
             && rules::find(&finding.rule).is_some_and(|rule| rule.mandatory_for(Claim::Comparative))
-            && !is_taken(finding, accepted)
+            && !is_accepted_by_name(finding, accepted)
             && !is_accepted(bundle, &finding.rule)
     })
 }

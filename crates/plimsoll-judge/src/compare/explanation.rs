@@ -209,7 +209,7 @@ fn kinds(side: &Side<'_>) -> [(f64, Option<f64>); 3] {
         (count, (count > 0.0).then(|| ns / count))
     };
     let moves = |class: &ClassTotals| class.group == "transactional";
-    let all = |class: &ClassTotals| Pick::Transactional.takes(class);
+    let all = |class: &ClassTotals| Pick::Transactional.includes(class);
     [
         of(&|class| moves(class) && class.is_read),
         of(&|class| moves(class) && !class.is_read),

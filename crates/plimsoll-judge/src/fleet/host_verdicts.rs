@@ -200,7 +200,7 @@ mod tests {
 
     fn check(measured_ns: Option<u64>, ok: Option<bool>) -> Check {
         let quantity = Quantity::Latency { limit_ns: 20_000_000, measured_ns };
-        Check { ok, ..Check::open("read_latency_avg", quantity, false) }
+        Check { ok, ..Check::undecided("read_latency_avg", quantity, false) }
     }
 
     #[test]
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(least(&[quick]), "a");
         let rate = |measured: f64| Check {
             ok: Some(true),
-            ..Check::open(
+            ..Check::undecided(
                 "achieved_iops",
                 Quantity::Rate { limit_per_s: 100.0, measured_per_s: Some(measured) },
                 true,

@@ -10,7 +10,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{Interface, LinkCounters, Links, Tcp};
 
 use super::TIMES_MIN;
-use crate::links::{self, FULL_SHARE, Speed, bytes, rate, seconds, used};
+use crate::links::{self, FULL_SHARE, Speed, active_interfaces, bytes, rate, seconds};
 use crate::rules::evidence;
 
 /// Utilisation below which a slower link is not a cause: it adds less than a tenth to an I/O's
@@ -68,7 +68,8 @@ pub(super) fn causes(slow: &Bundle, others: &[&Bundle]) -> Vec<String> {
 /// Describes the traffic of the busiest interface: `eth0 received 11.2 MiB/s and sent 20 KiB/s`.
 pub(super) fn says(bundle: &Bundle) -> Option<String> {
     let links = observed(bundle)?;
-    let (one, counters) = used(links).into_iter().max_by_key(|(_, counters)| bytes(counters))?;
+    let (one, counters) =
+        active_interfaces(links).into_iter().max_by_key(|(_, counters)| bytes(counters))?;
     let rate = |bytes: u64| evidence::size((bytes as f64 / seconds(links)) as u64);
     Some(format!(
         "{} received {}/s and sent {}/s",
@@ -87,7 +88,7 @@ fn tcp(bundle: &Bundle) -> Option<&Tcp> {
 }
 
 fn packets(bundle: &Bundle, of: fn(&LinkCounters) -> u64) -> Option<(u64, u64)> {
-    let used = used(observed(bundle)?);
+    let used = active_interfaces(observed(bundle)?);
     let sum = |of: &dyn Fn(&LinkCounters) -> u64| -> u64 {
         used.iter().map(|(_, counters)| of(counters)).fold(0, u64::saturating_add)
     };
@@ -134,7 +135,7 @@ fn speed(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
 
 fn duplex(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let half = |bundle: &Bundle| {
-        let known: Vec<(&str, &str)> = used(observed(bundle)?)
+        let known: Vec<(&str, &str)> = active_interfaces(observed(bundle)?)
             .iter()
             .filter_map(|(one, _)| Some((one.name.as_str(), one.duplex.as_deref()?)))
             .collect();
@@ -149,7 +150,7 @@ fn duplex(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
 
 fn flaps(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let changes = |bundle: &Bundle| {
-        let used = used(observed(bundle)?);
+        let used = active_interfaces(observed(bundle)?);
         let of = |(one, _): &(&Interface, &LinkCounters)| one.carrier_changes;
         used.iter().map(of).collect::<Option<Vec<u64>>>().map(|all| all.iter().sum::<u64>())
     };

@@ -62,8 +62,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let plateaus: Vec<_> = plateaus.iter().filter(|s| s.end - s.start >= long).collect();
     let falls: Vec<_> =
         plateaus.windows(2).filter(|pair| pair[0].mean >= pair[1].mean * FALL_MIN).collect();
-    let of = |low: &Segment| within(&rates, low);
-    let held = falls.iter().find(|pair| is_held(of(pair[1])));
+    let of = |low: &Segment| inner_rates(&rates, low);
+    let held = falls.iter().find(|pair| is_capped(of(pair[1])));
     let Some([high, low]) = held.or(falls.first()) else {
         let says = "the rate did not fall from one level to another";
         return Some(Finding::new(RULE.id, Outcome::Pass, says));
@@ -92,7 +92,7 @@ pub(super) fn lifted(rates: &[f64]) -> Option<[Segment; 2]> {
     let plateaus = segments(rates);
     let plateaus: Vec<_> = plateaus.iter().filter(|s| s.end - s.start >= long).collect();
     let mut rises = plateaus.windows(2).filter(|pair| pair[1].mean >= pair[0].mean * FALL_MIN);
-    let pair = rises.find(|pair| is_held(within(rates, pair[0])))?;
+    let pair = rises.find(|pair| is_capped(inner_rates(rates, pair[0])))?;
     Some([*pair[0], *pair[1]])
 }
 
@@ -104,7 +104,7 @@ fn neighbour_on_device(bundle: &Bundle) -> bool {
 
 /// Returns a level without its first and last interval, which the step and the end of the phase cut
 /// short. One cut interval among a hundred raised the variation to 1.4 %.
-fn within<'a>(rates: &'a [f64], plateau: &Segment) -> &'a [f64] {
+fn inner_rates<'a>(rates: &'a [f64], plateau: &Segment) -> &'a [f64] {
     let all = &rates[plateau.start..plateau.end];
     match all {
         [_, inner @ .., _] if inner.len() >= TEN => inner,
@@ -113,7 +113,7 @@ fn within<'a>(rates: &'a [f64], plateau: &Segment) -> &'a [f64] {
 }
 
 /// Returns true if only a limit explains the low variation of these rates.
-fn is_held(values: &[f64]) -> bool {
+fn is_capped(values: &[f64]) -> bool {
     // A rate of zero is an outage, not a limit.
     if values.iter().all(|rate| *rate == 0.0) {
         return false;

@@ -59,13 +59,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         };
         Finding::new(RULE.id, Outcome::Unknown, says).advise("let the run finish")
     } else {
-        without_the_end(bundle)
+        judge_without_final_check(bundle)
     };
     Some(finding.with("failed_checks", checks.errors))
 }
 
 /// Judges the checks that ran although the plan turns the final check off.
-fn without_the_end(bundle: &Bundle) -> Finding {
+fn judge_without_final_check(bundle: &Bundle) -> Finding {
     let sampled = bundle.run.checks.sampled.unwrap_or_default();
     let is_store = bundle.plan.workload.mailbox().is_some();
     let says = if is_store {

@@ -68,7 +68,7 @@ fn of(bundle: &Bundle, is_read: bool) -> Option<Finding> {
             ms(raw),
             ms(put_back)
         );
-        let outcome = if at_a_rate(bundle) { Outcome::Fail } else { Outcome::Warn };
+        let outcome = if is_rate_limited(bundle) { Outcome::Fail } else { Outcome::Warn };
         Finding::new(RULE.id, outcome, says)
             .advise(format!("{}, or quote the corrected figure", open_loop(bundle)))
     } else {
@@ -96,7 +96,7 @@ fn open_loop(bundle: &Bundle) -> &'static str {
 }
 
 /// Returns true if the load had a rate, so that delayed operations were due.
-fn at_a_rate(bundle: &Bundle) -> bool {
+fn is_rate_limited(bundle: &Bundle) -> bool {
     evidence::streams(bundle).iter().any(|stream| {
         stream.arrival.is_open() || stream.arrival != Arrival::Closed { rate_cap_per_s: None }
     })

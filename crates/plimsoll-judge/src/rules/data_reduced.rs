@@ -38,7 +38,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let observed = &bundle.observed;
     if let Some(ratio) = observed.sources.data_reduction {
         let says = format!("the storage system reports a data reduction of {ratio:.1}:1");
-        return Some(judged(bundle, ratio, says).as_declared(evidence::METRICS));
+        return Some(judge(bundle, ratio, says).as_declared(evidence::METRICS));
     }
     let compression = observed.file_systems.iter().find_map(|fs| {
         let word = fs.compression.as_deref().filter(|word| !word.is_empty())?;
@@ -65,10 +65,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         "{path} compresses ({word}), and the data compresses {ratio:.1}:1: the device moves that \
          much less than the figure says"
     );
-    Some(judged(bundle, ratio, says))
+    Some(judge(bundle, ratio, says))
 }
 
-fn judged(bundle: &Bundle, ratio: f64, says: String) -> Finding {
+fn judge(bundle: &Bundle, ratio: f64, says: String) -> Finding {
     let declared = bundle.plan.observe.data_reduction;
     let finding = if ratio < REDUCTION_MIN {
         Finding::new(RULE.id, Outcome::Pass, "the data cannot be reduced")

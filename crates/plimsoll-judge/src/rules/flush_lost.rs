@@ -4,7 +4,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::DeviceTotals;
 use plimsoll_plan::{SyncKind, Workload};
 
-use super::volatile_cache_unflushed::{flushes_expected, may_be_forced, surely_own};
+use super::volatile_cache_unflushed::{flushes_expected, has_own_flushes, may_bypass_cache};
 use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
@@ -53,12 +53,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     let flushes = flushes(bundle)?;
     let expected = flushes_expected(bundle);
-    let finding = if flushes >= expected && surely_own(bundle, flushes) {
+    let finding = if flushes >= expected && has_own_flushes(bundle, flushes) {
         Finding::new(RULE.id, Outcome::Pass, "the flushes reached the devices")
     } else if flushes >= expected {
         let says = "flushes reached the devices, and other processes may have asked for them";
         Finding::new(RULE.id, Outcome::Unknown, says)
-    } else if may_be_forced(bundle) {
+    } else if may_bypass_cache(bundle) {
         let says = "forced unit access is not counted, so it is unknown whether writes bypassed the device caches";
         Finding::new(RULE.id, Outcome::Unknown, says)
     } else {

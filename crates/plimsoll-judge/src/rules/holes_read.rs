@@ -41,9 +41,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if !evidence::is_real(bundle) {
         return by_its_own_counters(bundle);
     }
-    files(bundle).filter(|finding| finding.outcome == Outcome::Fail).or_else(|| {
-        let backing = backing(bundle);
-        match (backing, files(bundle)) {
+    judge_files(bundle).filter(|finding| finding.outcome == Outcome::Fail).or_else(|| {
+        let backing = judge_backing_files(bundle);
+        match (backing, judge_files(bundle)) {
             (Some(backing), _) if backing.outcome == Outcome::Fail => Some(backing),
             (_, Some(files)) => Some(files),
             (backing, None) => backing,
@@ -72,15 +72,15 @@ fn by_its_own_counters(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("empty_share", share))
 }
 
-fn files(bundle: &Bundle) -> Option<Finding> {
+fn judge_files(bundle: &Bundle) -> Option<Finding> {
     // A mail store reserves space to grow but reads only pages that it wrote.
     let store = matches!(bundle.plan.workload, Workload::Mailbox(_));
     if store && bundle.run.driver == Driver::Real {
-        return unseen(bundle);
+        return judge_unlisted_files(bundle);
     }
-    let Some(extents) = &bundle.observed.extents else { return unseen(bundle) };
+    let Some(extents) = &bundle.observed.extents else { return judge_unlisted_files(bundle) };
     // A file without data now cannot be the file that the run read.
-    let Some(empty) = evidence::empty_share(extents) else { return unseen(bundle) };
+    let Some(empty) = evidence::empty_share(extents) else { return judge_unlisted_files(bundle) };
     let (holes, unwritten) = (extents.hole_bytes, extents.unwritten_bytes);
     let finding = if empty > EMPTY_SHARE_MAX {
         let says = format!(
@@ -111,7 +111,7 @@ fn files(bundle: &Bundle) -> Option<Finding> {
 }
 
 /// Judges files without an extent list: data that our engine wrote in full needs none.
-fn unseen(bundle: &Bundle) -> Option<Finding> {
+fn judge_unlisted_files(bundle: &Bundle) -> Option<Finding> {
     let written = match &bundle.plan.workload {
         Workload::Mailbox(_) => true,
         Workload::Matrix(m) => m.streams.iter().all(|stream| stream.layout == Layout::Written),
@@ -125,7 +125,7 @@ fn unseen(bundle: &Bundle) -> Option<Finding> {
 }
 
 /// Judges loop devices whose backing file has holes, by the bytes that the underlying disks moved.
-fn backing(bundle: &Bundle) -> Option<Finding> {
+fn judge_backing_files(bundle: &Bundle) -> Option<Finding> {
     let extents = bundle.observed.backing.as_ref()?;
     let empty = evidence::empty_share(extents).filter(|share| *share > EMPTY_SHARE_MAX)?;
     let top: u64 = evidence::top_devices(bundle)?.iter().map(|device| device.read_bytes).sum();

@@ -127,11 +127,11 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     outstanding(bundle)?;
     let jobs = jobs(bundle);
     let loops = if jobs.is_empty() { vec![whole(bundle)?] } else { jobs };
-    let judged = loops.iter().filter_map(|one| judged(bundle, one));
+    let judged = loops.iter().filter_map(|one| judge(bundle, one));
     judged.min_by_key(|finding| finding.outcome)
 }
 
-fn judged(bundle: &Bundle, one: &Loop) -> Option<Finding> {
+fn judge(bundle: &Bundle, one: &Loop) -> Option<Finding> {
     let outstanding = one.outstanding?;
     if one.latency_ns <= 0.0 || one.count == 0 {
         return None;

@@ -21,7 +21,7 @@ fn planned(bundle: &Bundle) -> Option<&TraceSource> {
 }
 
 /// Returns the started part of the trace, if the measured phase finished.
-fn begun(bundle: &Bundle) -> Option<(&Replay, &TraceBegun)> {
+fn started_part(bundle: &Bundle) -> Option<(&Replay, &TraceBegun)> {
     measured(bundle).filter(|phase| phase.reached)?;
     let replay = bundle.observed.replay.as_deref()?;
     Some((replay, replay.begun.as_ref()?))
@@ -45,14 +45,14 @@ pub fn checks(bundle: &Bundle) -> Vec<Check> {
     let Some(source) = planned(bundle).filter(|source| source.speed.is_some()) else {
         return Vec::new();
     };
-    let Some((replay, begun)) = begun(bundle) else { return Vec::new() };
+    let Some((replay, begun)) = started_part(bundle) else { return Vec::new() };
     let mut checks = Vec::new();
     if let Some((asked, measured)) = rates_per_s(replay, begun) {
         // The rate of a short trace may be low by the allowed lag of its last start.
         let (span_ns, lag_ns) = (replay.due.span_ns as f64, source.lag_max_ns as f64);
         let limit_per_s = asked * span_ns / (span_ns + lag_ns.max(span_ns * SLACK));
         let quantity = Quantity::Rate { limit_per_s, measured_per_s: Some(measured) };
-        let check = Check::open("trace_rate", quantity, true);
+        let check = Check::undecided("trace_rate", quantity, true);
         let note = "starts; within 2 % of the trace, or `lag_max`, counts as reached";
         checks.push(check.decided(Some(measured >= limit_per_s)).noted(note));
     }
@@ -63,7 +63,7 @@ pub fn checks(bundle: &Bundle) -> Vec<Check> {
     for (name, measured_ns, note) in lags {
         let quantity = Quantity::Latency { limit_ns: source.lag_max_ns, measured_ns };
         let ok = measured_ns.map(|ns| ns <= source.lag_max_ns);
-        checks.push(Check::open(name, quantity, false).decided(ok).noted(note));
+        checks.push(Check::undecided(name, quantity, false).with_result(ok).with_note(note));
     }
     checks
 }

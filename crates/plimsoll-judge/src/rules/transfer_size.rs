@@ -34,7 +34,7 @@ pub const RULE: Rule = Rule {
 
 fn check(bundle: &Bundle) -> Option<Finding> {
     let [stream] = evidence::streams(bundle) else { return None };
-    let stated = stated(stream)?;
+    let stated = uniform_size(stream)?;
     let bytes = evidence::read_bytes(bundle) + evidence::written_bytes(bundle);
     let counted = evidence::operations(bundle, true) + evidence::operations(bundle, false);
     // Operations that never moved a byte are not transfers; `operations-lost` judges them.
@@ -60,7 +60,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 }
 
 /// Returns the size of all transfers; `None` if sizes are mixed.
-fn stated(stream: &Stream) -> Option<f64> {
+fn uniform_size(stream: &Stream) -> Option<f64> {
     match (&stream.sizes[..], &stream.write_sizes[..]) {
         ([only], []) => Some(only.size_bytes as f64),
         _ => None,

@@ -75,7 +75,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             "writes to {} went into this host's page cache, and some were never flushed",
             buffered.join(", ")
         );
-        Finding::new(RULE.id, without_a_flush(bundle), says).advise(DURABLE)
+        Finding::new(RULE.id, unflushed_outcome(bundle), says).advise(DURABLE)
     } else if volatile.is_empty() && hidden.is_none() {
         Finding::new(RULE.id, Outcome::Pass, "no underlying device has a volatile write cache")
     } else if !asked && !volatile.is_empty() {
@@ -84,7 +84,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
              be volatile",
             volatile.join(", ")
         );
-        Finding::new(RULE.id, without_a_flush(bundle), says).advise(DURABLE)
+        Finding::new(RULE.id, unflushed_outcome(bundle), says).advise(DURABLE)
     } else {
         let flushed = flushed(bundle, flushes, &volatile);
         match hidden {
@@ -110,7 +110,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 const DURABLE: &str = "request durable writes: `sync = \"dsync\"` or `\"fsync\"`";
 
 /// Returns the outcome for a load that claims no durability.
-fn without_a_flush(bundle: &Bundle) -> Outcome {
+fn unflushed_outcome(bundle: &Bundle) -> Outcome {
     if bundle.plan.claims.contains(&Claim::DurableWrite) { Outcome::Fail } else { Outcome::Unknown }
 }
 
@@ -129,7 +129,7 @@ fn flushed(bundle: &Bundle, flushes: Option<u64>, volatile: &[&str]) -> Finding 
         return Finding::new(RULE.id, Outcome::Unknown, says).advise("use kernel 5.5 or later");
     };
     if flushes < flushes_expected(bundle) {
-        if may_be_forced(bundle) {
+        if may_bypass_cache(bundle) {
             let says = format!(
                 "only {flushes} flushes reached {names}, which caches writes; the kernel does \
                  not count writes that bypass the cache"
@@ -141,7 +141,7 @@ fn flushed(bundle: &Bundle, flushes: Option<u64>, volatile: &[&str]) -> Finding 
         return Finding::new(RULE.id, Outcome::Fail, says)
             .advise("find the mount option or setting that turns flushes off (nobarrier)");
     }
-    if !surely_own(bundle, flushes) {
+    if !has_own_flushes(bundle, flushes) {
         let says = format!(
             "{flushes} flushes reached {names}, and other processes may have asked for them: the kernel \
              does not count whose they are"
@@ -154,7 +154,7 @@ fn flushed(bundle: &Bundle, flushes: Option<u64>, volatile: &[&str]) -> Finding 
 
 /// Returns true if enough flushes remain after those of other processes, at most one per block that
 /// they wrote. Only the target's file system uses a loop device under the target.
-pub(super) fn surely_own(bundle: &Bundle, flushes: u64) -> bool {
+pub(super) fn has_own_flushes(bundle: &Bundle, flushes: u64) -> bool {
     let mut top = bundle.observed.devices.iter().filter(|device| device.top).peekable();
     let is_loop = |name: &str| {
         bundle.environment.devices.iter().any(|device| device.name == name && device.kind == "loop")
@@ -183,7 +183,7 @@ pub(super) fn flushes_expected(bundle: &Bundle) -> u64 {
 }
 
 /// Returns true if durable writes may bypass the cache of a device one by one, without a flush.
-pub(super) fn may_be_forced(bundle: &Bundle) -> bool {
+pub(super) fn may_bypass_cache(bundle: &Bundle) -> bool {
     let by_dsync = match &bundle.plan.workload {
         Workload::Mailbox(_) => true,
         Workload::Matrix(m) => m.streams.iter().any(|stream| stream.sync.kind == SyncKind::Dsync),
@@ -246,7 +246,7 @@ mod tests {
         assert_eq!(outcome(&bundle), Some(Outcome::Unknown));
         // A loop device has one user, and counts for itself.
         bundle.environment.devices[0].kind = "loop".into();
-        assert!(surely_own(&bundle, 10_000));
+        assert!(has_own_flushes(&bundle, 10_000));
     }
 
     #[test]

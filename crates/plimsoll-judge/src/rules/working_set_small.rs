@@ -128,12 +128,12 @@ fn moved_all(bundle: &Bundle, is_read: bool) -> bool {
         .storage_written_bytes
         .map(|bytes| bytes.saturating_sub(generator.storage_cancelled_bytes.unwrap_or(u64::MAX)));
     // Writes that were each made durable leave no dirty pages.
-    let own = if !is_read && each_durable(bundle) { written } else { side.own };
+    let own = if !is_read && is_each_write_durable(bundle) { written } else { side.own };
     let least = side.requested as f64 * MOVED_SHARE_MIN;
     let moved = own.is_some_and(|own| own as f64 >= least);
     // The balance subtracts dirty pages that may be another process's. The load itself has none
     // here.
-    let durable = !is_read && each_durable(bundle);
+    let durable = !is_read && is_each_write_durable(bundle);
     let reached = match side.top.filter(|_| durable) {
         Some(top) => top as f64 >= least,
         None => side.result == BalanceResult::Moved,
@@ -142,7 +142,7 @@ fn moved_all(bundle: &Bundle, is_read: bool) -> bool {
 }
 
 /// Returns true if each stream makes each write durable before the next.
-fn each_durable(bundle: &Bundle) -> bool {
+fn is_each_write_durable(bundle: &Bundle) -> bool {
     let mut writers = evidence::streams(bundle).iter().filter(|stream| stream.read_percent < 100.0);
     writers.all(|stream| match stream.sync.kind {
         SyncKind::None => false,

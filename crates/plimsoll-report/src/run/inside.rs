@@ -4,7 +4,9 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::model_statistics::ModelStatistics;
 use plimsoll_judge::figures::measured;
-use plimsoll_judge::model_figures::{Stations, bottleneck, contributions, says, shares, stations};
+use plimsoll_judge::model_figures::{
+    Stations, bottleneck, contributions, describe_bottleneck, shares, stations,
+};
 use serde_json::{Value, json};
 
 use super::{empty_section, sentence};
@@ -21,7 +23,8 @@ const BUSY: f64 = 0.75;
 pub(super) fn brief(bundle: &Bundle) -> Section {
     let Some((inside, window_ns)) = known(bundle) else { return empty_section() };
     let title = format!("Inside the model {}", inside.model);
-    Section::terminal("inside-brief", &title).with(Block::Words(sentence(&says(inside, window_ns))))
+    Section::terminal("inside-brief", &title)
+        .with(Block::Words(sentence(&describe_bottleneck(inside, window_ns))))
 }
 
 /// Returns the full section.
@@ -34,7 +37,7 @@ pub fn explain(bundle: &Bundle, depth: Depth) -> Section {
     let Some((inside, window_ns)) = known(bundle) else { return empty_section() };
     let title = format!("Inside the model {}", inside.model);
     let mut section = Section { depth, ..Section::brief("inside", &title) };
-    section = section.with(Block::Words(sentence(&says(inside, window_ns))));
+    section = section.with(Block::Words(sentence(&describe_bottleneck(inside, window_ns))));
     if let Some(most) = bottleneck(inside, window_ns) {
         section = section.with(Block::Words(limit(&most)));
     }

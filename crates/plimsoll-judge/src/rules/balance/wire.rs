@@ -18,7 +18,7 @@ use plimsoll_evidence::run::{ClassTotals, Driver};
 
 use super::{MEASURED_NS_MIN, REQUESTED_MIN, SHARE_MIN};
 use crate::figures::measured;
-use crate::links::{bottoms, tops};
+use crate::links::{highest_interfaces, lowest_interfaces};
 use crate::location::{self, Location};
 use crate::rules::evidence;
 
@@ -68,11 +68,11 @@ fn completed_bytes(bundle: &Bundle, is_read: bool) -> u64 {
 
 /// Returns the bytes over a namespace's interfaces, with or without the loopback.
 fn sum_interfaces(links: &Links, with_loopback: bool) -> Option<IoBytes> {
-    let outward = sum(bottoms(links))?;
-    let tops = sum(tops(links))?;
+    let outward = sum(lowest_interfaces(links))?;
+    let highest = sum(highest_interfaces(links))?;
     let outward = IoBytes {
-        read_bytes: outward.read_bytes.max(tops.read_bytes),
-        written_bytes: outward.written_bytes.max(tops.written_bytes),
+        read_bytes: outward.read_bytes.max(highest.read_bytes),
+        written_bytes: outward.written_bytes.max(highest.written_bytes),
     };
     let loopback = links.interfaces.iter().filter(|one| one.loopback && with_loopback);
     Some(outward.plus(sum(loopback)?))

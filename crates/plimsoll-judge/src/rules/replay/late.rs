@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 
 use super::super::{Rule, Weight, generator_limit};
-use super::{begun, planned, rates_per_s, time};
+use super::{planned, rates_per_s, started_part, time};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -24,7 +24,7 @@ pub const RULE: Rule = Rule {
 
 fn check(bundle: &Bundle) -> Option<Finding> {
     let source = planned(bundle)?;
-    let Some((replay, begun)) = begun(bundle) else {
+    let Some((replay, begun)) = started_part(bundle) else {
         let says =
             "the trace was not replayed to the end of the measured phase: its lag is unknown";
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("run it again"));

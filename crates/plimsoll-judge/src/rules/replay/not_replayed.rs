@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 
 use super::super::{Rule, Weight, check_failed, io_errors, not_completed, was_stopped};
-use super::{begun, planned, time};
+use super::{planned, started_part, time};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -30,7 +30,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             return Some(finding.with("rule", rule.id));
         }
     }
-    if begun(bundle).is_none() {
+    if started_part(bundle).is_none() {
         let says = "the trace was not replayed to the end of the measured phase";
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("run it again"));
     }

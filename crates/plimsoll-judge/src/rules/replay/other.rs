@@ -5,7 +5,7 @@ use plimsoll_evidence::observed::Replay;
 
 use super::super::evidence::size;
 use super::super::{Rule, Weight};
-use super::{SLACK, begun, planned};
+use super::{SLACK, planned, started_part};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
@@ -33,7 +33,7 @@ pub const RULE: Rule = Rule {
 
 fn check(bundle: &Bundle) -> Option<Finding> {
     let source = planned(bundle)?;
-    let Some((replay, begun)) = begun(bundle) else {
+    let Some((replay, begun)) = started_part(bundle) else {
         let says = "the replayed part of the trace is unknown";
         return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise("run it again"));
     };
@@ -59,7 +59,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         );
         return fail(says, "write map = \"fit\" in [workload.trace], or name a larger target");
     }
-    if let Some((outcome, says)) = folded(replay) {
+    if let Some((outcome, says)) = check_address_mapping(replay) {
         let advice = "name a larger target, or write map = \"fit\" in [workload.trace]";
         return Some(Finding::new(RULE.id, outcome, says).advise(advice));
     }
@@ -115,7 +115,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 }
 
 /// Returns a finding if the mapping put too many addresses of the trace on too few of the target.
-fn folded(replay: &Replay) -> Option<(Outcome, String)> {
+fn check_address_mapping(replay: &Replay) -> Option<(Outcome, String)> {
     let mapping = &replay.mapping;
     if mapping.folded == 0 || mapping.touched_bytes == 0 {
         return None;

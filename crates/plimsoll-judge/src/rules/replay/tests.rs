@@ -67,7 +67,7 @@ fn replayed(pace: &str) -> Bundle {
     bundle
 }
 
-fn begun(bundle: &mut Bundle) -> &mut TraceBegun {
+fn started_part(bundle: &mut Bundle) -> &mut TraceBegun {
     bundle.observed.replay.as_mut().unwrap().begun.as_mut().unwrap()
 }
 
@@ -98,7 +98,7 @@ fn a_replay_in_time_is_measured_and_shown() {
 #[test]
 fn a_target_that_falls_behind_fails_and_says_by_how_much() {
     let mut bundle = replayed("recorded");
-    let begun = begun(&mut bundle);
+    let begun = started_part(&mut bundle);
     begun.lag.as_mut().unwrap().wait_ns_p99 = 55 * SECOND_NS;
     (begun.lag_end_ns, begun.took_ns) = (Some(60 * SECOND_NS), Some(120 * SECOND_NS));
     let finding = fixtures::finding(&late::RULE, &bundle);
@@ -112,8 +112,8 @@ fn a_target_that_falls_behind_fails_and_says_by_how_much() {
 #[test]
 fn what_never_began_is_late_and_its_mix_is_not_known() {
     let mut bundle = replayed("recorded");
-    begun(&mut bundle).never = 10;
-    begun(&mut bundle).lag_end_ns = Some(30 * SECOND_NS);
+    started_part(&mut bundle).never = 10;
+    started_part(&mut bundle).lag_end_ns = Some(30 * SECOND_NS);
     let [_, other, late, _] = outcomes(&bundle);
     assert_eq!((other, late), (Some(Outcome::Unknown), Some(Outcome::Fail)));
     assert_eq!(judge(&bundle).verdict, VerdictKind::Fail);
@@ -122,8 +122,8 @@ fn what_never_began_is_late_and_its_mix_is_not_known() {
 #[test]
 fn a_generator_that_was_late_itself_refutes_the_replay() {
     let mut bundle = replayed("recorded");
-    begun(&mut bundle).lag.as_mut().unwrap().wait_ns_p99 = 300 * MS;
-    let lag = begun(&mut bundle).lag.clone();
+    started_part(&mut bundle).lag.as_mut().unwrap().wait_ns_p99 = 300 * MS;
+    let lag = started_part(&mut bundle).lag.clone();
     bundle.observed.generator.lag = lag;
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Invalid, "{}", verdict.reason);
@@ -137,7 +137,7 @@ fn another_mix_another_file_another_order_and_operations_left_out_are_no_replay(
         |bundle| bundle.observed.replay.as_mut().unwrap().due.reads /= 2,
         |bundle| bundle.observed.replay.as_mut().unwrap().due.size_bytes /= 2,
         |bundle| bundle.observed.replay.as_mut().unwrap().trace.sha256 = "5b".into(),
-        |bundle| begun(bundle).threads = 2,
+        |bundle| started_part(bundle).threads = 2,
         |bundle| bundle.observed.replay.as_mut().unwrap().mapping.outside = RATE * 2,
         |bundle| bundle.run.classes[0].count = RATE * SECONDS * 97 / 100,
     ];
@@ -179,7 +179,7 @@ fn flushes_that_were_left_out_are_said() {
 #[test]
 fn one_that_goes_as_fast_as_the_target_has_no_times_to_keep() {
     let mut bundle = replayed("as-fast");
-    begun(&mut bundle).took_ns = Some(30 * SECOND_NS);
+    started_part(&mut bundle).took_ns = Some(30 * SECOND_NS);
     let finding = fixtures::finding(&late::RULE, &bundle);
     assert_eq!(finding.outcome, Outcome::Pass);
     assert!(finding.says.contains("2.00 times as fast"), "{}", finding.says);
