@@ -54,7 +54,7 @@ pub fn checks(bundle: &Bundle) -> Vec<Check> {
         let quantity = Quantity::Rate { limit_per_s, measured_per_s: Some(measured) };
         let check = Check::undecided("trace_rate", quantity, true);
         let note = "starts; within 2 % of the trace, or `lag_max`, counts as reached";
-        checks.push(check.decided(Some(measured >= limit_per_s)).noted(note));
+        checks.push(check.with_result(Some(measured >= limit_per_s)).with_note(note));
     }
     let lags = [
         ("trace_lag_p99", begun.lag.as_ref().map(|lag| lag.wait_ns_p99), "of all starts"),

@@ -98,11 +98,11 @@ fn devices(
                 || format!("{counter} of {name}: the total says {total}, the series {sum}"),
             );
         }
-        is_possible(device, longest_ns, cross_checks);
+        check_device_limits(device, longest_ns, cross_checks);
     }
 }
 
-fn is_possible(device: &DeviceTotals, longest_ns: u64, cross_checks: &mut CrossChecks) {
+fn check_device_limits(device: &DeviceTotals, longest_ns: u64, cross_checks: &mut CrossChecks) {
     let DeviceTotals { name, reads, read_bytes, writes, written_bytes, .. } = device;
     for (what, ios, bytes) in [("reads", reads, read_bytes), ("writes", writes, written_bytes)] {
         cross_checks.require(bytes % SECTOR_BYTES == 0 && (*bytes == 0 || *ios > 0), || {
