@@ -189,10 +189,10 @@ fn intervals_and_drained(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums
     let mut sums = intervals(bundle, pick, width_ns);
     let all = totals(bundle, pick);
     if all.drained > 0 {
-        let told = sums.iter().fold(0u64, |sum, one| sum.saturating_add(one.latency_ns));
+        let counted_ns = sums.iter().fold(0u64, |sum, one| sum.saturating_add(one.latency_ns));
         let late = Sums {
             count: all.drained,
-            latency_ns: all.latency_ns.saturating_sub(told),
+            latency_ns: all.latency_ns.saturating_sub(counted_ns),
             ..Sums::default()
         };
         match sums.last_mut() {

@@ -337,15 +337,15 @@ fn what_clients_of_our_own_asked_is_held_against_the_hosts_interfaces_each_names
     let (one, two_of) = (far("net:[1]", asked, 0), far("net:[2]", asked, 0));
     assert!(judge(&two, &one, &two_of).passed.contains(&NETWORK.to_owned()));
     let judged = judge(&two, &one, &far("net:[2]", 0, asked));
-    let told = found(&judged, NETWORK);
+    let finding = found(&judged, NETWORK);
     assert_eq!(
-        (told.outcome, &told.evidence["read_network_bytes"]),
+        (finding.outcome, &finding.evidence["read_network_bytes"]),
         (Outcome::Warn, &asked.into())
     );
     assert!(
-        told.says.contains("how the rest went is not known"),
+        finding.says.contains("how the rest went is not known"),
         "no cache is accused: {}",
-        told.says
+        finding.says
     );
     // Agents of one machine see the same bytes, unless each has a namespace of its own.
     two.hosts.iter_mut().for_each(|host| host.boot_id = "same".into());

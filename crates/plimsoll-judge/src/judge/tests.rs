@@ -252,7 +252,7 @@ fn operations_that_came_back_after_the_end_count_for_the_maximum() {
     // Eight operations hung for eight seconds: they are in the totals, but in no interval.
     let class = &mut bundle.run.classes[0];
     (class.drained, class.latency_ns_max) = (8, 8 * SECOND_NS);
-    let told: u64 = bundle
+    let sum_ns: u64 = bundle
         .series
         .iter()
         .map(|row| match row.data {
@@ -260,7 +260,7 @@ fn operations_that_came_back_after_the_end_count_for_the_maximum() {
             _ => 0,
         })
         .sum();
-    class.latency_ns_sum = told + 64 * SECOND_NS;
+    class.latency_ns_sum = sum_ns + 64 * SECOND_NS;
     bundle.run.phases.push(Phase {
         kind: PhaseKind::Close,
         start_ns: 65 * SECOND_NS,

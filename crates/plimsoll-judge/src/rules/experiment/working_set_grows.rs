@@ -55,16 +55,16 @@ fn check(runs: &[&Bundle]) -> Option<Finding> {
         return None;
     }
     let gain = (near.rate_per_s / far.rate_per_s).max(far.latency_ns_avg / near.latency_ns_avg);
-    let told = |point: &Point| match point.times_cache {
+    let describe = |point: &Point| match point.times_cache {
         Some(times) if by_cache => format!("{times:.1} times the declared cache"),
         _ => evidence::size(point.working_set_bytes),
     };
     let numbers = format!(
         "a working set of {} gives {:.0}/s at {:.2} ms, one of {} gives {:.0}/s at {:.2} ms",
-        told(near),
+        describe(near),
         near.rate_per_s,
         near.latency_ns_avg / 1e6,
-        told(far),
+        describe(far),
         far.rate_per_s,
         far.latency_ns_avg / 1e6
     );
