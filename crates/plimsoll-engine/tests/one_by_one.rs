@@ -23,7 +23,7 @@ use plimsoll_engine::backend::{BackendConfig, Direct, FileSource, Prefer};
 use plimsoll_engine::nfs::{NfsTarget, Share};
 use plimsoll_engine::placement::Place;
 use plimsoll_engine::s3::S3Target;
-use plimsoll_engine::stream::run::{Group, RunConfig, RunReport, Target, watch};
+use plimsoll_engine::stream::run::{Group, RunConfig, RunReport, Target, run_with_events};
 use plimsoll_engine::stream::source::{Op, Source};
 use plimsoll_nfs::mount::Export;
 use plimsoll_nfs::{Credential, Handle, Stability};
@@ -134,7 +134,7 @@ fn drive(target: Target, depth: u32, starves: bool, told: &Told) -> RunReport {
     if starves {
         config.drain_ns = DRAIN_NS;
     }
-    let (report, _) = watch(&config, vec![group], &told.stop, &mut |_| ()).unwrap();
+    let (report, _) = run_with_events(&config, vec![group], &told.stop, &mut |_| ()).unwrap();
     told.over.store(true, Ordering::Relaxed);
     // A silent file yields an error in addition to the evidence. A server's client has given the
     // call up.

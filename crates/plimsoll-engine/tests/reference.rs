@@ -21,7 +21,7 @@ mod stream;
 mod target;
 
 use law::{LAWS, Law};
-use plimsoll_engine::stream::pacing::{Closed, Open};
+use plimsoll_engine::stream::pacing::{ClosedLoop, OpenLoop};
 use plimsoll_record::collect::Collector;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::arrival::{Arrivals, Rate, Schedule, Warp};
@@ -126,7 +126,7 @@ fn stream_holds(name: &str, truth: &Truth, collector: &Collector, stop_ns: u64) 
 fn streamed(name: &str, law: Law, servers: u32, waiting: Waiting) {
     let (mut queue, span) = device(law, DEPTH, servers, waiting);
     let collector =
-        stream::report(&mut queue, Closed::new(&[DEPTH], span.0), span, (0, 0)).unwrap();
+        stream::report(&mut queue, ClosedLoop::new(&[DEPTH], span.0), span, (0, 0)).unwrap();
     let (known, held) = queue.end();
     let truth = Truth::of(&known, held, None);
     stream_holds(&format!("{} {name}", law.name()), &truth, &collector, span.1);
@@ -152,7 +152,7 @@ fn an_open_loop_reports_all_the_time_since_the_schedule() {
         // the device.
         for servers in [PLACES, 2] {
             let (mut queue, span) = device(law, PLACES, servers, Waiting::Sleeping);
-            let open = Open::new(vec![arrivals()], PLACES, span.0);
+            let open = OpenLoop::new(vec![arrivals()], PLACES, span.0);
             let collector = stream::report(&mut queue, open, span, (50_000, 0)).unwrap();
             let (known, held) = queue.end();
             let from_ns = arrivals().take(known.len()).map(|due_ns| span.0 + due_ns).collect();

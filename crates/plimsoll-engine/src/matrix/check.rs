@@ -16,7 +16,7 @@ use super::manifest::{DataFile, FILE};
 use crate::EngineError;
 use crate::backend::{BackendConfig, Direct, FileSource};
 use crate::placement::Place;
-use crate::stream::run::{Event, Group, RunConfig, Target, UNTIL_DONE_NS, watch};
+use crate::stream::run::{Event, Group, RunConfig, Target, UNTIL_DONE_NS, run_with_events};
 use crate::work_dir::NOTHING;
 use crate::work_dir::find::{There, holds};
 
@@ -71,17 +71,18 @@ pub fn check_data(
     let config = RunConfig { classes: names, ..RunConfig::new(&[], UNTIL_DONE_NS) };
     let started_ns = monotonic_ns();
     watcher.begin(PhaseKind::Verify);
-    let (mut report, sources) = watch(&config, groups.collect(), interrupt, &mut |event| {
-        if matches!(event, Event::Tick) {
-            let progress = Progress {
-                elapsed_ns: monotonic_ns().saturating_sub(started_ns),
-                done_bytes: plan.done_bytes.load(Ordering::Relaxed),
-                total_bytes: plan.total_bytes(),
-                ..Progress::default()
-            };
-            watcher.progress(PhaseKind::Verify, &progress);
-        }
-    })?;
+    let (mut report, sources) =
+        run_with_events(&config, groups.collect(), interrupt, &mut |event| {
+            if matches!(event, Event::Tick) {
+                let progress = Progress {
+                    elapsed_ns: monotonic_ns().saturating_sub(started_ns),
+                    done_bytes: plan.done_bytes.load(Ordering::Relaxed),
+                    total_bytes: plan.total_bytes(),
+                    ..Progress::default()
+                };
+                watcher.progress(PhaseKind::Verify, &progress);
+            }
+        })?;
     report.error.take().map_or(Ok(()), Err)?;
     let done_bytes = plan.done_bytes.load(Ordering::Relaxed);
     let complete = done_bytes == plan.total_bytes();

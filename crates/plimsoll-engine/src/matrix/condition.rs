@@ -15,7 +15,7 @@ use plimsoll_workload::step::{Class, ClassGroup};
 use super::data::Pass;
 use super::pulse::{Pulse, whole};
 use super::running::Running;
-use crate::stream::run::{Event, watch};
+use crate::stream::run::{Event, run_with_events};
 use crate::{EngineError, barrier};
 
 /// Minimum number of outstanding operations per client during conditioning. Deeper queues bring
@@ -100,7 +100,7 @@ impl Running<'_> {
         let mut pulse = Pulse::new(scribe.classes().len());
         let stop = AtomicBool::new(false);
         let (recording, matrix) = (&mut self.recording, &mut self.matrix);
-        let outcome = watch(&config, groups, &stop, &mut |event| match event {
+        let outcome = run_with_events(&config, groups, &stop, &mut |event| match event {
             Event::Ready { start_ns } => {
                 let (watcher, interrupt) = (&mut *matrix.watcher, matrix.interrupt);
                 let of = (kind, phase);

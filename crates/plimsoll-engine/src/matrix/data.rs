@@ -15,7 +15,7 @@ use plimsoll_workload::step::{Class, ClassGroup};
 use super::home::DataHome;
 use super::manifest::DataFile;
 use crate::EngineError;
-use crate::stream::source::{Op, Source, Wants};
+use crate::stream::source::{Op, Source, SourceCallbacks};
 
 /// Transfers in flight per thread.
 pub const CHUNKS_IN_FLIGHT: u32 = 8;
@@ -176,8 +176,12 @@ impl PassSource {
 }
 
 impl Source for PassSource {
-    fn wants(&self) -> Wants {
-        Wants { fill: self.pass == Pass::Fill, completions: true, ..Wants::default() }
+    fn callbacks(&self) -> SourceCallbacks {
+        SourceCallbacks {
+            fill: self.pass == Pass::Fill,
+            completions: true,
+            ..SourceCallbacks::default()
+        }
     }
 
     fn next(&mut self, _client: u32) -> Option<Op> {

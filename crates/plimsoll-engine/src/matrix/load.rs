@@ -20,7 +20,7 @@ use crate::EngineError;
 use crate::backend::BackendConfig;
 use crate::issue;
 use crate::stream::matrix::{MatrixSource, WriteContent};
-use crate::stream::run::{Group, RunConfig, Target, watch};
+use crate::stream::run::{Group, RunConfig, Target, run_with_events};
 
 /// Time before a scheduled start in which a thread polls the clock instead of sleeping.
 const SPIN_NS: u64 = 50_000;
@@ -179,7 +179,7 @@ impl Running<'_> {
         let mut conductor = Conductor::new(self, classes, &config, &stop);
         let profilers = groups.iter().filter_map(|group| group.source.profiler());
         conductor.watch_workload(profilers.map(AccessProfiler::live).collect());
-        let outcome = watch(&config, groups, &stop, &mut |event| conductor.hear(event));
+        let outcome = run_with_events(&config, groups, &stop, &mut |event| conductor.hear(event));
         let (report, sources) = match outcome {
             Ok(ended) => ended,
             Err(error) => {

@@ -17,8 +17,8 @@ use super::running::Running;
 use crate::EngineError;
 use crate::issue;
 use crate::placement::Place;
-use crate::stream::run::{Event, Group, watch};
-use crate::stream::source::{Op, Source, UNFOLLOWED, Wants};
+use crate::stream::run::{Event, Group, run_with_events};
+use crate::stream::source::{Op, Source, SourceCallbacks, UNFOLLOWED};
 
 /// Maximum number of blocks to read. Damage to one block in 300 is detected with 95 % probability.
 const BLOCKS_MAX: usize = 1024;
@@ -58,8 +58,8 @@ impl Places {
 }
 
 impl Source for Places {
-    fn wants(&self) -> Wants {
-        Wants { followed: true, ..Wants::default() }
+    fn callbacks(&self) -> SourceCallbacks {
+        SourceCallbacks { followed: true, ..SourceCallbacks::default() }
     }
 
     fn next(&mut self, _client: u32) -> Option<Op> {
@@ -113,7 +113,7 @@ impl Running<'_> {
         let names = pass_classes().into_iter().map(|class| class.name).collect();
         let config = self.run_config(names, 0, NS_MAX);
         let mut read_bytes = 0;
-        let outcome = watch(&config, vec![group], self.matrix.interrupt, &mut |event| {
+        let outcome = run_with_events(&config, vec![group], self.matrix.interrupt, &mut |event| {
             if let Event::Row(row) = event {
                 read_bytes += row.classes.iter().map(|class| class.sums.bytes).sum::<u64>();
             }

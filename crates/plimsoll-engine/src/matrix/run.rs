@@ -24,7 +24,8 @@ use crate::error::ErrorKind;
 use crate::placement::{self, Place, WaitsFor};
 use crate::stream::matrix::Checks;
 use crate::stream::run::{
-    Event, Group, GroupReport, INTERVAL_NS_MIN, RunConfig, RunReport, Target, UNTIL_DONE_NS, watch,
+    Event, Group, GroupReport, INTERVAL_NS_MIN, RunConfig, RunReport, Target, UNTIL_DONE_NS,
+    run_with_events,
 };
 use crate::{EngineError, barrier, caches, defect, issue};
 
@@ -256,27 +257,28 @@ impl Running<'_> {
         let mut phases = Phases { warm_up: None, measure: phase, measure_from_ns: started_ns };
         let mut pulse = Pulse::new(scribe.classes().len());
         let (recording, matrix) = (&mut self.recording, &mut self.matrix);
-        let outcome = watch(&config, groups, matrix.interrupt, &mut |event| match event {
-            Event::Ready { start_ns } => {
-                let (watcher, interrupt) = (&mut *matrix.watcher, matrix.interrupt);
-                let of = (kind, phase);
-                if barrier::put_off(watcher, interrupt, recording, of, start_ns) {
-                    started_ns = *start_ns;
+        let outcome =
+            run_with_events(&config, groups, matrix.interrupt, &mut |event| match event {
+                Event::Ready { start_ns } => {
+                    let (watcher, interrupt) = (&mut *matrix.watcher, matrix.interrupt);
+                    let of = (kind, phase);
+                    if barrier::put_off(watcher, interrupt, recording, of, start_ns) {
+                        started_ns = *start_ns;
+                    }
                 }
-            }
-            Event::Starts { measure_from_ns } => phases.measure_from_ns = measure_from_ns,
-            Event::Row(row) => {
-                pulse.take(row, config.interval_ns);
-                scribe.take(row, &phases, recording);
-            }
-            Event::Tick => {
-                let elapsed_ns = monotonic_ns().saturating_sub(started_ns);
-                let mut progress = pulse.progress(elapsed_ns, 0);
-                progress.done_bytes = plan.done_bytes.load(Ordering::Relaxed);
-                progress.total_bytes = plan.total_bytes();
-                matrix.watcher.progress(kind, &progress);
-            }
-        });
+                Event::Starts { measure_from_ns } => phases.measure_from_ns = measure_from_ns,
+                Event::Row(row) => {
+                    pulse.take(row, config.interval_ns);
+                    scribe.take(row, &phases, recording);
+                }
+                Event::Tick => {
+                    let elapsed_ns = monotonic_ns().saturating_sub(started_ns);
+                    let mut progress = pulse.progress(elapsed_ns, 0);
+                    progress.done_bytes = plan.done_bytes.load(Ordering::Relaxed);
+                    progress.total_bytes = plan.total_bytes();
+                    matrix.watcher.progress(kind, &progress);
+                }
+            });
         scribe.close(&mut self.recording);
         let whole = plan.done_bytes.load(Ordering::Relaxed) == plan.total_bytes();
         self.end_phase(phase, monotonic_ns(), whole, "");

@@ -175,13 +175,13 @@ impl NfsQueue {
     /// function. A COMMIT that fails may lose acknowledged writes. Servers that are disconnected or
     /// owe an answer get a moment to answer here. With `cut`, the queue sends no more requests.
     #[must_use]
-    pub fn close(mut self, cut: bool) -> (Calls, Option<String>, Option<EngineError>) {
+    pub fn close(mut self, abort: bool) -> (Calls, Option<String>, Option<EngineError>) {
         self.client.fail_calls_when(urgency::is_over);
         if self.client.core().outstanding() > 0 || self.client.connections_down() > 0 {
             self.client.give_up_after(urgency::LAST_WORDS_NS);
         }
         let mut dirty: Vec<u32> = Vec::new();
-        if !cut {
+        if !abort {
             self.abandon();
             dirty.extend(self.unverified.dirty());
         }

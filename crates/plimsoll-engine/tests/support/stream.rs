@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use plimsoll_engine::backend::Queue;
 use plimsoll_engine::stream::drive::{DriveConfig, DriveEnd, Stop, drive};
-use plimsoll_engine::stream::handover::connect;
+use plimsoll_engine::stream::outbox::connect;
 use plimsoll_engine::stream::pacing::Pacing;
 use plimsoll_engine::stream::source::{Op, Source};
 use plimsoll_record::collect::Collector;
@@ -68,14 +68,14 @@ pub fn report<Q: Queue, P: Pacing>(
             && let Ok(mut snapshot) = inbox.recv()
         {
             collector.take(&mut snapshot, &mut |_| ());
-            returns.give(snapshot);
+            returns.return_box(snapshot);
         }
         collector.finish(&mut |_| ());
         collector
     });
     let (never, failed) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
-    let cut = AtomicBool::new(false);
-    let stop = Stop { at_ns: &never, failed: &failed, cut: &cut };
+    let abort = AtomicBool::new(false);
+    let stop = Stop { at_ns: &never, failed: &failed, abort: &abort };
     let mut clock = Clock::new();
     sleep_until_ns(start_ns);
     let (end, outcome) = drive(queue, &mut Same, &mut pacing, &mut clock, config, outbox, stop);

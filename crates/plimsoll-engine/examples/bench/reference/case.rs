@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use plimsoll_engine::backend::SPIN_NS_MAX;
-use plimsoll_engine::stream::pacing::{Closed, Open};
+use plimsoll_engine::stream::pacing::{ClosedLoop, OpenLoop};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::cpu::{pin_thread, set_timer_slack_ns};
 use plimsoll_workload::arrival::{Arrivals, Rate, Schedule, Warp};
@@ -122,10 +122,10 @@ fn streamed(case: &Case, options: &Options) -> Result<Found, String> {
     let spins = (SPIN_NS, if polls { SPIN_NS_MAX } else { 0 });
     let collector = match case.load {
         Load::Closed { depth } => {
-            stream::report(&mut queue, Closed::new(&[depth], start_ns), span, spins)?
+            stream::report(&mut queue, ClosedLoop::new(&[depth], start_ns), span, spins)?
         }
         Load::Open { rate_per_s } => {
-            let open = Open::new(vec![case.arrivals(rate_per_s)?], PLACES, start_ns);
+            let open = OpenLoop::new(vec![case.arrivals(rate_per_s)?], PLACES, start_ns);
             stream::report(&mut queue, open, span, spins)?
         }
     };

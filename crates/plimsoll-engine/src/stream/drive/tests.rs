@@ -10,9 +10,9 @@ use plimsoll_workload::arrival::{Rate, Schedule, Warp};
 use super::*;
 use crate::backend::SPIN_NS_MAX;
 use crate::simulated::{Device, Drawn, Law, SECOND, Served, Simulated, World};
-use crate::stream::handover::{Returns, connect};
-use crate::stream::pacing::{Barrier, Closed, Open, Thinking};
-use crate::stream::source::Durable;
+use crate::stream::outbox::{SnapshotReturns, connect};
+use crate::stream::pacing::{BatchBarrier, ClosedLoop, OpenLoop, ThinkTimeLoop};
+use crate::stream::source::DurableWriteClass;
 
 struct Same;
 
@@ -42,7 +42,7 @@ fn config(length_ns: u64) -> DriveConfig {
 /// Writer on the driver's own thread, so that it is never late.
 struct Writer {
     inbox: Receiver<Box<Snapshot>>,
-    returns: Returns,
+    returns: SnapshotReturns,
     collector: Collector,
     rows: Vec<(i64, u64)>,
 }
@@ -54,7 +54,7 @@ impl Writer {
             collector.take(&mut snapshot, &mut |row: &Interval| {
                 rows.push((row.number, row.classes[0].sums.operations));
             });
-            returns.give(snapshot);
+            returns.return_box(snapshot);
         }
     }
 }
@@ -67,8 +67,8 @@ fn drive_all<D: Device, P: Pacing>(
     outbox: Outbox,
 ) -> (DriveEnd, Result<(), EngineError>) {
     let (never, no) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
-    let cut = AtomicBool::new(false);
-    let stop = Stop { at_ns: &never, failed: &no, cut: &cut };
+    let abort = AtomicBool::new(false);
+    let stop = Stop { at_ns: &never, failed: &no, abort: &abort };
     let mut world = queue.world();
     drive(queue, &mut Same, &mut pacing, &mut world, config, outbox, stop)
 }
@@ -125,7 +125,7 @@ fn a_driver_that_polls_reports_no_wake_up_and_one_that_may_not_sleeps() {
         let (mut queue, _) = Drawn::queue(&world, 1, Law::Constant(30_000), 1);
         (queue.costs.call_ns, queue.costs.wake_ns) = (100, 40_000);
         let config = DriveConfig { wait_spin_ns, ..config(SECOND) };
-        let collector = report_of(queue, Closed::new(&[1], 0), config);
+        let collector = report_of(queue, ClosedLoop::new(&[1], 0), config);
         let sums = collector.totals[0].sums;
         (sums.latency_ns / sums.operations, collector.groups[0].spun_ns)
     };
@@ -141,7 +141,7 @@ fn what_a_silent_target_never_answers_is_outside_of_what_was_measured() {
     let mut queue = Served::queue(&World::default(), 8, 1_000_000);
     queue.device.stall = (9 * SECOND, 900 * SECOND);
     let config = DriveConfig { outage_max_ns: 3 * SECOND, ..config(60 * SECOND) };
-    let (end, collected, rows, outcome) = attempt(queue, Closed::new(&[8], 0), config);
+    let (end, collected, rows, outcome) = attempt(queue, ClosedLoop::new(&[8], 0), config);
     assert!(matches!(outcome, Err(EngineError::Unanswered { in_flight: 8, .. })), "{outcome:?}");
     assert!((11 * SECOND..14 * SECOND).contains(&end.end_ns), "{}", end.end_ns);
     assert_eq!((end.abandoned, collected.totals[0].sums.abandoned), (8, 8));
@@ -155,7 +155,7 @@ fn one_operation_that_never_comes_back_ends_a_run_whose_others_do() {
     let mut queue = Served::queue(&World::default(), 8, 1_000_000);
     queue.device.lost_after = 1_000;
     let config = DriveConfig { outage_max_ns: 3 * SECOND, ..config(3_600 * SECOND) };
-    let (end, _, _, outcome) = attempt(queue, Closed::new(&[8], 0), config);
+    let (end, _, _, outcome) = attempt(queue, ClosedLoop::new(&[8], 0), config);
     assert!(matches!(outcome, Err(EngineError::Unanswered { .. })), "{outcome:?}");
     assert!((180 * SECOND..183 * SECOND).contains(&end.end_ns), "{}", end.end_ns);
 }
@@ -167,7 +167,7 @@ fn an_operation_that_outlasts_a_timer_counts_with_all_of_its_time() {
     for depth in [1, 8] {
         let mut queue = Served::queue(&World::default(), 8, 1_000_000);
         queue.device.stall = (9 * SECOND, 13 * SECOND + SECOND / 2);
-        let (_, collected, _) = go(queue, Closed::new(&[depth], 0), config(20 * SECOND));
+        let (_, collected, _) = go(queue, ClosedLoop::new(&[depth], 0), config(20 * SECOND));
         let slow = collected.totals[0].latency.max_ns().unwrap();
         assert!((4 * SECOND..5 * SECOND).contains(&slow), "depth {depth}: {slow}");
         // The whole stall delayed every operation in flight.
@@ -184,16 +184,16 @@ fn a_timer_among_a_full_batch_makes_nothing_older_than_it_is() {
         // A wait ends by its timeout, and all operations come back before the thread continues.
         let mut queue = Served::queue(&World::default(), 16, SECOND + 50);
         queue.costs.wake_ns = 100;
-        let (_, collected, _) = go(queue, Closed::new(&[depth], 0), config(20 * SECOND));
+        let (_, collected, _) = go(queue, ClosedLoop::new(&[depth], 0), config(20 * SECOND));
         let fast = collected.totals[0].latency.min_ns().unwrap();
         assert!(fast >= SECOND, "depth {depth}: {fast}");
     }
 }
 
-fn constant(rate_per_s: f64) -> Open<plimsoll_workload::arrival::Arrivals> {
+fn constant(rate_per_s: f64) -> OpenLoop<plimsoll_workload::arrival::Arrivals> {
     let rate = Rate::per_s(rate_per_s).unwrap();
     let schedule = Schedule::Constant { rate, warp: Warp::None };
-    Open::new(vec![schedule.whole(1)], 10_000, 0)
+    OpenLoop::new(vec![schedule.whole(1)], 10_000, 0)
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn a_stall_that_fills_the_queue_is_still_in_the_latencies() {
     queue.device.stall = (9 * SECOND, 11 * SECOND);
     let rate = Rate::per_s(1000.0).unwrap();
     let schedule = Schedule::Constant { rate, warp: Warp::None };
-    let open = Open::new(vec![schedule.whole(1)], 16, 0);
+    let open = OpenLoop::new(vec![schedule.whole(1)], 16, 0);
     let (end, collected, _) = go(queue, open, config(20 * SECOND));
     assert_eq!(end.ended, 20_000);
     let p99 = collected.totals[0].latency.quantile_ns(0.99).unwrap() as f64;
@@ -253,7 +253,7 @@ fn a_day_at_a_constant_rate_does_not_drift() {
 fn a_closed_loop_keeps_its_depth() {
     let world = World::default();
     let queue = Served::queue(&world, 8, 1_000_000);
-    let (end, collected, _) = go(queue, Closed::new(&[8], 0), config(10 * SECOND));
+    let (end, collected, _) = go(queue, ClosedLoop::new(&[8], 0), config(10 * SECOND));
     // 8 in flight, 1 ms each: 8,000 a second.
     assert_eq!(end.ended, 80_000);
     assert_eq!(collected.totals[0].service.max_ns(), Some(1_000_000));
@@ -262,13 +262,13 @@ fn a_closed_loop_keeps_its_depth() {
 #[test]
 fn think_time_and_barrier_take_their_time() {
     let world = World::default();
-    let thinking = Thinking::new(&[1], &[3_000_000], 0);
+    let thinking = ThinkTimeLoop::new(&[1], &[3_000_000], 0);
     let (end, ..) = go(Served::queue(&world, 1, 1_000_000), thinking, config(10 * SECOND));
     assert_eq!(end.ended, 2500, "1 ms of service and 3 ms of thinking each");
     let world = World::default();
     let mut queue = Served::queue(&world, 4, 1_000_000);
     queue.device.stall = (5 * SECOND, 6 * SECOND);
-    let (end, ..) = go(queue, Barrier::new(&[4], 0), config(10 * SECOND));
+    let (end, ..) = go(queue, BatchBarrier::new(&[4], 0), config(10 * SECOND));
     assert_eq!(end.ended, 4 * 9000, "batches of four each millisecond but for the stall");
 }
 
@@ -278,7 +278,7 @@ fn arrivals_due_before_the_stop_are_started_after_it() {
     let mut queue = Served::queue(&world, 4, 100_000);
     queue.device.stall = (9 * SECOND, 12 * SECOND);
     let rate = Rate::per_s(1000.0).unwrap();
-    let open = Open::new(vec![Schedule::Constant { rate, warp: Warp::None }.whole(1)], 4, 0);
+    let open = OpenLoop::new(vec![Schedule::Constant { rate, warp: Warp::None }.whole(1)], 4, 0);
     let (end, collected, _) = go(queue, open, config(10 * SECOND));
     assert_eq!((end.ended, end.never_started), (10_000, 0));
     assert!(collected.window[0].operations <= 9_001, "the rate counts what was in time");
@@ -287,7 +287,7 @@ fn arrivals_due_before_the_stop_are_started_after_it() {
     let world = World::default();
     let mut queue = Served::queue(&world, 4, 100_000);
     queue.device.stall = (9 * SECOND, 100 * SECOND);
-    let open = Open::new(vec![Schedule::Constant { rate, warp: Warp::None }.whole(1)], 4, 0);
+    let open = OpenLoop::new(vec![Schedule::Constant { rate, warp: Warp::None }.whole(1)], 4, 0);
     let short = DriveConfig { drain_ns: SECOND, backlog_ns: SECOND, ..config(10 * SECOND) };
     let (end, collected, _) = go(queue, open, short);
     assert_eq!(end.started + end.never_started, 10_000);
@@ -332,7 +332,7 @@ fn a_stall_across_the_end_weighs_as_much_as_before_it() {
     queue.device.stall = (9 * SECOND, 99 * SECOND);
     let drain_ns = plimsoll_record::drain::IN_FLIGHT_NS;
     let (end, collected, _) =
-        go(queue, Closed::new(&[8], 0), DriveConfig { drain_ns, ..config(10 * SECOND) });
+        go(queue, ClosedLoop::new(&[8], 0), DriveConfig { drain_ns, ..config(10 * SECOND) });
     assert_eq!((end.abandoned, collected.totals[0].sums.abandoned), (0, 0));
     let max_ns = collected.totals[0].latency.max_ns().unwrap();
     assert!(max_ns >= 90 * SECOND, "{max_ns}");
@@ -347,9 +347,9 @@ fn a_stop_that_is_asked_for_is_at_its_time_in_every_thread() {
     let (outbox, returns) = ends.remove(0);
     let mut collector = Collector::new(1, &[1], false);
     let (at, no) = (AtomicU64::new(3_500_000_500), AtomicBool::new(false));
-    let cut = AtomicBool::new(false);
-    let stop = Stop { at_ns: &at, failed: &no, cut: &cut };
-    let (mut queue, mut clock, mut closed) = (queue, world.clone(), Closed::new(&[8], 0));
+    let abort = AtomicBool::new(false);
+    let stop = Stop { at_ns: &at, failed: &no, abort: &abort };
+    let (mut queue, mut clock, mut closed) = (queue, world.clone(), ClosedLoop::new(&[8], 0));
     let config = config(10 * SECOND);
     let (end, outcome) =
         drive(&mut queue, &mut Same, &mut closed, &mut clock, config, outbox, stop);
@@ -357,7 +357,7 @@ fn a_stop_that_is_asked_for_is_at_its_time_in_every_thread() {
     assert_eq!(end.stop_ns, 3_500_000_500);
     for mut snapshot in inbox.try_iter() {
         collector.take(&mut snapshot, &mut |_| ());
-        returns.give(snapshot);
+        returns.return_box(snapshot);
     }
     // Eight each millisecond: 3,500 batches came in time, one after.
     assert_eq!(collector.window[0].operations, 8 * 3_500);
@@ -385,7 +385,7 @@ fn a_starved_stream_leaves_what_waited() {
     queue.device.stall = (0, 10_000 * SECOND);
     let drain_ns = 20 * SECOND;
     let (end, collected, rows) =
-        go(queue, Closed::new(&[16], 0), DriveConfig { drain_ns, ..config(10 * SECOND) });
+        go(queue, ClosedLoop::new(&[16], 0), DriveConfig { drain_ns, ..config(10 * SECOND) });
     assert_eq!((end.started, end.ended, end.abandoned), (16, 0, 16));
     let total = &collected.totals[0];
     assert_eq!((total.sums.operations, total.sums.counted()), (0, 16));
@@ -418,9 +418,9 @@ struct Log {
 }
 
 impl Source for Log {
-    fn wants(&self) -> Wants {
-        let durable = Some(Durable { class: 2, every_writes: self.writes });
-        Wants { durable, ..Wants::default() }
+    fn callbacks(&self) -> SourceCallbacks {
+        let durable = Some(DurableWriteClass { class: 2, every_writes: self.writes });
+        SourceCallbacks { durable, ..SourceCallbacks::default() }
     }
 
     fn next(&mut self, _: u32) -> Option<Op> {
@@ -440,8 +440,8 @@ fn log_of<P: Pacing>(writes: u32, mut pacing: P) -> Collector {
     let (outbox, _returns) = ends.remove(0);
     let mut collector = Collector::new(3, &[3], false);
     let (never, no) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
-    let cut = AtomicBool::new(false);
-    let stop = Stop { at_ns: &never, failed: &no, cut: &cut };
+    let abort = AtomicBool::new(false);
+    let stop = Stop { at_ns: &never, failed: &no, abort: &abort };
     let mut world = queue.world();
     let config = DriveConfig { classes: 3, ..config(60 * SECOND) };
     let mut source = Log { writes, given: 0 };
@@ -454,7 +454,7 @@ fn log_of<P: Pacing>(writes: u32, mut pacing: P) -> Collector {
 
 #[test]
 fn a_durable_write_lasts_to_the_end_of_its_flush() {
-    let collected = log_of(1, Closed::new(&[1], 0));
+    let collected = log_of(1, ClosedLoop::new(&[1], 0));
     let [write, flush, durable] = &collected.totals[..] else { panic!("three classes") };
     let mean_ns = |class: &plimsoll_record::collect::ClassTotals| {
         class.sums.latency_ns / class.sums.counted().max(1)
@@ -470,7 +470,7 @@ fn a_durable_write_lasts_to_the_end_of_its_flush() {
 
 #[test]
 fn writes_that_share_a_flush_each_wait_for_it() {
-    let collected = log_of(4, Closed::new(&[1], 0));
+    let collected = log_of(4, ClosedLoop::new(&[1], 0));
     let [write, flush, durable] = &collected.totals[..] else { panic!("three classes") };
     assert_eq!(durable.sums.operations, 4 * flush.sums.operations);
     assert_eq!(durable.sums.counted(), write.sums.operations, "each write is in one of both");
@@ -485,14 +485,14 @@ fn writes_that_share_a_flush_each_wait_for_it() {
 fn an_open_loop_counts_from_the_writes_arrival_and_leaves_the_flushs_own_out() {
     let rate = Rate::per_s(4.0).unwrap();
     let schedule = Schedule::Constant { rate, warp: Warp::None };
-    let collected = log_of(1, Open::new(vec![schedule.whole(1)], 1, 0));
+    let collected = log_of(1, OpenLoop::new(vec![schedule.whole(1)], 1, 0));
     let durable = &collected.totals[2];
     let mean_ns = durable.sums.latency_ns / durable.sums.operations.max(1);
     assert!((104_500_000..106_000_000).contains(&mean_ns), "250 ms apart: {mean_ns}");
     // The rate exceeds the device's: writes wait for earlier ones, and these waits count.
     let rate = Rate::per_s(40.0).unwrap();
     let schedule = Schedule::Constant { rate, warp: Warp::None };
-    let collected = log_of(1, Open::new(vec![schedule.whole(1)], 1, 0));
+    let collected = log_of(1, OpenLoop::new(vec![schedule.whole(1)], 1, 0));
     let p99_ns = collected.totals[2].latency.quantile_ns(0.99).unwrap();
     assert!(p99_ns > 10 * SECOND, "{p99_ns}");
 }

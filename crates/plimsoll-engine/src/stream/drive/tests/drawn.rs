@@ -21,7 +21,7 @@ fn a_closed_loop_reports_what_was_drawn() {
     for law in LAWS {
         // A server for each operation in flight, then for a quarter of them.
         for servers in [8, 2] {
-            check(law, servers, 1, Closed::new(&[8], 0));
+            check(law, servers, 1, ClosedLoop::new(&[8], 0));
         }
     }
 }
@@ -32,7 +32,7 @@ fn an_open_loop_reports_what_was_drawn_at_the_rate_that_was_asked() {
         let rate_per_s = 1_000.0;
         let rate = Rate::per_s(rate_per_s).unwrap();
         let schedule = Schedule::Poisson { rate, warp: Warp::None };
-        let open = || Open::new(vec![schedule.part(0, 1, 42)], 4096, 0);
+        let open = || OpenLoop::new(vec![schedule.part(0, 1, 42)], 4096, 0);
         let rate = check(law, 4096, 60, open()) as f64 / 60.0;
         // A Poisson count of 60,000 has a standard deviation of 0.4 %.
         assert!((rate / rate_per_s - 1.0).abs() < 0.02, "{rate}");

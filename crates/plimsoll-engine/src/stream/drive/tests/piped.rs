@@ -7,7 +7,7 @@ use crate::simulated::{Costs, Piped};
 fn run(depth: u32, costs: Costs, held_ns: u64) -> (f64, Collector) {
     let mut queue = Piped::queue(&World::default(), depth, held_ns);
     queue.costs = costs;
-    let collector = report_of(queue, Closed::new(&[depth], 0), config(SECOND));
+    let collector = report_of(queue, ClosedLoop::new(&[depth], 0), config(SECOND));
     (collector.window[0].operations as f64, collector)
 }
 

@@ -8,9 +8,9 @@ use crate::timer::Timer;
 
 impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// Hands started operations to the target. If nothing else is to do, waits for a completion, a
-    /// start or a cut.
+    /// start or the end of the interval.
     #[inline(always)]
-    pub(super) fn hand_over(
+    pub(super) fn submit(
         &mut self,
         snapshot: &mut Snapshot,
         now_ns: u64,
@@ -19,13 +19,13 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         let has_fresh = !self.fresh.is_empty();
         if has_fresh {
             now_ns = self.clock.now_ns();
-            self.stamp(snapshot, now_ns);
+            self.stamp_submissions(snapshot, now_ns);
         }
         let due_ns = self.due_ns(now_ns);
         let is_due = due_ns.is_some_and(|due_ns| due_ns <= now_ns);
         if has_fresh && (is_due || self.batch.is_grown() || self.queue.arrived() > 0) {
             snapshot.calls += 1;
-            self.queue.hand_over().map_err(handing_over)?;
+            self.queue.hand_over().map_err(submit_error)?;
             self.batch.learn(self.queue.arrived(), self.queue.in_flight());
             if is_due {
                 return Ok(());
@@ -44,20 +44,20 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             // The start is too near to sleep. With nothing in flight, the thread only watches the
             // clock: any other work of the loop would delay the next operation.
             if in_flight == 0 {
-                let until_ns = due_ns.min(self.next_cut_ns);
+                let until_ns = due_ns.min(self.interval_end_ns);
                 self.pacing.prepare();
                 while self.clock.now_ns() < until_ns {}
                 snapshot.spun_ns += until_ns.saturating_sub(now_ns);
                 return Ok(());
             }
             snapshot.calls += 1;
-            self.queue.hand_over().map_err(handing_over)?;
+            self.queue.hand_over().map_err(submit_error)?;
             if !has_fresh && self.queue.arrived() == 0 {
                 snapshot.spun_ns += self.clock.now_ns().saturating_sub(now_ns);
             }
             return Ok(());
         }
-        let until_ns = watch_from_ns.min(self.next_cut_ns);
+        let until_ns = watch_from_ns.min(self.interval_end_ns);
         if in_flight == 0 {
             self.clock.sleep_until_ns(until_ns);
             return Ok(());
@@ -68,13 +68,13 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
 
     /// Sets the hand-over time of the started operations to now.
     #[inline(always)]
-    fn stamp(&mut self, snapshot: &mut Snapshot, now_ns: u64) {
+    fn stamp_submissions(&mut self, snapshot: &mut Snapshot, now_ns: u64) {
         for place in self.fresh.drain(..) {
-            let Some(flown) = self.in_flight.get_mut(place as usize) else { continue };
-            flown.submitted_ns = now_ns;
+            let Some(issued) = self.in_flight.get_mut(place as usize) else { continue };
+            issued.submitted_ns = now_ns;
             let lag = &mut snapshot.lag;
-            let tally = if flown.held { &mut lag.full } else { &mut lag.own };
-            let lag_ns = now_ns.saturating_sub(flown.intended_ns);
+            let tally = if issued.held { &mut lag.full } else { &mut lag.own };
+            let lag_ns = now_ns.saturating_sub(issued.intended_ns);
             tally.record(lag_ns);
             self.end.lag_end_ns = lag_ns;
         }
@@ -83,13 +83,13 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     #[inline(always)]
     fn wait(&mut self, timeout_ns: Option<u64>) -> Result<(), EngineError> {
         if !Q::WAITS {
-            return self.queue.hand_over().map_err(handing_over);
+            return self.queue.hand_over().map_err(submit_error);
         }
-        self.spin.wait(self.queue, self.clock, timeout_ns).map_err(handing_over)
+        self.spin.wait(self.queue, self.clock, timeout_ns).map_err(submit_error)
     }
 }
 
 #[cold]
-fn handing_over(source: plimsoll_sys::SysError) -> EngineError {
+fn submit_error(source: plimsoll_sys::SysError) -> EngineError {
     EngineError::system("handing operations over", source)
 }

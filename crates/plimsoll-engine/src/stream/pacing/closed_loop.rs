@@ -9,13 +9,13 @@ use super::{Pacing, Start, places_of};
 
 /// Closed loop without think time.
 #[derive(Clone, Debug)]
-pub struct Closed {
+pub struct ClosedLoop {
     client_of: Box<[u32]>,
     ready: VecDeque<(u32, u64)>,
     stopped: bool,
 }
 
-impl Closed {
+impl ClosedLoop {
     /// Creates a loop of `depths[client]` operations per client, all ready at `start_ns`.
     #[must_use]
     pub fn new(depths: &[u32], start_ns: u64) -> Self {
@@ -25,7 +25,7 @@ impl Closed {
     }
 }
 
-impl Pacing for Closed {
+impl Pacing for ClosedLoop {
     #[inline(always)]
     fn is_scheduled(&self) -> bool {
         false
@@ -59,7 +59,7 @@ impl Pacing for Closed {
 
 /// Closed loop that waits a think time between the completion and the next start.
 #[derive(Clone, Debug)]
-pub struct Thinking {
+pub struct ThinkTimeLoop {
     client_of: Box<[u32]>,
     think_ns: Box<[u64]>,
     /// Places by the time that they become ready.
@@ -67,7 +67,7 @@ pub struct Thinking {
     stopped: bool,
 }
 
-impl Thinking {
+impl ThinkTimeLoop {
     /// Creates a loop of `depths[client]` operations per client that think `think_ns[client]`.
     #[must_use]
     pub fn new(depths: &[u32], think_ns: &[u64], start_ns: u64) -> Self {
@@ -80,7 +80,7 @@ impl Thinking {
     }
 }
 
-impl Pacing for Thinking {
+impl Pacing for ThinkTimeLoop {
     #[inline(always)]
     fn is_scheduled(&self) -> bool {
         true

@@ -3,7 +3,7 @@
 
 use plimsoll_workload::planned::pace::{CapTurns, Pace, StartTimes};
 
-use super::{Barrier, Capped, Closed, Open, Pacing, Start, Thinking};
+use super::{BatchBarrier, ClosedLoop, OpenLoop, Pacing, RateCap, Start, ThinkTimeLoop};
 
 /// Schedule that a cap may catch up with after a stall.
 const CREDIT_NS: u64 = 100_000_000;
@@ -11,15 +11,15 @@ const CREDIT_NS: u64 = 100_000_000;
 /// Pacing of any form. See the module.
 pub enum AnyPacing {
     /// Closed loop.
-    Closed(Closed),
+    Closed(ClosedLoop),
     /// Closed loop of whole batches.
-    Barrier(Barrier),
+    Barrier(BatchBarrier),
     /// Closed loop with think times.
-    Thinking(Thinking),
+    Thinking(ThinkTimeLoop),
     /// Open loop.
-    Open(Open<StartTimes>),
+    Open(OpenLoop<StartTimes>),
     /// Closed loop under a rate cap.
-    Capped(Box<Capped<AnyPacing, StartTimes>>),
+    Capped(Box<RateCap<AnyPacing, StartTimes>>),
 }
 
 impl AnyPacing {
@@ -29,20 +29,20 @@ impl AnyPacing {
     pub fn new(pace: Pace, cap: Option<CapTurns>, clients: u32, start_ns: u64) -> Self {
         let each = |depth: u32| vec![depth; clients as usize];
         let closed = match pace {
-            Pace::Closed { depth } => Self::Closed(Closed::new(&each(depth), start_ns)),
-            Pace::Barrier { depth } => Self::Barrier(Barrier::new(&each(depth), start_ns)),
+            Pace::Closed { depth } => Self::Closed(ClosedLoop::new(&each(depth), start_ns)),
+            Pace::Barrier { depth } => Self::Barrier(BatchBarrier::new(&each(depth), start_ns)),
             Pace::Thinking { depth, think_ns } => {
                 let think_ns = vec![think_ns; clients as usize];
-                Self::Thinking(Thinking::new(&each(depth), &think_ns, start_ns))
+                Self::Thinking(ThinkTimeLoop::new(&each(depth), &think_ns, start_ns))
             }
             Pace::Open { arrivals, places } => {
-                return Self::Open(Open::new(arrivals, places, start_ns));
+                return Self::Open(OpenLoop::new(arrivals, places, start_ns));
             }
         };
         match cap {
             None => closed,
             Some(CapTurns(turns)) => {
-                Self::Capped(Box::new(Capped::new(closed, turns, start_ns, CREDIT_NS)))
+                Self::Capped(Box::new(RateCap::new(closed, turns, start_ns, CREDIT_NS)))
             }
         }
     }

@@ -7,7 +7,7 @@ use super::{Pacing, Start, places_of};
 
 /// Closed loop of whole batches. See the module.
 #[derive(Clone, Debug)]
-pub struct Barrier {
+pub struct BatchBarrier {
     client_of: Box<[u32]>,
     /// First place and number of places of each client.
     places: Box<[(u32, u32)]>,
@@ -16,7 +16,7 @@ pub struct Barrier {
     stopped: bool,
 }
 
-impl Barrier {
+impl BatchBarrier {
     /// Creates clients that start `batches[client]` operations at once, all ready at `start_ns`.
     #[must_use]
     pub fn new(batches: &[u32], start_ns: u64) -> Self {
@@ -43,7 +43,7 @@ impl Barrier {
     }
 }
 
-impl Pacing for Barrier {
+impl Pacing for BatchBarrier {
     #[inline(always)]
     fn is_scheduled(&self) -> bool {
         false

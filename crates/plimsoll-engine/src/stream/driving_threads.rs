@@ -29,27 +29,27 @@ pub(super) struct Flags {
     /// True if one of the threads failed.
     pub failed: AtomicBool,
     /// True if the threads must leave, even with operations in flight.
-    pub cut: AtomicBool,
+    pub abort: AtomicBool,
 }
 
 impl Flags {
-    fn unset() -> Self {
+    fn new() -> Self {
         Self {
             at_ns: AtomicU64::new(u64::MAX),
             late_ns: AtomicU64::new(0),
             failed: AtomicBool::new(false),
-            cut: AtomicBool::new(false),
+            abort: AtomicBool::new(false),
         }
     }
 
     /// Returns the flags as a driving thread reads them.
     pub fn stop(&self) -> Stop<'_> {
-        Stop { at_ns: &self.at_ns, failed: &self.failed, cut: &self.cut }
+        Stop { at_ns: &self.at_ns, failed: &self.failed, abort: &self.abort }
     }
 
     /// Sets the time of the stop once a stop has been requested.
-    pub fn pass_on(&self, asked: &AtomicBool) {
-        if !asked.load(Ordering::Relaxed) || self.at_ns.load(Ordering::Relaxed) != u64::MAX {
+    pub fn forward_stop(&self, stop: &AtomicBool) {
+        if !stop.load(Ordering::Relaxed) || self.at_ns.load(Ordering::Relaxed) != u64::MAX {
             return;
         }
         let at_ns = monotonic_ns() + drain::AHEAD_NS;
@@ -59,19 +59,25 @@ impl Flags {
 }
 
 /// Driving threads. An early drop makes them leave and waits for them.
-pub(super) struct Crew<L> {
+pub(super) struct DrivingThreads<L> {
     pub flags: Arc<Flags>,
     sender: Sender<(usize, Result<L, EngineError>)>,
     results: Receiver<(usize, Result<L, EngineError>)>,
     /// Results by thread.
-    left: Vec<Option<Result<L, EngineError>>>,
-    cut_ns: Option<u64>,
+    finished: Vec<Option<Result<L, EngineError>>>,
+    abort_ns: Option<u64>,
 }
 
-impl<L: Send + 'static> Crew<L> {
+impl<L: Send + 'static> DrivingThreads<L> {
     pub fn new() -> Self {
         let (sender, results) = channel();
-        Self { flags: Arc::new(Flags::unset()), sender, results, left: Vec::new(), cut_ns: None }
+        Self {
+            flags: Arc::new(Flags::new()),
+            sender,
+            results,
+            finished: Vec::new(),
+            abort_ns: None,
+        }
     }
 
     /// Starts a thread. A panic in it becomes its error.
@@ -80,73 +86,73 @@ impl<L: Send + 'static> Crew<L> {
         name: &str,
         work: impl FnOnce(&Flags) -> Result<L, EngineError> + Send + 'static,
     ) {
-        let (index, flags) = (self.left.len(), Arc::clone(&self.flags));
+        let (index, flags) = (self.finished.len(), Arc::clone(&self.flags));
         let sender = self.sender.clone();
         let all = move || {
-            let left = defect::caught(|| work(&flags)).and_then(|left| left);
-            if let Err(error) = &left {
+            let finished = defect::caught(|| work(&flags)).and_then(|finished| finished);
+            if let Err(error) = &finished {
                 flags.failed.store(true, Ordering::Relaxed);
-                flags.cut.fetch_or(matches!(error, EngineError::Defect(_)), Ordering::Relaxed);
+                flags.abort.fetch_or(matches!(error, EngineError::Defect(_)), Ordering::Relaxed);
             }
             // If the run has abandoned this thread, the receiver is gone.
-            let _ = sender.send((index, left));
+            let _ = sender.send((index, finished));
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(all);
-        self.left.push(thread.err().map(|error| {
-            self.flags.cut.store(true, Ordering::Relaxed);
+        self.finished.push(thread.err().map(|error| {
+            self.flags.abort.store(true, Ordering::Relaxed);
             Err(EngineError::system("starting a thread", SysError::from_io("clone", &error)))
         }));
     }
 }
 
-impl<L> Crew<L> {
+impl<L> DrivingThreads<L> {
     /// Collects results. Returns true if all threads are back, or the others have used up their
     /// time to leave. A panic in any thread cuts operations in flight short, and so does the
     /// operator's request to stop after its timeout.
-    pub fn is_over(&mut self) -> bool {
-        for (index, left) in self.results.try_iter() {
-            self.left[index] = Some(left);
+    pub fn poll_finished(&mut self) -> bool {
+        for (index, finished) in self.results.try_iter() {
+            self.finished[index] = Some(finished);
         }
-        if self.left.iter().all(Option::is_some) {
+        if self.finished.iter().all(Option::is_some) {
             return true;
         }
         let now_ns = monotonic_ns();
         let asked_ns = now_ns.saturating_sub(urgency::counted_from_ns(0));
-        let impatient = urgency::asked() && asked_ns > urgency::patience_ns(u64::MAX);
-        if impatient || defect::seen() {
-            self.flags.cut.store(true, Ordering::Relaxed);
+        let is_timed_out = urgency::asked() && asked_ns > urgency::patience_ns(u64::MAX);
+        if is_timed_out || defect::seen() {
+            self.flags.abort.store(true, Ordering::Relaxed);
         }
-        if !self.flags.cut.load(Ordering::Relaxed) {
+        if !self.flags.abort.load(Ordering::Relaxed) {
             return false;
         }
-        now_ns.saturating_sub(*self.cut_ns.get_or_insert(now_ns)) > urgency::LEAVING_NS
+        now_ns.saturating_sub(*self.abort_ns.get_or_insert(now_ns)) > urgency::LEAVING_NS
     }
 
     /// Waits for the threads and returns their results. An abandoned thread yields
     /// [`EngineError::Stuck`].
     pub fn end(mut self) -> Vec<Result<L, EngineError>> {
-        self.gather();
+        self.wait_for_all();
         let stuck =
             || EngineError::Stuck { what: "the target".to_owned(), after_ns: urgency::LEAVING_NS };
-        let all = std::mem::take(&mut self.left).into_iter();
-        all.map(|left| left.unwrap_or_else(|| Err(stuck()))).collect()
+        let all = std::mem::take(&mut self.finished).into_iter();
+        all.map(|finished| finished.unwrap_or_else(|| Err(stuck()))).collect()
     }
 
-    fn gather(&mut self) {
-        while !self.is_over() {
+    fn wait_for_all(&mut self) {
+        while !self.poll_finished() {
             match self.results.recv_timeout(TICK) {
-                Ok((index, left)) => self.left[index] = Some(left),
+                Ok((index, finished)) => self.finished[index] = Some(finished),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
         }
     }
 }
 
-impl<L> Drop for Crew<L> {
+impl<L> Drop for DrivingThreads<L> {
     fn drop(&mut self) {
-        if self.left.iter().any(Option::is_none) {
-            self.flags.cut.store(true, Ordering::Relaxed);
-            self.gather();
+        if self.finished.iter().any(Option::is_none) {
+            self.flags.abort.store(true, Ordering::Relaxed);
+            self.wait_for_all();
         }
     }
 }

@@ -33,11 +33,11 @@ pub struct Outbox {
 
 /// Writer's end for one driver.
 #[derive(Clone, Debug)]
-pub struct Returns(Sender<Box<Snapshot>>);
+pub struct SnapshotReturns(Sender<Box<Snapshot>>);
 
-impl Returns {
+impl SnapshotReturns {
     /// Returns an emptied box.
-    pub fn give(&self, snapshot: Box<Snapshot>) {
+    pub fn return_box(&self, snapshot: Box<Snapshot>) {
         // A driver that has ended receives nothing.
         let _ = self.0.send(snapshot);
     }
@@ -45,7 +45,7 @@ impl Returns {
 
 /// Creates the writer's receiving end and, per group, a driver's end with its return channel.
 #[must_use]
-pub fn connect(cells: &[usize]) -> (Receiver<Box<Snapshot>>, Vec<(Outbox, Returns)>) {
+pub fn connect(cells: &[usize]) -> (Receiver<Box<Snapshot>>, Vec<(Outbox, SnapshotReturns)>) {
     let (filled, inbox) = sync_channel(cells.len() * (BOXES + RESERVE) + 1);
     let ends = cells.iter().enumerate().map(|(group, cells)| {
         let (back, empty) = channel();
@@ -56,7 +56,7 @@ pub fn connect(cells: &[usize]) -> (Receiver<Box<Snapshot>>, Vec<(Outbox, Return
         let fresh = || Box::new(Snapshot::new(group as u32, *cells));
         let reserve = (0..RESERVE).map(|_| fresh()).collect();
         let (current, filled) = (fresh(), filled.clone());
-        (Outbox { current, filled, empty, reserve, merged: 0 }, Returns(back))
+        (Outbox { current, filled, empty, reserve, merged: 0 }, SnapshotReturns(back))
     });
     let ends = ends.collect();
     (inbox, ends)
@@ -72,11 +72,10 @@ impl Outbox {
     /// Hands over the current snapshot if an empty one is available, and always at the start and
     /// the end of the measurement. The next snapshot begins at `now_ns` as interval `next`, after
     /// the stop if `drain`.
-    pub fn cut(&mut self, now_ns: u64, next: i64, drain: bool) {
-        let begins_or_ends =
-            (self.current.interval < 0) != (next < 0) || self.current.drain != drain;
-        let kept = || if begins_or_ends { self.reserve.pop() } else { None };
-        let Some(empty) = self.empty.try_recv().ok().or_else(kept) else {
+    pub fn close_interval(&mut self, now_ns: u64, next: i64, drain: bool) {
+        let is_boundary = (self.current.interval < 0) != (next < 0) || self.current.drain != drain;
+        let reserved = || if is_boundary { self.reserve.pop() } else { None };
+        let Some(empty) = self.empty.try_recv().ok().or_else(reserved) else {
             self.merged += 1;
             return;
         };
@@ -108,7 +107,7 @@ mod tests {
         let (mut outbox, returns) = ends.remove(0);
         for interval in 0..5 {
             outbox.current().cells[0].record(10, 10, 1);
-            outbox.cut(100 + interval, interval as i64 + 1, false);
+            outbox.close_interval(100 + interval, interval as i64 + 1, false);
         }
         assert_eq!(outbox.finish(200), 3, "two boxes were spare");
         drop(returns);
@@ -129,7 +128,7 @@ mod tests {
             for _ in 0..100 {
                 outbox.current().cells[0].record(10, 10, 1);
             }
-            outbox.cut(100, next, next > 4);
+            outbox.close_interval(100, next, next > 4);
         }
         outbox.finish(200);
         drop(returns);
@@ -148,11 +147,11 @@ mod tests {
         let (mut outbox, returns) = ends.remove(0);
         for interval in 0..50i64 {
             outbox.current().calls += 1;
-            outbox.cut(interval as u64, interval + 1, false);
+            outbox.close_interval(interval as u64, interval + 1, false);
             let mut snapshot = inbox.try_recv().unwrap();
             assert_eq!((snapshot.interval, snapshot.calls), (interval, 1));
             snapshot.calls = 0;
-            returns.give(snapshot);
+            returns.return_box(snapshot);
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{Pacing, Start};
 
 /// Pacing with a rate cap. See the module.
 #[derive(Clone, Debug)]
-pub struct Capped<P, A> {
+pub struct RateCap<P, A> {
     inner: P,
     turns: A,
     start_ns: u64,
@@ -16,7 +16,7 @@ pub struct Capped<P, A> {
     waiting: Option<Start>,
 }
 
-impl<P: Pacing, A: Iterator<Item = u64>> Capped<P, A> {
+impl<P: Pacing, A: Iterator<Item = u64>> RateCap<P, A> {
     /// Caps `inner` by `turns` (nanoseconds since `start_ns`).
     #[must_use]
     pub fn new(inner: P, mut turns: A, start_ns: u64, credit_ns: u64) -> Self {
@@ -29,7 +29,7 @@ impl<P: Pacing, A: Iterator<Item = u64>> Capped<P, A> {
     }
 }
 
-impl<P: Pacing, A: Iterator<Item = u64>> Pacing for Capped<P, A> {
+impl<P: Pacing, A: Iterator<Item = u64>> Pacing for RateCap<P, A> {
     #[inline(always)]
     fn is_scheduled(&self) -> bool {
         true

@@ -17,7 +17,7 @@ struct Client<A> {
 
 impl<A: Iterator<Item = u64>> Client<A> {
     #[inline]
-    fn later(&mut self, start_ns: u64) -> u64 {
+    fn next_arrival_ns(&mut self, start_ns: u64) -> u64 {
         self.arrivals.next().map_or(u64::MAX, |next| start_ns.saturating_add(next))
     }
 
@@ -25,14 +25,14 @@ impl<A: Iterator<Item = u64>> Client<A> {
     fn advance(&mut self, start_ns: u64) {
         self.next_ns = match self.after_ns.take() {
             Some(after_ns) => after_ns,
-            None => self.later(start_ns),
+            None => self.next_arrival_ns(start_ns),
         };
     }
 }
 
 /// Open loop. See the module.
 #[derive(Clone, Debug)]
-pub struct Open<A> {
+pub struct OpenLoop<A> {
     /// Binary heap by `next_ns`: the earliest is first.
     clients: Vec<Client<A>>,
     free: Vec<u32>,
@@ -42,7 +42,7 @@ pub struct Open<A> {
     full_until_ns: u64,
 }
 
-impl<A: Iterator<Item = u64>> Open<A> {
+impl<A: Iterator<Item = u64>> OpenLoop<A> {
     /// Creates clients with their arrivals (nanoseconds since `start_ns`) that share `places`
     /// places.
     #[must_use]
@@ -61,7 +61,7 @@ impl<A: Iterator<Item = u64>> Open<A> {
 
     /// Restores the heap after the first client's time has grown.
     #[inline]
-    fn sift(&mut self) {
+    fn restore_heap(&mut self) {
         let mut at = 0;
         loop {
             let left = 2 * at + 1;
@@ -78,7 +78,7 @@ impl<A: Iterator<Item = u64>> Open<A> {
     }
 }
 
-impl<A: Iterator<Item = u64>> Pacing for Open<A> {
+impl<A: Iterator<Item = u64>> Pacing for OpenLoop<A> {
     #[inline(always)]
     fn is_scheduled(&self) -> bool {
         true
@@ -94,7 +94,7 @@ impl<A: Iterator<Item = u64>> Pacing for Open<A> {
         let place = self.free.pop()?;
         let client = first.client;
         first.advance(self.start_ns);
-        self.sift();
+        self.restore_heap();
         let held = intended_ns < self.full_until_ns;
         Some(Start { place, client, intended_ns, held })
     }
@@ -118,7 +118,7 @@ impl<A: Iterator<Item = u64>> Pacing for Open<A> {
         if let Some(first) = self.clients.first_mut()
             && first.after_ns.is_none()
         {
-            first.after_ns = Some(first.later(self.start_ns));
+            first.after_ns = Some(first.next_arrival_ns(self.start_ns));
         }
     }
 
