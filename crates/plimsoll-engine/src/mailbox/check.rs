@@ -22,7 +22,7 @@ use super::settings;
 use super::witness::{Witnessed, read_commits};
 use crate::backend::{Direct, Prefer};
 use crate::matrix::home::memory_bytes;
-use crate::step::{Control, Ended, Event, Glance, Stage, run_stage};
+use crate::step::{Control, Event, PartResult, Stage, WorkloadProgress, run_stage};
 use crate::work_dir::find::{There, holds, look_at};
 use crate::{EngineError, issue};
 
@@ -148,7 +148,7 @@ fn read_all(
     absent: &Absent,
     interrupt: &AtomicBool,
     watcher: &mut dyn Watcher,
-) -> Vec<Ended<Verify>> {
+) -> Vec<PartResult<Verify>> {
     let stage = Stage {
         directories: home.directories(),
         held: home.held.clone(),
@@ -168,11 +168,15 @@ fn read_all(
     let classes: Vec<_> = machines.iter().map(|machine| machine.classes().to_vec()).collect();
     let mut latest = Latest::new(&classes, |_| true);
     watcher.begin(PhaseKind::Verify);
-    let glance = |machine: &Verify| {
+    let progress_of = |machine: &Verify| {
         let progress = machine.progress();
-        Glance { done_bytes: progress.done_bytes, total_bytes: progress.total_bytes, ready: false }
+        WorkloadProgress {
+            done_bytes: progress.done_bytes,
+            total_bytes: progress.total_bytes,
+            ready: false,
+        }
     };
-    run_stage(machines, &stage, &control, glance, |event| match event {
+    run_stage(machines, &stage, &control, progress_of, |event| match event {
         Event::Snapshot(snapshot) => latest.take(*snapshot),
         Event::Tick => {
             if interrupt.load(Ordering::Relaxed) {

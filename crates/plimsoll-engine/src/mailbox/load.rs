@@ -20,7 +20,7 @@ use super::profiled::Profiled;
 use super::run::Latest;
 use super::running::Running;
 use super::witness::CommitWitness;
-use crate::step::{Control, Ended, Event, Glance, Stage, run_stage};
+use crate::step::{Control, Event, PartResult, Stage, WorkloadProgress, run_stage};
 use crate::{EngineError, barrier, issue};
 
 /// Counters that are levels, not sums. The difference over a phase has no meaning for them.
@@ -55,7 +55,7 @@ impl Running<'_> {
         conductor.running.recording.engine.polling = Some(polling);
         let groups = Profiled::all(groups, &control, conductor.running.mail.plan.seed);
         conductor.observer.watch_workload(groups.iter().map(Profiled::live).collect());
-        let ended = run_stage(groups, &stage, &control, glance, |event| conductor.hear(event));
+        let ended = run_stage(groups, &stage, &control, progress_of, |event| conductor.hear(event));
         let measured = conductor.measure_phase.is_some();
         let counters = conductor.finish();
         self.recording.counters = counters;
@@ -67,12 +67,15 @@ impl Running<'_> {
         self.end_groups(ended)
     }
 
-    fn end_groups(&mut self, ended: Vec<Ended<Profiled>>) -> Result<Option<Store>, EngineError> {
+    fn end_groups(
+        &mut self,
+        ended: Vec<PartResult<Profiled>>,
+    ) -> Result<Option<Store>, EngineError> {
         self.note_outcomes(&ended);
         let mut closed = true;
         let mut stores = Vec::new();
         let mut threads = Vec::new();
-        for Ended { workload, outcome, thread } in ended {
+        for PartResult { workload, outcome, thread } in ended {
             threads.push(thread);
             closed &= outcome.is_ok();
             let Some(Profiled { group, .. }) = workload else {
@@ -412,10 +415,10 @@ fn sum_counters(snapshot: &Snapshot) -> Vec<(&'static str, u64)> {
     sums
 }
 
-fn glance(profiled: &Profiled) -> Glance {
+fn progress_of(profiled: &Profiled) -> WorkloadProgress {
     let warm_up = profiled.group.warm_up();
     let page_bytes = 32 << 10;
-    Glance {
+    WorkloadProgress {
         done_bytes: warm_up.frames_filled * page_bytes + warm_up.logged_bytes,
         total_bytes: warm_up.frames_needed * page_bytes + warm_up.logged_needed_bytes,
         ready: warm_up.reached(),

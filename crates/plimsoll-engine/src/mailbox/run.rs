@@ -22,7 +22,7 @@ use super::place::Locator;
 use super::running::{MailRun, Running};
 use super::{caches, settings};
 use crate::backend::BackendReport;
-use crate::step::{Control, Ended, Event, Glance, Stage, run_stage};
+use crate::step::{Control, Event, PartResult, Stage, WorkloadProgress, run_stage};
 use crate::{EngineError, barrier, defect, issue};
 
 /// Maximum number of damages listed in the bundle. Further damages are only counted.
@@ -162,7 +162,7 @@ impl Running<'_> {
         &mut self,
         kind: PhaseKind,
         parts: Vec<W>,
-    ) -> Result<(Vec<Ended<W>>, u32), EngineError> {
+    ) -> Result<(Vec<PartResult<W>>, u32), EngineError> {
         let classes: Vec<_> = parts.iter().map(|part| part.classes().to_vec()).collect();
         let run_ns = self.recording.start_ns;
         let started_ns = barrier::wait(self.mail.watcher, self.mail.interrupt, kind, run_ns);
@@ -171,29 +171,31 @@ impl Running<'_> {
         let control = Arc::new(Control::new(phase, started_ns));
         let mut latest = Latest::new(&classes, |_| true);
         let (recording, mail) = (&mut self.recording, &mut self.mail);
-        let ended = run_stage(parts, &self.stage, &control, glance::<W>, |event| match event {
-            Event::Snapshot(snapshot) => {
-                recording.take(&snapshot, &classes[snapshot.thread as usize]);
-                latest.take(*snapshot);
-            }
-            Event::Tick => {
-                if mail.interrupt.load(Ordering::Relaxed) {
-                    control.stop();
+        let ended =
+            run_stage(parts, &self.stage, &control, progress_of::<W>, |event| match event {
+                Event::Snapshot(snapshot) => {
+                    recording.take(&snapshot, &classes[snapshot.thread as usize]);
+                    latest.take(*snapshot);
                 }
-                let elapsed_ns = clock::monotonic_ns().saturating_sub(started_ns);
-                mail.watcher.progress(kind, &latest.progress(elapsed_ns, 0));
-            }
-        });
+                Event::Tick => {
+                    if mail.interrupt.load(Ordering::Relaxed) {
+                        control.stop();
+                    }
+                    let elapsed_ns = clock::monotonic_ns().saturating_sub(started_ns);
+                    mail.watcher.progress(kind, &latest.progress(elapsed_ns, 0));
+                }
+            });
         Ok((ended, phase))
     }
 
     fn end_machines<W: Phase + Send + 'static>(
         &mut self,
         phase: u32,
-        ended: Vec<Ended<W>>,
+        ended: Vec<PartResult<W>>,
     ) -> Result<Option<Store>, EngineError> {
-        let done =
-            |e: &Ended<W>| e.outcome.is_ok() && e.workload.as_ref().is_some_and(Phase::is_complete);
+        let done = |e: &PartResult<W>| {
+            e.outcome.is_ok() && e.workload.as_ref().is_some_and(Phase::is_complete)
+        };
         let complete = ended.iter().all(done);
         self.recording.finish(phase, clock::monotonic_ns(), complete, "");
         self.recording.tell(self.mail.watcher);
@@ -214,13 +216,13 @@ impl Running<'_> {
     }
 
     /// Records how the threads issued their I/O and which errors ended them.
-    pub(super) fn note_outcomes<W>(&mut self, ended: &[Ended<W>]) {
-        self.recording.left_behind |= ended.iter().any(Ended::is_stuck);
-        let left = |e: &Ended<W>| e.is_stuck() || e.outcome == Err(EngineError::Stopped);
+    pub(super) fn note_outcomes<W>(&mut self, ended: &[PartResult<W>]) {
+        self.recording.left_behind |= ended.iter().any(PartResult::is_stuck);
+        let left = |e: &PartResult<W>| e.is_stuck() || e.outcome == Err(EngineError::Stopped);
         if ended.iter().any(left) {
             self.note_interrupt();
         }
-        for Ended { outcome, .. } in ended {
+        for PartResult { outcome, .. } in ended {
             match outcome {
                 Ok(report) => self.note_backend(report),
                 // The thread that caused the stop reports the error.
@@ -395,9 +397,9 @@ impl Latest {
     }
 }
 
-fn glance<W: Phase>(phase: &W) -> Glance {
+fn progress_of<W: Phase>(phase: &W) -> WorkloadProgress {
     let progress = phase.progress();
-    Glance {
+    WorkloadProgress {
         done_bytes: progress.done_bytes,
         total_bytes: progress.total_bytes,
         ready: phase.is_complete(),

@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 
 use plimsoll_engine::backend::{Backend, Queue};
-use plimsoll_engine::step::{self, Control, Driven, Glance};
+use plimsoll_engine::step::{self, Control, DriveArgs, WorkloadProgress};
 use plimsoll_evidence::latency::histogram;
 use plimsoll_sys::clock::{Clock, sleep_until_ns};
 
@@ -38,7 +38,7 @@ pub fn report<Q: Queue>(
     let (snapshots, inbox) = channel();
     let mut backend = Backend::over(queue, Clock::new());
     sleep_until_ns(start_ns);
-    step::drive(Driven {
+    step::drive(DriveArgs {
         workload: &mut Reads::new(depth),
         backend: &mut backend,
         control: &control,
@@ -47,7 +47,7 @@ pub fn report<Q: Queue>(
         interval_ns: 1_000_000_000,
         histogram_interval_ns: 1_000_000_000,
         outage_max_ns: 600_000_000_000,
-        glance: |_| Glance::default(),
+        read_progress: |_| WorkloadProgress::default(),
         ran_on: &mut Vec::new(),
     })
     .map_err(|error| error.to_string())?;

@@ -15,7 +15,7 @@ const MEASURED: u32 = 1;
 const CLOSE: u32 = 2;
 
 /// Report of one run's measured phase.
-struct Reported {
+struct MeasuredReport {
     /// I/Os that completed in the phase.
     inside: ClassSums,
     /// I/Os in flight at the end of the phase.
@@ -25,7 +25,7 @@ struct Reported {
     outcome: Result<(), EngineError>,
 }
 
-impl Reported {
+impl MeasuredReport {
     fn latency_ns_at(&self, quantile: f64) -> u64 {
         let mut all = histogram();
         self.latencies.iter().for_each(|part| all.add(part.latency.unpack()).unwrap());
@@ -34,13 +34,18 @@ impl Reported {
 }
 
 /// Drives `depth` reads for `seconds`, all of which is measured.
-fn run<D: Device>(queue: Simulated<D>, depth: u32, seconds: u64, outage_max_ns: u64) -> Reported {
+fn run<D: Device>(
+    queue: Simulated<D>,
+    depth: u32,
+    seconds: u64,
+    outage_max_ns: u64,
+) -> MeasuredReport {
     let control = Control::new(BEFORE, 0);
     control.measure(MEASURED, 0);
     control.close(CLOSE, seconds * SECOND);
     let (snapshots, inbox) = channel();
     let world = queue.world();
-    let outcome = drive(Driven {
+    let outcome = drive(DriveArgs {
         workload: &mut Reads::new(depth),
         backend: &mut Backend::over(queue, world),
         control: &control,
@@ -49,15 +54,15 @@ fn run<D: Device>(queue: Simulated<D>, depth: u32, seconds: u64, outage_max_ns: 
         interval_ns: SECOND,
         histogram_interval_ns: SECOND,
         outage_max_ns,
-        glance: |_| Glance::default(),
+        read_progress: |_| WorkloadProgress::default(),
         ran_on: &mut Vec::new(),
     });
     collect(&inbox, outcome)
 }
 
-fn collect(inbox: &Receiver<Snapshot>, outcome: Result<(), EngineError>) -> Reported {
+fn collect(inbox: &Receiver<Snapshot>, outcome: Result<(), EngineError>) -> MeasuredReport {
     let (inside, drained) = (ClassSums::default(), ClassSums::default());
-    let mut reported = Reported { inside, drained, latencies: Vec::new(), waits: 0, outcome };
+    let mut reported = MeasuredReport { inside, drained, latencies: Vec::new(), waits: 0, outcome };
     for snapshot in inbox.try_iter().filter(|snapshot| snapshot.phase == MEASURED) {
         let sums = if snapshot.drained { &mut reported.drained } else { &mut reported.inside };
         sums.add(&snapshot.classes[0]);
