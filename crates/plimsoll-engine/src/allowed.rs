@@ -9,9 +9,9 @@ pub use plimsoll_nfs::NfsUrl;
 use rustix::fs::{AtFlags, statat};
 
 use crate::EngineError;
-use crate::open_target::beneath::new_directory;
-use crate::open_target::follow::split;
-use crate::open_target::held::TargetDirectory;
+use crate::open_target::handles::TargetDirectory;
+use crate::open_target::openat::new_directory;
+use crate::open_target::resolve::split;
 
 /// Directories, devices and NFS exports that a run may use. The check of a directory follows its
 /// opening, so that the run uses exactly the directory that was checked.

@@ -14,7 +14,7 @@ use super::running::Running;
 use crate::EngineError;
 use crate::caches;
 use crate::open_target::HeldTarget;
-use crate::open_target::beneath::{directory_in, names_in};
+use crate::open_target::openat::{directory_in, names_in};
 use crate::step::Stage;
 
 /// Brings the caches into the state that the plan declares and returns the store.

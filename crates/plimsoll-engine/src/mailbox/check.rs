@@ -23,7 +23,7 @@ use super::witness::{Witnessed, read_commits};
 use crate::backend::{Direct, Prefer};
 use crate::matrix::home::memory_bytes;
 use crate::step::{Control, Event, PartResult, Stage, WorkloadProgress, run_stage};
-use crate::work_dir::find::{There, holds, look_at};
+use crate::work_dir::find_manifest::{FileState, file_state, has_manifest};
 use crate::{EngineError, issue};
 
 /// Result of checking a store.
@@ -69,7 +69,7 @@ pub struct StoreCheck {
 /// manifest need not be readable.
 #[must_use]
 pub fn is_mail_store(path: &Path) -> bool {
-    holds(path, FILE)
+    has_manifest(path, FILE)
 }
 
 /// Checks the store at `path` and creates nothing. With a `witness`, every commit of this store
@@ -94,8 +94,8 @@ pub fn check_store(
     let config = settings::of_manifest(&home.manifest)?;
     fits_memory(&config, memory_bytes())?;
     let store = settings::store_to_check(&home.manifest, in_place)?;
-    let absent = Absent::look(&store, &home)?;
-    let store = store.with_short_files(absent.held());
+    let absent = AbsentFiles::find(&store, &home)?;
+    let store = store.with_short_files(absent.present_bytes());
     let cpus = plimsoll_sys::cpu::allowed().map_or(1, |cpus| cpus.len() as u32);
     let witnessed = match witness {
         Some(path) => read_commits(path, home.manifest.store_id)?,
@@ -145,7 +145,7 @@ pub fn check_store(
 fn read_all(
     machines: Vec<Verify>,
     home: &Home,
-    absent: &Absent,
+    absent: &AbsentFiles,
     interrupt: &AtomicBool,
     watcher: &mut dyn Watcher,
 ) -> Vec<PartResult<Verify>> {
@@ -199,7 +199,7 @@ impl StoreCheck {
         self.log_blocks_checked += report.log_blocks_checked;
         self.log_changes += report.log_changes;
         self.pages_recoverable += report.pages_rebuilt.iter().sum::<u64>();
-        // `Absent` has already listed short files.
+        // `AbsentFiles` has already listed short files.
         let (absent, other): (Vec<&Finding>, Vec<&Finding>) = machine
             .findings()
             .iter()
@@ -220,11 +220,11 @@ impl StoreCheck {
 }
 
 /// Files of a store that are missing or too short.
-struct Absent(Vec<(PathBuf, FileSpec, There)>);
+struct AbsentFiles(Vec<(PathBuf, FileSpec, FileState)>);
 
-impl Absent {
+impl AbsentFiles {
     /// Compares each file on disk with its expected size.
-    fn look(store: &Store, home: &Home) -> Result<Self, EngineError> {
+    fn find(store: &Store, home: &Home) -> Result<Self, EngineError> {
         let (open, directories) = (home.held.directories(), home.directories());
         let mut absent = Vec::new();
         for spec in store.files() {
@@ -233,32 +233,32 @@ impl Absent {
                 let says = format!("{} lies in a directory that is not named", spec.name);
                 return Err(EngineError::Config(says));
             };
-            let there = look_at(own, directory, Path::new(&spec.name), spec.size_bytes)?;
-            if there != There::Whole {
-                absent.push((directory.join(&spec.name), spec.clone(), there));
+            let state = file_state(own, directory, Path::new(&spec.name), spec.size_bytes)?;
+            if state != FileState::Whole {
+                absent.push((directory.join(&spec.name), spec.clone(), state));
             }
         }
         Ok(Self(absent))
     }
 
-    fn held(&self) -> BTreeMap<String, u64> {
-        let held = |there| if let There::Short(held_bytes) = there { held_bytes } else { 0 };
-        self.0.iter().map(|(_, spec, there)| (spec.name.clone(), held(*there))).collect()
+    fn present_bytes(&self) -> BTreeMap<String, u64> {
+        let held = |state| if let FileState::Short(held_bytes) = state { held_bytes } else { 0 };
+        self.0.iter().map(|(_, spec, state)| (spec.name.clone(), held(*state))).collect()
     }
 
     fn missing(&self) -> Vec<PathBuf> {
-        let missing = self.0.iter().filter(|(_, _, there)| *there == There::Missing);
+        let missing = self.0.iter().filter(|(_, _, state)| *state == FileState::Missing);
         missing.map(|(path, ..)| path.clone()).collect()
     }
 
     fn damage(&self) -> impl Iterator<Item = Damage> {
-        self.0.iter().map(|(path, spec, there)| {
+        self.0.iter().map(|(path, spec, state)| {
             // `db03.edb`, `db03-log/0001.log`
             let digits = spec.name.trim_start_matches("db");
             let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
             let id = digits[..end].parse().unwrap_or(0u32);
-            let (kind, says) = match there {
-                There::Short(held) => {
+            let (kind, says) = match state {
+                FileState::Short(held) => {
                     let of = spec.size_bytes;
                     ("truncated", format!("truncated: {held} of {of} bytes are there"))
                 }

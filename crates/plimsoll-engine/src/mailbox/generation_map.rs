@@ -16,8 +16,8 @@ use plimsoll_sys::SysError;
 use plimsoll_sys::map::CellMap;
 use plimsoll_workload::mailbox::{GenerationMap, Mark};
 
-use crate::open_target::beneath::file_or_new;
-use crate::open_target::held::OwnDirectory;
+use crate::open_target::handles::OwnDirectory;
+use crate::open_target::openat::open_or_create_file;
 use crate::work_dir::maps::read_exactly;
 
 /// Marks of one database, in mapped files.
@@ -37,7 +37,7 @@ impl MappedGenerationMap {
         let file = |what: &str| {
             let name = format!("db{id:02}.{what}");
             let path = directory.join(&name);
-            let fd = file_or_new(own.fd.as_fd(), Path::new(&name))
+            let fd = open_or_create_file(own.fd.as_fd(), Path::new(&name))
                 .map_err(|errno| SysError::new("open", errno.raw_os_error()).at(&path))?;
             Ok::<_, SysError>((fd, path))
         };

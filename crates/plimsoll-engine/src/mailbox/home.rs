@@ -15,10 +15,10 @@ use super::manifest::{self, Manifest, Position, StoreState, boot_id};
 use crate::EngineError;
 use crate::allowed::AllowedPlaces;
 use crate::open_target::HeldTarget;
-use crate::work_dir::find::open_settled;
+use crate::work_dir::find_manifest::open_directories;
 use crate::work_dir::removal::remove;
 use crate::work_dir::{
-    self, Locks, Manifested, check_space, finish_removals, lock_all, lock_shared, maps, own_name,
+    self, DataManifest, Locks, check_space, finish_removals, lock_all, lock_shared, maps, own_name,
 };
 
 /// Directories of a store, locked until this is dropped.
@@ -58,7 +58,7 @@ impl Home {
             maps::forget(state_directory, &finish_removals(directory, Some(&own_name)));
         }
         check_space(plan, target)?;
-        let (made, replaced) = work_dir::make_all(&named, &own_name)?;
+        let (made, replaced) = work_dir::create_own_directories(&named, &own_name)?;
         maps::forget(state_directory, &replaced);
         let generation_maps = maps::directory(state_directory, store_id);
         let text = |path: &PathBuf| path.display().to_string();
@@ -79,8 +79,8 @@ impl Home {
         let home = Self { manifest, replaced: !replaced.is_empty(), held, _locks: locks };
         // Maps of data without a manifest are garbage-collected, so the manifest is written first.
         let noted = home.manifest.write(&home.held);
-        let noted =
-            noted.and_then(|()| maps::note_places(&generation_maps, &home.manifest.directories));
+        let noted = noted
+            .and_then(|()| maps::write_locations(&generation_maps, &home.manifest.directories));
         if let Err(error) = noted {
             // The caller needs the first error. An error of the removal would hide it.
             drop(home.remove());
@@ -99,13 +99,14 @@ impl Home {
     pub fn open(path: &Path) -> Result<(Self, bool), EngineError> {
         let (found, mut manifest): (PathBuf, Manifest) = work_dir::find_manifest(path)?;
         let recorded: Vec<PathBuf> = manifest.directories.iter().map(PathBuf::from).collect();
-        let directories = work_dir::find::settle(&manifest, &found, &recorded)?;
+        let directories =
+            work_dir::find_manifest::current_directories(&manifest, &found, &recorded)?;
         let above = |directory: &PathBuf| directory.parent().unwrap_or(directory).to_path_buf();
         let named: Vec<PathBuf> = directories.iter().map(above).collect();
         let locks = lock_shared(&named)?;
         let in_place = directories == recorded;
         manifest.directories = directories.iter().map(|path| path.display().to_string()).collect();
-        let held = HeldTarget::of_directories(open_settled(&manifest, &directories)?);
+        let held = HeldTarget::of_directories(open_directories(&manifest, &directories)?);
         Ok((Self { manifest, replaced: false, held, _locks: locks }, in_place))
     }
 

@@ -17,7 +17,7 @@ use plimsoll_sys::SysError;
 use plimsoll_workload::mailbox::{Commit, ExpectedCommits, Witness};
 
 use crate::EngineError;
-use crate::open_target::follow::open_for_appending;
+use crate::open_target::resolve::open_for_appending;
 use crate::work_dir::failed;
 
 const RECORD_BYTES: usize = 40;

@@ -17,8 +17,8 @@ use crate::EngineError;
 use crate::backend::{BackendConfig, Direct, FileSource};
 use crate::placement::Place;
 use crate::stream::run::{Event, Group, RunConfig, Target, UNTIL_DONE_NS, run_with_events};
-use crate::work_dir::NOTHING;
-use crate::work_dir::find::{There, holds};
+use crate::work_dir::DEV_NULL;
+use crate::work_dir::find_manifest::{FileState, has_manifest};
 
 /// Result of a check.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ pub struct DataCheck {
 /// manifest need not be readable.
 #[must_use]
 pub fn is_data_set(path: &Path) -> bool {
-    holds(path, FILE)
+    has_manifest(path, FILE)
 }
 
 /// Reads and verifies the data set at `path` on all CPUs.
@@ -52,21 +52,21 @@ pub fn check_data(
     interrupt: &AtomicBool,
     watcher: &mut dyn Watcher,
 ) -> Result<DataCheck, EngineError> {
-    let (home, there) = DataHome::open_at(path)?;
+    let (home, file_states) = DataHome::open_at(path)?;
     let mut plan = PassPlan::new(&home, Pass::Check, false)?;
     let unit_bytes = u64::from(home.manifest.unit_bytes);
-    let held = |(there, size): (&There, &u64)| match there {
-        There::Whole => *size,
-        There::Short(held) => held / unit_bytes * unit_bytes,
-        There::Missing => 0,
+    let held = |(state, size): (&FileState, &u64)| match state {
+        FileState::Whole => *size,
+        FileState::Short(held) => held / unit_bytes * unit_bytes,
+        FileState::Missing => 0,
     };
-    plan.sizes_bytes = there.iter().zip(plan.sizes_bytes.iter()).map(held).collect();
+    plan.sizes_bytes = file_states.iter().zip(plan.sizes_bytes.iter()).map(held).collect();
     let cpus = plimsoll_sys::cpu::allowed().unwrap_or_default();
     let threads = cpus.len().max(1);
     // Verification needs the CPU more than the disk.
     let place = |at: usize| cpus.get(at).map(|cpu| Place::on(*cpu, "a CPU for each thread"));
     let groups = (0..threads)
-        .map(|at| group(&home, &there, &plan, (at, threads), place(at).unwrap_or_default()));
+        .map(|at| group(&home, &file_states, &plan, (at, threads), place(at).unwrap_or_default()));
     let names = pass_classes().into_iter().map(|class| class.name).collect();
     let config = RunConfig { classes: names, ..RunConfig::new(&[], UNTIL_DONE_NS) };
     let started_ns = monotonic_ns();
@@ -96,8 +96,8 @@ pub fn check_data(
         note: String::new(),
         boundary_error_ns: None,
     });
-    let files = home.files().iter().zip(&there);
-    let mut damage: Vec<Damage> = files.filter_map(|(file, there)| absent(file, *there)).collect();
+    let files = home.files().iter().zip(&file_states);
+    let mut damage: Vec<Damage> = files.filter_map(|(file, state)| absent(file, *state)).collect();
     let (mut blocks_checked, mut damage_count) = (0, damage.len() as u64);
     for source in sources.iter().flatten() {
         let (counts, first) = source.found();
@@ -111,32 +111,32 @@ pub fn check_data(
 }
 
 /// Describes a missing or short file as damage. Returns `None` for a whole one.
-fn absent(file: &DataFile, there: There) -> Option<Damage> {
+fn absent(file: &DataFile, state: FileState) -> Option<Damage> {
     let path = file.path.display().to_string();
-    let (kind, says) = match there {
-        There::Whole => return None,
-        There::Short(held) => (
+    let (kind, says) = match state {
+        FileState::Whole => return None,
+        FileState::Short(held) => (
             "truncated",
             format!("{path}: truncated: {held} of {} bytes are there", file.size_bytes),
         ),
-        There::Missing => ("missing", format!("{path}: missing")),
+        FileState::Missing => ("missing", format!("{path}: missing")),
     };
     Some(Damage { target: path, page: 0, kind: kind.to_owned(), says })
 }
 
 fn group(
     home: &DataHome,
-    there: &[There],
+    file_states: &[FileState],
     plan: &PassPlan,
     (at, threads): (usize, usize),
     place: Place,
 ) -> Group<PassSource> {
-    let source = |(file, there): (&DataFile, &There)| match there {
+    let source = |(file, state): (&DataFile, &FileState)| match state {
         // A missing file has no data to read.
-        There::Missing => FileSource::read_only(NOTHING),
-        There::Whole | There::Short(_) => FileSource::read_only(&file.path),
+        FileState::Missing => FileSource::read_only(DEV_NULL),
+        FileState::Whole | FileState::Short(_) => FileSource::read_only(&file.path),
     };
-    let files = home.files().iter().zip(there).map(source).collect();
+    let files = home.files().iter().zip(file_states).map(source).collect();
     Group {
         name: format!("check-{at}"),
         place,

@@ -25,8 +25,8 @@ use rustix::fs::{Advice, OFlags, fadvise};
 use self::labels::{BTRFS_MIRRORS, LABELS};
 use crate::EngineError;
 use crate::allowed::AllowedPlaces;
-use crate::open_target::follow::real_path;
-use crate::open_target::held::HeldDevice;
+use crate::open_target::handles::HeldDevice;
+use crate::open_target::resolve::real_path;
 use crate::work_dir::failed;
 
 /// Bytes at each end that are read completely. They include VMFS's label at 2 MiB, LUKS's last

@@ -21,12 +21,14 @@ use super::tree::Tree;
 use crate::EngineError;
 use crate::backend::Names;
 use crate::open_target::HeldTarget;
-use crate::open_target::held::OwnDirectory;
-use crate::work_dir::find::{There, look_at, open_settled, settle};
+use crate::open_target::handles::OwnDirectory;
+use crate::work_dir::find_manifest::{
+    FileState, current_directories, file_state, open_directories,
+};
 use crate::work_dir::removal::remove;
 use crate::work_dir::{
-    self, Locks, Manifested, check_space, finish_removals, lock_all, lock_shared, maps, own_name,
-    sys,
+    self, DataManifest, Locks, check_space, finish_removals, lock_all, lock_shared, maps, own_name,
+    sys_error,
 };
 
 /// Data set, locked until this is dropped.
@@ -169,7 +171,7 @@ impl DataHome {
         }
         check_space(request.plan, request.target)?;
         let mut manifest = Self::manifest(request, streams::unit_bytes(request.matrix, configs)?);
-        let (made, replaced) = work_dir::make_all(&named, &own_name)?;
+        let (made, replaced) = work_dir::create_own_directories(&named, &own_name)?;
         let below: Vec<PathBuf> = made.iter().map(|own| own.path.clone()).collect();
         maps::forget(request.state_directory, &replaced);
         manifest.files = files(request.matrix, configs, &below);
@@ -393,7 +395,7 @@ impl DataHome {
         let directory = &self.manifest.generations;
         let places = self.manifest.directories.iter();
         let places: Vec<String> = places.map(|path| path.display().to_string()).collect();
-        maps::note_places(directory, &places)?;
+        maps::write_locations(directory, &places)?;
         let save = || {
             let kept = OwnDirectory::open(directory)?;
             for (number, generations) in generations.iter().enumerate() {
@@ -411,7 +413,7 @@ impl DataHome {
             Ok(())
         };
         save().map_err(|error: std::io::Error| {
-            EngineError::system("storing the generations", sys("write", directory, &error))
+            EngineError::system("storing the generations", sys_error("write", directory, &error))
         })
     }
 
@@ -421,9 +423,9 @@ impl DataHome {
     /// # Errors
     /// Fails if `path` has no data set or several, or if only part of a copy is there. Also fails
     /// if the data set is in use or was not closed.
-    pub(crate) fn open_at(path: &Path) -> Result<(Self, Vec<There>), EngineError> {
+    pub(crate) fn open_at(path: &Path) -> Result<(Self, Vec<FileState>), EngineError> {
         let (found, mut manifest): (PathBuf, Manifest) = work_dir::find_manifest(path)?;
-        let directories = settle(&manifest, &found, &manifest.directories)?;
+        let directories = current_directories(&manifest, &found, &manifest.directories)?;
         let above = |directory: &PathBuf| directory.parent().unwrap_or(directory).to_path_buf();
         let locks = lock_shared(&directories.iter().map(above).collect::<Vec<_>>())?;
         if manifest.state != DataState::Clean {
@@ -433,7 +435,7 @@ impl DataHome {
             );
             return Err(EngineError::Config(says));
         }
-        let (there, held) = settle_files(&mut manifest, directories)?;
+        let (file_states, held) = update_file_paths(&mut manifest, directories)?;
         let generations: Result<Vec<Generations>, EngineError> =
             (0..manifest.files.len()).map(|number| load(&manifest, number)).collect();
         let home = Self {
@@ -449,7 +451,7 @@ impl DataHome {
             below: Vec::new(),
             _locks: Some(locks),
         };
-        Ok((home, there))
+        Ok((home, file_states))
     }
 
     /// Removes the data set's files, its own directories and its generation files. Data written to
@@ -470,25 +472,25 @@ impl DataHome {
 }
 
 /// Updates the manifest to the current paths and checks the size of each file.
-fn settle_files(
+fn update_file_paths(
     manifest: &mut Manifest,
     directories: Vec<PathBuf>,
-) -> Result<(Vec<There>, HeldTarget), EngineError> {
-    let open = open_settled(manifest, &directories)?;
-    let mut there = Vec::new();
+) -> Result<(Vec<FileState>, HeldTarget), EngineError> {
+    let open = open_directories(manifest, &directories)?;
+    let mut file_states = Vec::new();
     let mut paths = Vec::new();
     for file in &manifest.files {
         // `Manifest::check` has verified that each file is in one of the directories.
         let Some((number, below)) = manifest.place_of(&file.path) else { continue };
         let directory = &directories[number];
-        there.push(look_at(&open[number], directory, &below, file.size_bytes)?);
+        file_states.push(file_state(&open[number], directory, &below, file.size_bytes)?);
         paths.push(directory.join(below));
     }
     for (file, path) in manifest.files.iter_mut().zip(paths) {
         file.path = path;
     }
     manifest.directories = directories;
-    Ok((there, HeldTarget::of_directories(open)))
+    Ok((file_states, HeldTarget::of_directories(open)))
 }
 
 /// Loads the expected generation of each unit of a file.

@@ -17,7 +17,7 @@ use plimsoll_workload::step::StepWorkload;
 use super::thread_timeouts::ThreadTimeouts;
 use super::{Control, DriveArgs, WorkloadProgress, drive};
 use crate::backend::{Backend, BackendConfig, BackendReport, Direct, FileSource, Prefer};
-use crate::open_target::{HeldTarget, NOTHING};
+use crate::open_target::{DEV_NULL, HeldTarget};
 use crate::placement::{self, Place};
 use crate::{EngineError, defect, urgency};
 
@@ -287,7 +287,7 @@ fn config<W: StepWorkload>(workload: &W, stage: &Stage) -> Result<BackendConfig,
             EngineError::Config(format!("{} lies in a directory that is not named", file.name))
         })?;
         let path = directory.join(&file.name);
-        let path = if stage.missing.contains(&path) { NOTHING.into() } else { path };
+        let path = if stage.missing.contains(&path) { DEV_NULL.into() } else { path };
         Ok(if stage.write { FileSource::existing(path) } else { FileSource::read_only(path) })
     };
     Ok(BackendConfig {

@@ -416,7 +416,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 durable,
                 ..
             } = self;
-            let mut look_at = None;
+            let mut read_to_sample = None;
             let taken = queue.reap(most, &mut |place, result| {
                 let Some(issued) = in_flight.get_mut(place as usize) else { return };
                 issued.in_flight = false;
@@ -436,7 +436,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                     && is_whole_read(&issued.op, result)
                     && source.wants_read_sample()
                 {
-                    look_at = Some((place as u32, issued.op));
+                    read_to_sample = Some((place as u32, issued.op));
                 }
                 pacing.completed(place as u32, ready_ns);
             });
@@ -444,7 +444,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             // younger than those taken.
             self.seen -= most;
             // The look must precede the next start in that place.
-            if let Some((place, op)) = look_at {
+            if let Some((place, op)) = read_to_sample {
                 let buffer = buffer(self.queue, &self.config, place, op.size_bytes)?;
                 self.source.sample_read(&op, buffer);
             }

@@ -17,7 +17,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::beneath::{DIRECTORY, reopen};
+use super::openat::{DIRECTORY, reopen};
 
 /// Maximum number of links, equal to the kernel's limit.
 const LINKS_MAX: u32 = 40;
@@ -34,10 +34,10 @@ pub(crate) fn open_named(path: &Path) -> io::Result<OwnedFd> {
 fn open_named_as(path: &Path, is_root: bool) -> io::Result<OwnedFd> {
     let start = if path.is_absolute() { "/" } else { "." };
     let mut at = openat(CWD, start, DIRECTORY, Mode::empty())?;
-    let mut left = parts(path);
+    let mut remaining = parts(path);
     let mut owners = Vec::new();
     let mut links = 0;
-    while let Some(part) = left.pop() {
+    while let Some(part) = remaining.pop() {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let next = openat(&at, &part, flags | OFlags::NOFOLLOW, Mode::empty())?;
         let stat = fstat(&next)?;
@@ -59,7 +59,7 @@ fn open_named_as(path: &Path, is_root: bool) -> io::Result<OwnedFd> {
         if Path::new(&text).is_absolute() {
             at = openat(CWD, "/", DIRECTORY, Mode::empty())?;
         }
-        left.extend(parts(Path::new(&text)));
+        remaining.extend(parts(Path::new(&text)));
     }
     let owner = fstat(&at)?.st_uid;
     match owners.into_iter().find(|uid| is_root && *uid != 0 && *uid != owner) {
@@ -119,9 +119,9 @@ fn parts(path: &Path) -> Vec<OsString> {
 pub(crate) fn real_path(fd: BorrowedFd<'_>) -> Option<PathBuf> {
     let name = format!("/proc/self/fd/{}", fd.as_raw_fd());
     let path = std::fs::read_link(name).ok().filter(|path| path.is_absolute())?;
-    let there = rustix::fs::lstat(&path).ok()?;
-    let here = fstat(fd.as_fd()).ok()?;
-    ((there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)).then_some(path)
+    let at_path = rustix::fs::lstat(&path).ok()?;
+    let open = fstat(fd.as_fd()).ok()?;
+    ((at_path.st_dev, at_path.st_ino) == (open.st_dev, open.st_ino)).then_some(path)
 }
 
 /// Splits a path into its parent and its last part.

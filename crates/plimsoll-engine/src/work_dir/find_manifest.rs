@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use plimsoll_sys::SysError;
 use rustix::fs::OFlags;
 
-use super::{Manifested, sys};
+use super::{DataManifest, sys_error};
 use crate::EngineError;
-use crate::open_target::beneath::file_in;
-use crate::open_target::held::OwnDirectory;
+use crate::open_target::handles::OwnDirectory;
+use crate::open_target::openat::file_in;
 
 /// Maximum size of a manifest.
 const MANIFEST_BYTES_MAX: u64 = 1 << 30;
@@ -23,19 +23,19 @@ const MANIFEST_BYTES_MAX: u64 = 1 << 30;
 ///
 /// # Errors
 /// Fails if the manifest cannot be read, is not valid, or is newer than this build.
-pub(crate) fn read_manifest<M: Manifested>(directory: &Path) -> Result<Option<M>, EngineError> {
+pub(crate) fn read_manifest<M: DataManifest>(directory: &Path) -> Result<Option<M>, EngineError> {
     match OwnDirectory::named(directory) {
         Ok(own) => read_manifest_in(&own, directory),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => {
             let doing = format!("reading the manifest of a {}", M::WHAT);
-            Err(EngineError::system(doing, sys("open", directory, &error)))
+            Err(EngineError::system(doing, sys_error("open", directory, &error)))
         }
     }
 }
 
 /// Reads the manifest in an open directory. The manifest must be a regular file, not a link.
-pub(crate) fn read_manifest_in<M: Manifested>(
+pub(crate) fn read_manifest_in<M: DataManifest>(
     own: &OwnDirectory,
     directory: &Path,
 ) -> Result<Option<M>, EngineError> {
@@ -60,7 +60,7 @@ pub(crate) fn read_manifest_in<M: Manifested>(
     };
     let text = text.map_err(|error| {
         let doing = format!("reading the manifest of a {}", M::WHAT);
-        EngineError::system(doing, sys("read", &path, &error))
+        EngineError::system(doing, sys_error("read", &path, &error))
     })?;
     let manifest: M =
         serde_json::from_slice(&text).map_err(|error| no_manifest(&error.to_string()))?;
@@ -78,7 +78,7 @@ pub(crate) fn read_manifest_in<M: Manifested>(
 
 /// Returns true if a manifest of this name is at `path` or in an own directory directly below. The
 /// manifest need not be readable.
-pub(crate) fn holds(path: &Path, manifest: &str) -> bool {
+pub(crate) fn has_manifest(path: &Path, manifest: &str) -> bool {
     let below = std::fs::read_dir(path).into_iter().flatten().flatten().filter(|entry| {
         let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
         is_directory && entry.file_name().to_string_lossy().starts_with("plimsoll-")
@@ -93,9 +93,9 @@ pub(crate) fn holds(path: &Path, manifest: &str) -> bool {
 ///
 /// # Errors
 /// Fails without a manifest, with several, or with an unreadable one.
-pub(crate) fn find_manifest<M: Manifested>(path: &Path) -> Result<(PathBuf, M), EngineError> {
+pub(crate) fn find_manifest<M: DataManifest>(path: &Path) -> Result<(PathBuf, M), EngineError> {
     let looking = |error| {
-        EngineError::system(format!("looking for a {}", M::WHAT), sys("open", path, &error))
+        EngineError::system(format!("looking for a {}", M::WHAT), sys_error("open", path, &error))
     };
     let path = path.canonicalize().map_err(looking)?;
     if let Some(manifest) = read_manifest(&path)? {
@@ -132,7 +132,7 @@ pub(crate) fn find_manifest<M: Manifested>(path: &Path) -> Result<(PathBuf, M), 
 /// # Errors
 /// Fails if `found` is a copy of only one of several directories. Also fails if a directory is
 /// missing or contains other data.
-pub(crate) fn settle<M: Manifested>(
+pub(crate) fn current_directories<M: DataManifest>(
     manifest: &M,
     found: &Path,
     recorded: &[PathBuf],
@@ -158,13 +158,14 @@ pub(crate) fn settle<M: Manifested>(
     for directory in distinct {
         let metadata = std::fs::symlink_metadata(directory).map_err(|error| {
             let doing = format!("looking for a part of the {}", M::WHAT);
-            EngineError::system(doing, sys("stat", directory, &error))
+            EngineError::system(doing, sys_error("stat", directory, &error))
         })?;
         if !metadata.is_dir() {
             let error = SysError::new("open", libc::ENOTDIR).at(directory);
             return Err(EngineError::system(format!("a part of the {}", M::WHAT), error));
         }
-        let other = read_manifest::<M>(directory)?.filter(|there| there.id() != manifest.id());
+        let other =
+            read_manifest::<M>(directory)?.filter(|existing| existing.id() != manifest.id());
         if other.is_some() {
             return Err(EngineError::Config(format!(
                 "{} holds another {}, not the rest of the one at {}: nothing was read",
@@ -182,7 +183,7 @@ pub(crate) fn settle<M: Manifested>(
 ///
 /// # Errors
 /// Fails if a directory cannot be opened, or if its data was replaced in the meantime.
-pub(crate) fn open_settled<M: Manifested>(
+pub(crate) fn open_directories<M: DataManifest>(
     manifest: &M,
     directories: &[PathBuf],
 ) -> Result<Vec<OwnDirectory>, EngineError> {
@@ -190,10 +191,10 @@ pub(crate) fn open_settled<M: Manifested>(
     for directory in directories {
         let own = OwnDirectory::named(directory).map_err(|error| {
             let doing = format!("opening a {}", M::WHAT);
-            EngineError::system(doing, sys("open", directory, &error))
+            EngineError::system(doing, sys_error("open", directory, &error))
         })?;
-        let there = read_manifest_in::<M>(&own, directory)?;
-        if there.is_some_and(|there| there.id() != manifest.id()) {
+        let existing = read_manifest_in::<M>(&own, directory)?;
+        if existing.is_some_and(|existing| existing.id() != manifest.id()) {
             let (path, what) = (directory.display(), M::WHAT);
             let says = format!("{path} holds another {what} than a moment ago: nothing was read");
             return Err(EngineError::Config(says));
@@ -205,7 +206,7 @@ pub(crate) fn open_settled<M: Manifested>(
 
 /// State of a file on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum There {
+pub(crate) enum FileState {
     /// The file is complete.
     Whole,
     /// The file ends after this number of bytes.
@@ -218,25 +219,29 @@ pub(crate) enum There {
 ///
 /// # Errors
 /// Fails if the file cannot be opened, or if something else has its name, such as a link.
-pub(crate) fn look_at(
+pub(crate) fn file_state(
     own: &OwnDirectory,
     directory: &Path,
     below: &Path,
     size_bytes: u64,
-) -> Result<There, EngineError> {
+) -> Result<FileState, EngineError> {
     match file_in(own.fd.as_fd(), below, OFlags::empty()) {
         Ok((_, stat)) => {
             let held_bytes = u64::try_from(stat.st_size).unwrap_or(0);
-            Ok(if held_bytes < size_bytes { There::Short(held_bytes) } else { There::Whole })
+            Ok(if held_bytes < size_bytes {
+                FileState::Short(held_bytes)
+            } else {
+                FileState::Whole
+            })
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(There::Missing),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(FileState::Missing),
         Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => {
             let path = directory.join(below);
             Err(EngineError::Config(format!("{}: {error}; nothing was read", path.display())))
         }
         Err(error) => {
             let path = directory.join(below);
-            Err(EngineError::system("opening", sys("open", &path, &error)))
+            Err(EngineError::system("opening", sys_error("open", &path, &error)))
         }
     }
 }

@@ -28,7 +28,7 @@ const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
 
 /// Opens a directory below `directory`.
 pub(crate) fn directory_in(directory: BorrowedFd<'_>, below: &Path) -> io::Result<OwnedFd> {
-    open_in(directory, below, DIRECTORY, Mode::empty()).map_err(|errno| explained(errno, below))
+    open_in(directory, below, DIRECTORY, Mode::empty()).map_err(|errno| explain_error(errno, below))
 }
 
 /// Creates the missing directories of `below` and opens the last one.
@@ -53,7 +53,7 @@ fn make_directory(directory: BorrowedFd<'_>, name: &Path) -> io::Result<()> {
 /// Creates one directory, which must not exist yet.
 pub(crate) fn new_directory(directory: BorrowedFd<'_>, name: &Path) -> io::Result<()> {
     if name.iter().count() != 1 || !is_plain(name) {
-        return Err(no_name());
+        return Err(invalid_name_error());
     }
     Ok(mkdirat(directory, name, DIRECTORY_MODE)?)
 }
@@ -80,8 +80,8 @@ pub(crate) fn file_in(
     more: OFlags,
 ) -> io::Result<(OwnedFd, Stat)> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC | more;
-    let fd =
-        open_in(directory, below, flags, Mode::empty()).map_err(|errno| explained(errno, below))?;
+    let fd = open_in(directory, below, flags, Mode::empty())
+        .map_err(|errno| explain_error(errno, below))?;
     let stat = fstat(&fd)?;
     let kind = FileType::from_raw_mode(stat.st_mode);
     if kind != FileType::RegularFile {
@@ -149,7 +149,10 @@ pub(crate) fn reopen(found: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Er
 }
 
 /// Opens a file below `directory` for reading and writing, and creates it if it is missing.
-pub(crate) fn file_or_new(directory: BorrowedFd<'_>, below: &Path) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_or_create_file(
+    directory: BorrowedFd<'_>,
+    below: &Path,
+) -> Result<OwnedFd, Errno> {
     loop {
         match new_file(directory, below) {
             Err(Errno::EXIST) => {}
@@ -163,9 +166,9 @@ pub(crate) fn file_or_new(directory: BorrowedFd<'_>, below: &Path) -> Result<Own
     }
 }
 
-/// Does the same as [`file_or_new`], and truncates the file.
-pub(crate) fn emptied_file(directory: BorrowedFd<'_>, below: &Path) -> Result<OwnedFd, Errno> {
-    let fd = file_or_new(directory, below)?;
+/// Does the same as [`open_or_create_file`], and truncates the file.
+pub(crate) fn truncated_file(directory: BorrowedFd<'_>, below: &Path) -> Result<OwnedFd, Errno> {
+    let fd = open_or_create_file(directory, below)?;
     ftruncate(&fd, 0)?;
     Ok(fd)
 }
@@ -197,13 +200,13 @@ fn open_in(
         | ResolveFlags::NO_XDEV;
     match retry_on_intr(|| openat2(directory, below, flags, mode, resolve)) {
         // Older kernels lack `openat2`, and some sandboxes block it.
-        Err(Errno::NOSYS | Errno::PERM) => walk(directory, below, flags, mode),
+        Err(Errno::NOSYS | Errno::PERM) => open_by_parts(directory, below, flags, mode),
         other => other,
     }
 }
 
 /// Resolves and opens the name part by part.
-fn walk(
+fn open_by_parts(
     directory: BorrowedFd<'_>,
     below: &Path,
     flags: OFlags,
@@ -218,7 +221,7 @@ fn walk(
         let mode = if is_last { mode } else { Mode::empty() };
         let from = at.as_ref().map_or(directory, AsFd::as_fd);
         let next = retry_on_intr(|| openat(from, *part, flags | OFlags::NOFOLLOW, mode))
-            .map_err(|errno| not_through_a_link(errno, from, part))?;
+            .map_err(|errno| link_error(errno, from, part))?;
         if fstat(&next)?.st_dev != device {
             return Err(Errno::XDEV);
         }
@@ -229,19 +232,19 @@ fn walk(
 
 /// For a link to a directory, `openat` returns `ENOTDIR`. This converts it to the `ELOOP` of
 /// `openat2`.
-fn not_through_a_link(errno: Errno, from: BorrowedFd<'_>, part: &OsStr) -> Errno {
+fn link_error(errno: Errno, from: BorrowedFd<'_>, part: &OsStr) -> Errno {
     let stat = rustix::fs::statat(from, part, rustix::fs::AtFlags::SYMLINK_NOFOLLOW);
     let is_link = stat.is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Symlink);
     if errno == Errno::NOTDIR && is_link { Errno::LOOP } else { errno }
 }
 
-fn no_name() -> io::Error {
+fn invalid_name_error() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, "it is no name of a file below the directory")
 }
 
-fn explained(errno: Errno, below: &Path) -> io::Error {
+fn explain_error(errno: Errno, below: &Path) -> io::Error {
     let says = match errno {
-        Errno::INVAL if !is_plain(below) => return no_name(),
+        Errno::INVAL if !is_plain(below) => return invalid_name_error(),
         Errno::LOOP => "it is a link, or is reached through one",
         Errno::XDEV => "another file system is mounted there",
         other => return other.into(),
@@ -259,11 +262,11 @@ pub(crate) fn is_plain(below: &Path) -> bool {
 mod tests {
     use std::os::unix::fs::symlink;
 
-    use super::super::held::OwnDirectory;
+    use super::super::handles::OwnDirectory;
     use super::*;
 
-    fn walked(own: &OwnDirectory, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
-        walk(own.fd.as_fd(), Path::new(name), flags, Mode::empty())
+    fn opened_by_parts(own: &OwnDirectory, name: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+        open_by_parts(own.fd.as_fd(), Path::new(name), flags, Mode::empty())
     }
 
     #[test]
@@ -286,7 +289,7 @@ mod tests {
         let own = OwnDirectory::open(&at("own")).unwrap();
         let open = |name: &str| {
             let by_kernel = file_in(own.fd.as_fd(), Path::new(name), OFlags::empty());
-            let by_parts = walked(&own, name, OFlags::RDONLY | OFlags::NONBLOCK);
+            let by_parts = opened_by_parts(&own, name, OFlags::RDONLY | OFlags::NONBLOCK);
             if by_kernel.is_ok() {
                 assert!(by_parts.is_ok(), "{name}");
             }
@@ -300,8 +303,8 @@ mod tests {
         for name in ["../outside", "/etc/passwd", "", "sub/../../outside"] {
             assert!(open(name).unwrap_err().contains("no name of a file below"), "{name}");
         }
-        assert_eq!(walked(&own, "link", OFlags::RDONLY).unwrap_err(), Errno::LOOP);
-        assert_eq!(walked(&own, "linked/file", OFlags::RDONLY).unwrap_err(), Errno::LOOP);
+        assert_eq!(opened_by_parts(&own, "link", OFlags::RDONLY).unwrap_err(), Errno::LOOP);
+        assert_eq!(opened_by_parts(&own, "linked/file", OFlags::RDONLY).unwrap_err(), Errno::LOOP);
         symlink("own", at("another")).unwrap();
         assert!(OwnDirectory::open(&at("another")).is_err());
     }
@@ -333,7 +336,10 @@ mod tests {
         let again = open("file", OFlags::RDWR).unwrap();
         assert_eq!(fstat(&made).unwrap().st_ino, fstat(&again).unwrap().st_ino);
         assert_eq!(new_file(own.fd.as_fd(), Path::new("link")).unwrap_err(), Errno::EXIST);
-        assert_eq!(file_or_new(own.fd.as_fd(), Path::new("link")).unwrap_err(), Errno::LOOP);
+        assert_eq!(
+            open_or_create_file(own.fd.as_fd(), Path::new("link")).unwrap_err(),
+            Errno::LOOP
+        );
         assert!(make_directories(own.fd.as_fd(), Path::new("a/b/c")).is_ok());
         assert!(at("own/a/b/c").is_dir());
         symlink("../..", at("own/a/up")).unwrap();

@@ -14,11 +14,11 @@ use plimsoll_sys::file::{self, OpenFile, OpenFlags};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, unlinkat};
 use rustix::io::Errno;
 
-use super::beneath::{
+use super::openat::{
     directory_in, existing_file, make_directories, names_in, new_directory, new_file, reopen,
 };
-use super::follow::{open_named, real_path, split};
-use super::{NOTHING, sys};
+use super::resolve::{open_named, real_path, split};
+use super::{DEV_NULL, sys_error};
 
 /// Open directory that a plan names.
 #[derive(Clone, Debug)]
@@ -163,21 +163,21 @@ impl HeldDevice {
 /// Open directories or device of a run. Only paths inside them can be opened. An empty target opens
 /// any path, for files that the caller created.
 #[derive(Clone, Debug, Default)]
-pub struct HeldTarget(Arc<Held>);
+pub struct HeldTarget(Arc<TargetHandles>);
 
 #[derive(Debug, Default)]
-struct Held {
+struct TargetHandles {
     directories: Vec<OwnDirectory>,
     device: Option<HeldDevice>,
 }
 
 impl HeldTarget {
     pub(crate) fn of_directories(directories: Vec<OwnDirectory>) -> Self {
-        Self(Arc::new(Held { directories, device: None }))
+        Self(Arc::new(TargetHandles { directories, device: None }))
     }
 
     pub(crate) fn of_device(device: HeldDevice) -> Self {
-        Self(Arc::new(Held { directories: Vec::new(), device: Some(device) }))
+        Self(Arc::new(TargetHandles { directories: Vec::new(), device: Some(device) }))
     }
 
     /// Returns the run's own directories.
@@ -196,7 +196,7 @@ impl HeldTarget {
     }
 
     /// Returns the own directory that contains a path, and the path relative to it.
-    pub(crate) fn beneath<'p>(
+    pub(crate) fn own_directory_of<'p>(
         &self,
         path: &'p Path,
     ) -> Result<(&OwnDirectory, &'p Path), SysError> {
@@ -210,9 +210,9 @@ impl HeldTarget {
     /// # Errors
     /// Fails if the path is outside the run's directories, is a link, or is not a regular file.
     pub fn open(&self, path: &Path, flags: OpenFlags) -> Result<OpenFile, SysError> {
-        let Held { directories, device } = &*self.0;
+        let TargetHandles { directories, device } = &*self.0;
         let is_unbound = directories.is_empty() && device.is_none();
-        if is_unbound || (path == Path::new(NOTHING) && !flags.write) {
+        if is_unbound || (path == Path::new(DEV_NULL) && !flags.write) {
             return file::open(path, flags);
         }
         if flags.create {
@@ -225,7 +225,7 @@ impl HeldTarget {
             }
             return file::open_with(flags, |raw| device.reopen(oflags(raw)).map_err(failed));
         }
-        let (own, below) = self.beneath(path)?;
+        let (own, below) = self.own_directory_of(path)?;
         file::open_with(flags, |raw| {
             existing_file(own.fd.as_fd(), below, oflags(raw)).map_err(failed)
         })
@@ -233,20 +233,20 @@ impl HeldTarget {
 
     /// Creates a file of the run.
     pub(crate) fn create(&self, path: &Path) -> Result<OwnedFd, SysError> {
-        let (own, below) = self.beneath(path)?;
+        let (own, below) = self.own_directory_of(path)?;
         new_file(own.fd.as_fd(), below)
             .map_err(|errno| SysError::new("open", errno.raw_os_error()).at(path))
     }
 
     /// Creates the missing directories of a path.
     pub(crate) fn make_directories(&self, path: &Path) -> Result<OwnedFd, SysError> {
-        let (own, below) = self.beneath(path)?;
+        let (own, below) = self.own_directory_of(path)?;
         let made = if below == Path::new("") {
             own.fd.try_clone()
         } else {
             make_directories(own.fd.as_fd(), below)
         };
-        made.map_err(|error| sys("mkdir", path, &error))
+        made.map_err(|error| sys_error("mkdir", path, &error))
     }
 
     /// Returns the run's own directories, as roots for operations on names.
