@@ -5,9 +5,9 @@
 //!
 //! - phases of a mailbox run: `mailbox/run.rs`, `load.rs`
 //! - phases of a matrix run: `matrix/run.rs`; clients per thread `load.rs`, side work
-//!   `conductor.rs`, data location `home.rs`, device protection `device.rs`
-//! - NFS and S3 queues: `nfs/queue.rs`, `s3/queue.rs`; their data: `nfs/home.rs`, `s3/home.rs`,
-//!   `matrix/remote.rs`
+//!   `coordinator.rs`, data location `data_set.rs`, device protection `device.rs`
+//! - NFS and S3 queues: `nfs/queue.rs`, `s3/queue.rs`; their data: `nfs/data_set.rs`,
+//!   `s3/data_set.rs`, `matrix/remote.rs`
 //! - metadata operations on local files: `matrix/tree.rs`; system calls `plimsoll-sys/src/names.rs`
 //! - CPU placement of driving threads: `placement.rs`, from `plimsoll-observe/src/completion.rs`
 //! - collecting thread of streams: `stream/collect.rs`; common start with other hosts: `barrier.rs`

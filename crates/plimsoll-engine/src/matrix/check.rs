@@ -9,10 +9,10 @@ use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::planned::pace::Pace;
 use plimsoll_workload::stamp::Finding;
 
-use super::data::pass_classes;
-use super::data::{CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource};
-use super::home::DataHome;
+use super::data_set::DataSet;
 use super::manifest::{DataFile, FILE};
+use super::pass::pass_classes;
+use super::pass::{CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource};
 use crate::EngineError;
 use crate::backend::{BackendConfig, Direct, FileSource};
 use crate::placement::Place;
@@ -52,9 +52,9 @@ pub fn check_data(
     interrupt: &AtomicBool,
     watcher: &mut dyn Watcher,
 ) -> Result<DataCheck, EngineError> {
-    let (home, file_states) = DataHome::open_at(path)?;
-    let mut plan = PassPlan::new(&home, Pass::Check, false)?;
-    let unit_bytes = u64::from(home.manifest.unit_bytes);
+    let (data_set, file_states) = DataSet::open_at(path)?;
+    let mut plan = PassPlan::new(&data_set, Pass::Check, false)?;
+    let unit_bytes = u64::from(data_set.manifest.unit_bytes);
     let held = |(state, size): (&FileState, &u64)| match state {
         FileState::Whole => *size,
         FileState::Short(held) => held / unit_bytes * unit_bytes,
@@ -65,8 +65,9 @@ pub fn check_data(
     let threads = cpus.len().max(1);
     // Verification needs the CPU more than the disk.
     let place = |at: usize| cpus.get(at).map(|cpu| Place::on(*cpu, "a CPU for each thread"));
-    let groups = (0..threads)
-        .map(|at| group(&home, &file_states, &plan, (at, threads), place(at).unwrap_or_default()));
+    let groups = (0..threads).map(|at| {
+        group(&data_set, &file_states, &plan, (at, threads), place(at).unwrap_or_default())
+    });
     let names = pass_classes().into_iter().map(|class| class.name).collect();
     let config = RunConfig { classes: names, ..RunConfig::new(&[], UNTIL_DONE_NS) };
     let started_ns = monotonic_ns();
@@ -96,14 +97,14 @@ pub fn check_data(
         note: String::new(),
         boundary_error_ns: None,
     });
-    let files = home.files().iter().zip(&file_states);
+    let files = data_set.files().iter().zip(&file_states);
     let mut damage: Vec<Damage> = files.filter_map(|(file, state)| absent(file, *state)).collect();
     let (mut blocks_checked, mut damage_count) = (0, damage.len() as u64);
     for source in sources.iter().flatten() {
         let (counts, first) = source.found();
         damage_count += counts.damaged();
         blocks_checked += counts.good + counts.damaged();
-        damage.extend(first.map(|finding| describe(&home, &finding)));
+        damage.extend(first.map(|finding| describe(&data_set, &finding)));
     }
     let failure = report.groups.iter().find_map(|group| group.failure());
     let io_error = failure.map(|error| error.to_string());
@@ -125,7 +126,7 @@ fn absent(file: &DataFile, state: FileState) -> Option<Damage> {
 }
 
 fn group(
-    home: &DataHome,
+    data_set: &DataSet,
     file_states: &[FileState],
     plan: &PassPlan,
     (at, threads): (usize, usize),
@@ -136,15 +137,15 @@ fn group(
         FileState::Missing => FileSource::read_only(DEV_NULL),
         FileState::Whole | FileState::Short(_) => FileSource::read_only(&file.path),
     };
-    let files = home.files().iter().zip(file_states).map(source).collect();
+    let files = data_set.files().iter().zip(file_states).map(source).collect();
     Group {
         name: format!("check-{at}"),
         place,
         target: Target::Files(BackendConfig {
             files,
-            held: home.held.clone(),
+            held: data_set.held.clone(),
             // Direct I/O requires whole sectors.
-            direct: match home.manifest.unit_bytes.is_multiple_of(512) {
+            direct: match data_set.manifest.unit_bytes.is_multiple_of(512) {
                 true => Direct::Auto,
                 false => Direct::Off,
             },
@@ -154,20 +155,20 @@ fn group(
         clients: 1,
         pace: Pace::Closed { depth: CHUNKS_IN_FLIGHT },
         cap: None,
-        size_bytes_max: home.chunk_bytes(),
+        size_bytes_max: data_set.chunk_bytes(),
         operations_max: u64::MAX,
         spin_ns: 0,
     }
 }
 
 /// Converts a finding to an entry of the bundle.
-pub(super) fn describe(home: &DataHome, finding: &Finding) -> Damage {
-    let file = home.files().get(finding.target as usize);
+pub(super) fn describe(data_set: &DataSet, finding: &Finding) -> Damage {
+    let file = data_set.files().get(finding.target as usize);
     let path = file.map_or(String::new(), |file| file.path.display().to_string());
     let (offset_bytes, kind) = (finding.offset_bytes, finding.damage.name());
     let (generation, damage) = (finding.expected.generation, finding.damage);
     Damage {
-        page: offset_bytes / u64::from(home.manifest.unit_bytes.max(1)),
+        page: offset_bytes / u64::from(data_set.manifest.unit_bytes.max(1)),
         kind: kind.to_owned(),
         says: format!(
             "{path} at byte {offset_bytes}: {kind} ({damage}; generation {generation} was expected)"

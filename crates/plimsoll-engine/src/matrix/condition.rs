@@ -12,9 +12,9 @@ use plimsoll_workload::matrix::stream_classes;
 use plimsoll_workload::planned::streams;
 use plimsoll_workload::step::{Class, ClassGroup};
 
-use super::data::Pass;
-use super::pulse::{Pulse, whole};
-use super::running::Running;
+use super::pass::Pass;
+use super::progress_meter::{ProgressMeter, interval_totals};
+use super::run_state::MatrixRunState;
 use crate::stream::run::{Event, run_with_events};
 use crate::{EngineError, barrier};
 
@@ -47,10 +47,10 @@ pub fn random_overwrite(matrix: &Matrix) -> Matrix {
     overwriting
 }
 
-impl Running<'_> {
+impl MatrixRunState<'_> {
     /// Runs the conditioning that the plan declares. Returns false if it ended early.
     pub(super) fn condition(&mut self) -> Result<bool, EngineError> {
-        if self.matrix.home.is_null {
+        if self.matrix.data_set.is_null {
             return Ok(true);
         }
         match self.matrix.plan.phases.condition {
@@ -61,7 +61,7 @@ impl Running<'_> {
                         return Ok(false);
                     }
                 }
-                self.matrix.home.written_once();
+                self.matrix.data_set.written_once();
                 Ok(true)
             }
             Condition::RandomOverwrite => {
@@ -76,7 +76,7 @@ impl Running<'_> {
 
     fn overwrite(&mut self) -> Result<bool, EngineError> {
         let plan = self.matrix.plan;
-        let device_bytes = self.matrix.home.device_bytes();
+        let device_bytes = self.matrix.data_set.device_bytes();
         let configs = streams::streams(self.matrix.matrix, plan.seed, device_bytes)?;
         let groups = self.groups(&configs)?;
         let classes: Vec<Class> = stream_classes(&configs)
@@ -97,7 +97,7 @@ impl Running<'_> {
         self.matrix.ending.begin(kind, &sizes_bytes, 0);
         let mut scribe = Scribe::new(classes, config.interval_ns, 0);
         let mut phases = Phases { warm_up: None, measure: phase, measure_from_ns: started_ns };
-        let mut pulse = Pulse::new(scribe.classes().len());
+        let mut meter = ProgressMeter::new(scribe.classes().len());
         let stop = AtomicBool::new(false);
         let (recording, matrix) = (&mut self.recording, &mut self.matrix);
         let outcome = run_with_events(&config, groups, &stop, &mut |event| match event {
@@ -110,9 +110,9 @@ impl Running<'_> {
             }
             Event::Starts { measure_from_ns } => phases.measure_from_ns = measure_from_ns,
             Event::Row(row) => {
-                pulse.take(row, config.interval_ns);
+                meter.take(row, config.interval_ns);
                 scribe.take(row, &phases, recording);
-                if let Some((operations, bytes)) = whole(row, scribe.classes())
+                if let Some((operations, bytes)) = interval_totals(row, scribe.classes())
                     && matrix.ending.take(operations, bytes)
                 {
                     stop.store(true, Ordering::Relaxed);
@@ -123,7 +123,7 @@ impl Running<'_> {
                     stop.store(true, Ordering::Relaxed);
                 }
                 let elapsed_ns = monotonic_ns().saturating_sub(started_ns);
-                let progress = pulse.progress(elapsed_ns, config.measure_ns);
+                let progress = meter.progress(elapsed_ns, config.measure_ns);
                 matrix.watcher.progress(kind, &progress);
             }
         });

@@ -11,7 +11,7 @@ pub const CHUNK_BYTES: u32 = 1 << 20;
 
 /// Parameters of a new data set.
 #[derive(Clone, Copy, Debug)]
-pub struct HomeRequest<'a> {
+pub struct DataSetRequest<'a> {
     /// Plan. With a sweep, the whole plan, because its points share the data.
     pub plan: &'a ResolvedPlan,
     /// Target of the data.

@@ -190,7 +190,7 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
     stop: Stop<'_>,
 ) -> (DriveEnd, Result<(), EngineError>) {
     let (callbacks, scheduled) = (source.callbacks(), pacing.is_scheduled());
-    let (places, together) = (queue.capacity(), queue.together());
+    let (places, together) = (queue.capacity(), queue.submit_batch_len());
     queue.tick_every(config.interval_ns.clamp(TICK_NS_MIN, TICK_NS_MAX));
     let now_ns = clock.now_ns();
     let mut driver = Driver {
@@ -499,7 +499,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             let Some(cell) = snapshot.cells.get_mut(cell) else { continue };
             let op = &issued.op;
             let whole = result == Ok(op.size_bytes);
-            let sure = op.kind != OpKind::Read || queue.is_sure(u64::from(place));
+            let sure = op.kind != OpKind::Read || queue.is_verifiable(u64::from(place));
             let buffer = buffer(*queue, config, place, op.size_bytes)?;
             if read_samples && sure && is_whole_read(op, result) && source.wants_read_sample() {
                 source.sample_read(op, buffer);

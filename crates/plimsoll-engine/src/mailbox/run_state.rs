@@ -7,7 +7,7 @@ use plimsoll_plan::{Mailbox, ResolvedPlan, Target};
 use plimsoll_record::progress::Watcher;
 use plimsoll_record::recording::Recording;
 
-use super::home::Home;
+use super::store_directories::StoreDirectories;
 use crate::ending::Ending;
 use crate::step::Stage;
 
@@ -20,8 +20,8 @@ pub struct MailRun<'a> {
     /// Settings of the store.
     pub mailbox: &'a Mailbox,
     /// Directories of the store. The files do not exist yet, or an earlier run left them clean
-    /// ([`Home::reuse`]).
-    pub home: Home,
+    /// ([`StoreDirectories::reuse`]).
+    pub store_directories: StoreDirectories,
     /// Turns true if the operator interrupts the run.
     pub interrupt: &'a AtomicBool,
     /// Receives progress reports.
@@ -33,7 +33,7 @@ pub struct MailRun<'a> {
 }
 
 /// Run in progress.
-pub(super) struct Running<'a> {
+pub(super) struct MailRunState<'a> {
     pub(super) mail: MailRun<'a>,
     pub(super) recording: Recording,
     pub(super) stage: Stage,

@@ -23,7 +23,7 @@ use crate::work_dir::{
 
 /// Directories of a store, locked until this is dropped.
 #[derive(Debug)]
-pub struct Home {
+pub struct StoreDirectories {
     /// Manifest as it is on disk.
     pub manifest: Manifest,
     /// True if the store of an earlier run was removed to make room for this one.
@@ -34,7 +34,7 @@ pub struct Home {
     _locks: Locks,
 }
 
-impl Home {
+impl StoreDirectories {
     /// Prepares the target's directories for a new store. Removes a store that an earlier run of
     /// the same plan left there. With `allowed`, the target must be in one of these places.
     ///
@@ -76,17 +76,19 @@ impl Home {
             positions: Vec::new(),
         };
         let held = HeldTarget::of_directories(made);
-        let home = Self { manifest, replaced: !replaced.is_empty(), held, _locks: locks };
+        let store_directories =
+            Self { manifest, replaced: !replaced.is_empty(), held, _locks: locks };
         // Maps of data without a manifest are garbage-collected, so the manifest is written first.
-        let noted = home.manifest.write(&home.held);
-        let noted = noted
-            .and_then(|()| maps::write_locations(&generation_maps, &home.manifest.directories));
+        let noted = store_directories.manifest.write(&store_directories.held);
+        let noted = noted.and_then(|()| {
+            maps::write_locations(&generation_maps, &store_directories.manifest.directories)
+        });
         if let Err(error) = noted {
             // The caller needs the first error. An error of the removal would hide it.
-            drop(home.remove());
+            drop(store_directories.remove());
             return Err(error);
         }
-        Ok(home)
+        Ok(store_directories)
     }
 
     /// Opens the store at `path` for reading. `path` is one of the store's own directories or a

@@ -15,8 +15,8 @@ use plimsoll_workload::stamp::Generations;
 
 use super::device::Device;
 use super::manifest::{DataFile, DataState, Manifest, VERSION};
-use super::remote::Remote;
-use super::request::{CHUNK_BYTES, HomeRequest};
+use super::remote::RemoteData;
+use super::request::{CHUNK_BYTES, DataSetRequest};
 use super::tree::Tree;
 use crate::EngineError;
 use crate::backend::Names;
@@ -33,13 +33,13 @@ use crate::work_dir::{
 
 /// Data set, locked until this is dropped.
 #[derive(Debug)]
-pub struct DataHome {
+pub struct DataSet {
     /// Manifest. Lists no files for the null target.
     pub manifest: Manifest,
     /// True if the data of an earlier run was removed to make room for this one.
     pub replaced: bool,
     /// True once the files have the contents that the plan declares.
-    pub is_made: bool,
+    pub is_created: bool,
     /// Generation of each unit of each file, if tracked.
     pub generations: Option<Arc<[Generations]>>,
     /// Sample of blocks that every run tracks. `None` if the data has no stamps.
@@ -50,20 +50,20 @@ pub struct DataHome {
     /// Open handles of the own directories or the device. Files are opened relative to them.
     pub held: HeldTarget,
     /// Location of data on servers, if any.
-    pub remote: Option<Remote>,
+    pub remote: Option<RemoteData>,
     /// Own directories in the plan's order. Share `s` is in directory `s mod directories`.
     below: Vec<PathBuf>,
     _locks: Option<Locks>,
 }
 
-impl DataHome {
+impl DataSet {
     /// Prepares the target for a new data set. Removes a data set that an earlier run of the same
     /// plan left there.
     ///
     /// # Errors
     /// Fails if the target is unusable, in use, too small, or occupied by something else.
-    pub fn create(request: &HomeRequest<'_>) -> Result<Self, EngineError> {
-        let HomeRequest { plan, target, matrix, .. } = *request;
+    pub fn create(request: &DataSetRequest<'_>) -> Result<Self, EngineError> {
+        let DataSetRequest { plan, target, matrix, .. } = *request;
         let on_servers = matches!(target.kind, TargetKind::Nfs { .. } | TargetKind::S3 { .. });
         let in_directories =
             matches!(target.kind, TargetKind::Path { .. } | TargetKind::Directories { .. });
@@ -98,7 +98,7 @@ impl DataHome {
         }
     }
 
-    fn manifest(request: &HomeRequest<'_>, unit_bytes: u32) -> Manifest {
+    fn manifest(request: &DataSetRequest<'_>, unit_bytes: u32) -> Manifest {
         Manifest {
             data_version: VERSION,
             data_id: request.data_id,
@@ -111,11 +111,11 @@ impl DataHome {
         }
     }
 
-    fn null(request: &HomeRequest<'_>) -> Result<Self, EngineError> {
+    fn null(request: &DataSetRequest<'_>) -> Result<Self, EngineError> {
         Ok(Self {
             manifest: Self::manifest(request, 512),
             replaced: false,
-            is_made: true,
+            is_created: true,
             generations: None,
             sample: None,
             is_null: true,
@@ -127,10 +127,10 @@ impl DataHome {
         })
     }
 
-    fn on_device(request: &HomeRequest<'_>, path: &Path) -> Result<Self, EngineError> {
-        let writes = request.matrix.writes() || request.matrix.streams.iter().any(lays_out);
-        let node = Device::find(path, request.allowed)?;
-        let device = Device::take(&node, writes, request.destroy, request.data_id)?;
+    fn on_device(request: &DataSetRequest<'_>, path: &Path) -> Result<Self, EngineError> {
+        let writes = request.matrix.writes() || request.matrix.streams.iter().any(writes_layout);
+        let node = Device::open_node(path, request.allowed)?;
+        let device = Device::claim(&node, writes, request.destroy, request.data_id)?;
         let configs = streams::streams(request.matrix, request.plan.seed, Some(device.size_bytes))?;
         let mut manifest = Self::manifest(request, streams::unit_bytes(request.matrix, &configs)?);
         // The device is one file for all streams. The first stream determines its content.
@@ -139,10 +139,10 @@ impl DataHome {
         if let Some(stream) = request.matrix.streams.first() {
             manifest.files.push(data_file(path.to_path_buf(), size_bytes, stream));
         }
-        let mut home = Self {
+        let mut data_set = Self {
             manifest,
             replaced: false,
-            is_made: false,
+            is_created: false,
             generations: None,
             sample: None,
             is_null: false,
@@ -152,12 +152,12 @@ impl DataHome {
             below: Vec::new(),
             _locks: None,
         };
-        home.follow(request.follow, &configs)?;
-        Ok(home)
+        data_set.track_generations(request.follow, &configs)?;
+        Ok(data_set)
     }
 
     fn in_directories(
-        request: &HomeRequest<'_>,
+        request: &DataSetRequest<'_>,
         configs: &[StreamConfig],
     ) -> Result<Self, EngineError> {
         let names = request.target.database_directories().iter();
@@ -178,10 +178,10 @@ impl DataHome {
         manifest.directories.clone_from(&below);
         manifest.directories.sort();
         manifest.directories.dedup();
-        let mut home = Self {
+        let mut data_set = Self {
             manifest,
             replaced: !replaced.is_empty(),
-            is_made: false,
+            is_created: false,
             generations: None,
             sample: None,
             is_null: false,
@@ -191,21 +191,22 @@ impl DataHome {
             below,
             _locks: Some(locks),
         };
-        let made = home.manifest.write(&home.held).and_then(|()| home.make_files());
-        if let Err(error) = made.and_then(|()| home.follow(request.follow, configs)) {
+        let made = data_set.manifest.write(&data_set.held).and_then(|()| data_set.make_files());
+        if let Err(error) = made.and_then(|()| data_set.track_generations(request.follow, configs))
+        {
             // The caller needs the first error. An error of the removal would hide it.
-            drop(home.remove());
+            drop(data_set.remove());
             return Err(error);
         }
-        Ok(home)
+        Ok(data_set)
     }
 
     fn on_servers(
-        request: &HomeRequest<'_>,
+        request: &DataSetRequest<'_>,
         configs: &[StreamConfig],
     ) -> Result<Self, EngineError> {
         let mut manifest = Self::manifest(request, streams::unit_bytes(request.matrix, configs)?);
-        let remote = Remote::create(request, configs)?;
+        let remote = RemoteData::create(request, configs)?;
         for (stream, config) in request.matrix.streams.iter().zip(configs) {
             let files = u32::try_from(config.files.files()).unwrap_or(u32::MAX);
             let file = |number| {
@@ -214,10 +215,10 @@ impl DataHome {
             };
             manifest.files.extend((0..files).map(file));
         }
-        let mut home = Self {
+        let mut data_set = Self {
             manifest,
             replaced: remote.replaced(),
-            is_made: false,
+            is_created: false,
             generations: None,
             sample: None,
             is_null: false,
@@ -227,23 +228,27 @@ impl DataHome {
             below: Vec::new(),
             _locks: None,
         };
-        if let Err(error) = home.follow(request.follow, configs) {
+        if let Err(error) = data_set.track_generations(request.follow, configs) {
             // The caller needs the first error. An error of the removal would hide it.
-            drop(home.remove());
+            drop(data_set.remove());
             return Err(error);
         }
-        Ok(home)
+        Ok(data_set)
     }
 
     /// Tracks a sample of all blocks. Tracks every block if `follow` is true and all files have
     /// stamps.
-    fn follow(&mut self, follow: bool, configs: &[StreamConfig]) -> Result<(), EngineError> {
+    fn track_generations(
+        &mut self,
+        follow: bool,
+        configs: &[StreamConfig],
+    ) -> Result<(), EngineError> {
         self.sample = self.sample_of(configs);
         if !follow || !self.manifest.files.iter().all(|file| file.stamps) {
             return Ok(());
         }
         let data_bytes: u64 = self.manifest.files.iter().map(|file| file.size_bytes).sum();
-        fits_memory(data_bytes, self.manifest.unit_bytes, memory_bytes())?;
+        check_memory(data_bytes, self.manifest.unit_bytes, memory_bytes())?;
         let unit_bytes = u64::from(self.manifest.unit_bytes);
         let units = |file: &DataFile| (file.size_bytes / unit_bytes) as usize;
         let files = self.manifest.files.iter();
@@ -308,7 +313,7 @@ impl DataHome {
     /// Returns the bytes of one transfer of a full pass: a multiple of the unit.
     #[must_use]
     pub fn chunk_bytes(&self) -> u32 {
-        let most = self.remote.as_ref().map_or(CHUNK_BYTES, Remote::chunk_bytes);
+        let most = self.remote.as_ref().map_or(CHUNK_BYTES, RemoteData::chunk_bytes);
         let unit_bytes = self.manifest.unit_bytes.max(1);
         (most / unit_bytes * unit_bytes).max(unit_bytes)
     }
@@ -438,12 +443,12 @@ impl DataHome {
         let (file_states, held) = update_file_paths(&mut manifest, directories)?;
         let generations: Result<Vec<Generations>, EngineError> =
             (0..manifest.files.len()).map(|number| load(&manifest, number)).collect();
-        let home = Self {
+        let data_set = Self {
             generations: Some(generations?.into()),
             sample: None,
             manifest,
             replaced: false,
-            is_made: true,
+            is_created: true,
             is_null: false,
             device: None,
             held,
@@ -451,7 +456,7 @@ impl DataHome {
             below: Vec::new(),
             _locks: Some(locks),
         };
-        Ok((home, file_states))
+        Ok((data_set, file_states))
     }
 
     /// Removes the data set's files, its own directories and its generation files. Data written to
@@ -526,7 +531,7 @@ fn content(manifest: &Manifest, file: &DataFile) -> Result<Content, EngineError>
 }
 
 /// Returns true if a stream's layout writes data.
-fn lays_out(stream: &plimsoll_plan::Stream) -> bool {
+fn writes_layout(stream: &plimsoll_plan::Stream) -> bool {
     matches!(stream.layout, Layout::Written | Layout::Zeros)
 }
 
@@ -564,7 +569,7 @@ pub(crate) fn memory_bytes() -> Option<u64> {
 
 /// Rejects data whose tracking would need more than half of the host's memory. Each unit needs five
 /// bytes.
-fn fits_memory(
+fn check_memory(
     data_bytes: u64,
     unit_bytes: u32,
     memory_bytes: Option<u64>,
@@ -587,10 +592,10 @@ mod tests {
     #[test]
     fn what_would_fill_the_memory_is_refused() {
         // 1 TiB in blocks of 4 KiB has 2^28 units, which need 1.25 GiB.
-        assert!(fits_memory(1 << 40, 4096, Some(4 << 30)).is_ok());
-        let error = fits_memory(1 << 40, 4096, Some(2 << 30)).unwrap_err().to_string();
+        assert!(check_memory(1 << 40, 4096, Some(4 << 30)).is_ok());
+        let error = check_memory(1 << 40, 4096, Some(2 << 30)).unwrap_err().to_string();
         assert!(error.contains("1342177280 bytes of memory"), "{error}");
-        assert!(fits_memory(u64::MAX, 512, Some(1 << 40)).is_err());
-        assert!(fits_memory(1 << 40, 4096, None).is_ok(), "unknown is not too little");
+        assert!(check_memory(u64::MAX, 512, Some(1 << 40)).is_err());
+        assert!(check_memory(1 << 40, 4096, None).is_ok(), "unknown is not too little");
     }
 }

@@ -7,7 +7,7 @@ use plimsoll_s3::{CallError, Client, Config, Op, Target, Timeout};
 use plimsoll_sys::SysError;
 use plimsoll_workload::matrix::name_text;
 
-use super::queue::{Calls, small};
+use super::queue::{Calls, small_prefix};
 use crate::{EngineError, urgency};
 
 /// Object that names the owner of the objects below the prefix.
@@ -19,7 +19,7 @@ const NAMES_MAX: u16 = 1000;
 
 /// Bucket and owner of the objects to create.
 #[derive(Clone, Debug)]
-pub struct HomeRequest<'a> {
+pub struct S3DataSetRequest<'a> {
     /// Name of the plan.
     pub name: &'a str,
     /// Bucket, `s3://bucket/prefix`.
@@ -33,23 +33,23 @@ pub struct HomeRequest<'a> {
 }
 
 /// Objects of a run in their bucket.
-pub struct Home {
+pub struct S3DataSet {
     client: Client,
     address: SocketAddr,
     /// Prefix of the names of all objects.
     prefix: String,
     url: String,
     /// Requests of this client that were already reported.
-    told: Calls,
+    reported_calls: Calls,
     /// Size of the existing objects; `None` before the first is created.
     pub object_bytes: Option<u32>,
     /// True if objects of an earlier run were removed to make room for this one.
     pub replaced: bool,
 }
 
-impl fmt::Debug for Home {
+impl fmt::Debug for S3DataSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Home({} in {})", self.prefix, self.url)
+        write!(f, "S3DataSet({} in {})", self.prefix, self.url)
     }
 }
 
@@ -57,15 +57,15 @@ fn failed(doing: String, error: &CallError) -> EngineError {
     EngineError::Remote { doing, says: error.to_string(), errno: Some(error.errno()) }
 }
 
-impl Home {
+impl S3DataSet {
     /// Claims the prefix `plimsoll-NAME/` of the bucket, after removing objects of an earlier run
     /// of a plan of this name.
     ///
     /// # Errors
     /// The store can't be reached, the bucket does not exist, or foreign objects are below the
     /// prefix.
-    pub fn create(request: &HomeRequest<'_>) -> Result<Self, EngineError> {
-        let HomeRequest { name, url, endpoint, region, outage_max_ns } = *request;
+    pub fn create(request: &S3DataSetRequest<'_>) -> Result<Self, EngineError> {
+        let S3DataSetRequest { name, url, endpoint, region, outage_max_ns } = *request;
         let target = Target::from_environment(url, endpoint, region)
             .map_err(|error| EngineError::Config(error.to_string()))?;
         let prefix = format!("{}plimsoll-{name}/", target.prefix);
@@ -78,20 +78,20 @@ impl Home {
         let mut client =
             Client::new(target, config).map_err(|error| EngineError::Config(error.to_string()))?;
         client.fail_requests_when(urgency::is_over);
-        let mut home = Self {
+        let mut data_set = Self {
             client,
             address,
             prefix,
             url: url.to_owned(),
-            told: Calls::default(),
+            reported_calls: Calls::default(),
             object_bytes: None,
             replaced: false,
         };
-        home.take()?;
-        Ok(home)
+        data_set.claim_prefix()?;
+        Ok(data_set)
     }
 
-    fn take(&mut self) -> Result<(), EngineError> {
+    fn claim_prefix(&mut self) -> Result<(), EngineError> {
         let doing = format!("looking at {} in {}", self.prefix, self.url);
         let prefix = self.prefix.clone();
         let list = Op::List { prefix: &prefix, names_max: 1 };
@@ -138,7 +138,7 @@ impl Home {
                 return Ok(());
             }
             let keys = self.client.listed().to_vec();
-            each(&mut self.client, &keys, |key| Op::Delete { key })
+            call_each(&mut self.client, &keys, |key| Op::Delete { key })
                 .map_err(|error| failed(doing(), &error))?;
         }
     }
@@ -157,16 +157,18 @@ impl Home {
             if urgency::asked() {
                 return Err(EngineError::Stopped);
             }
-            self.clear(&small(share))?;
+            self.clear(&small_prefix(share))?;
             let mut keys = Vec::new();
             for client in (share..clients).step_by(shares.max(1) as usize) {
                 let name = |number: u32| name_text(client, number.into());
                 let keys_of = (0..names_per_client).map(name);
-                keys.extend(keys_of.map(|name| format!("{}{}{name}", self.prefix, small(share))));
+                keys.extend(
+                    keys_of.map(|name| format!("{}{}{name}", self.prefix, small_prefix(share))),
+                );
             }
             let put = |key| Op::Put { key, size_bytes: 0, buffer_offset_bytes: 0 };
             let url = &self.url;
-            each(&mut self.client, &keys, put)
+            call_each(&mut self.client, &keys, put)
                 .map_err(|error| failed(format!("making small objects in {url}"), &error))?;
         }
         Ok(())
@@ -189,8 +191,8 @@ impl Home {
     pub fn calls(&mut self) -> Calls {
         let mut counted = Calls::default();
         counted.count(self.client.stats());
-        let calls = counted.clone().since(&self.told);
-        self.told = counted;
+        let calls = counted.clone().since(&self.reported_calls);
+        self.reported_calls = counted;
         calls
     }
 
@@ -206,7 +208,7 @@ impl Home {
 }
 
 /// Sends one request for each key, with several in flight.
-fn each<'k>(
+fn call_each<'k>(
     client: &mut Client,
     keys: &'k [String],
     op: impl Fn(&'k str) -> Op<'k>,

@@ -37,7 +37,7 @@ const BLOCK_BYTES: u32 = 256 * 1024;
 
 /// Exports and files to create.
 #[derive(Clone, Debug)]
-pub struct HomeRequest<'a> {
+pub struct NfsDataSetRequest<'a> {
     /// Name of the plan.
     pub name: &'a str,
     /// URLs `nfs://…`; export `s mod exports` contains share `s` of a stream.
@@ -96,7 +96,7 @@ pub(super) fn data_name(number: u32) -> DataName {
 }
 
 /// Export as the setting-up client knows it.
-struct Place {
+struct MountedExport {
     url: String,
     export: Export,
     root: ObjectId,
@@ -106,7 +106,7 @@ struct Place {
 /// Share as the setting-up client knows it.
 struct OwnShare {
     /// Index of its export.
-    place: usize,
+    export: usize,
     data: ObjectId,
     small: ObjectId,
     files: Vec<ObjectId>,
@@ -114,35 +114,35 @@ struct OwnShare {
 }
 
 /// Directories and files of a run on its exports.
-pub struct Home {
+pub struct NfsDataSet {
     pub(super) client: Client<Monotonic>,
-    places: Vec<Place>,
+    exports: Vec<MountedExport>,
     own_name: String,
     /// Shares of all streams, one stream after the other.
     shares: Vec<OwnShare>,
     /// Calls of this client that were already reported.
-    told: Calls,
+    reported_calls: Calls,
     /// True if data of an earlier run was removed to make room for this one.
     pub replaced: bool,
 }
 
-impl fmt::Debug for Home {
+impl fmt::Debug for NfsDataSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Home({} on {} exports)", self.own_name, self.places.len())
+        write!(f, "NfsDataSet({} on {} exports)", self.own_name, self.exports.len())
     }
 }
 
-fn is(error: &SetupError, status: nfsstat3) -> bool {
+fn has_status(error: &SetupError, status: nfsstat3) -> bool {
     matches!(error, SetupError::Call { error: CallError::Status(found), .. } if *found == status)
 }
 
-impl Home {
+impl NfsDataSet {
     /// Creates the directories and empty files, after removing files of an earlier run of a plan of
     /// this name.
     ///
     /// # Errors
     /// An export can't be mounted, is full or read-only, or contains a foreign object of this name.
-    pub fn create(request: &HomeRequest<'_>) -> Result<Self, EngineError> {
+    pub fn create(request: &NfsDataSetRequest<'_>) -> Result<Self, EngineError> {
         let config = Config {
             depth_max: 64,
             size_bytes_max: BLOCK_BYTES,
@@ -156,12 +156,12 @@ impl Home {
             EngineError::system("making an NFS client", source)
         })?;
         client.fail_calls_when(urgency::is_over);
-        let mut home = Self {
+        let mut data_set = Self {
             client,
-            places: Vec::new(),
+            exports: Vec::new(),
             own_name: format!("plimsoll-{}", request.name),
             shares: Vec::new(),
-            told: Calls::default(),
+            reported_calls: Calls::default(),
             replaced: false,
         };
         let exports = request.exports.len();
@@ -170,20 +170,20 @@ impl Home {
                 let here = (number..set.shares as usize).step_by(exports).count() as u64;
                 here * u64::from(set.files_per_share) * set.file_size_bytes
             };
-            home.take_place(request, url, request.files.iter().map(bytes).sum())?;
+            data_set.mount_export(request, url, request.files.iter().map(bytes).sum())?;
         }
         for set in request.files {
             for share in 0..set.shares {
-                home.make_share(share as usize % exports.max(1), set)?;
+                data_set.make_share(share as usize % exports.max(1), set)?;
             }
         }
-        Ok(home)
+        Ok(data_set)
     }
 
     /// Mounts an export and creates the run's directory there.
-    fn take_place(
+    fn mount_export(
         &mut self,
-        request: &HomeRequest<'_>,
+        request: &NfsDataSetRequest<'_>,
         text: &str,
         needed_bytes: u64,
     ) -> Result<(), EngineError> {
@@ -220,7 +220,7 @@ impl Home {
                 block.copy_from_slice(&bytes[from..from + block.len()]);
             })
             .map_err(setup)?;
-        self.places.push(Place { url: text.to_owned(), export, root, own });
+        self.exports.push(MountedExport { url: text.to_owned(), export, root, own });
         Ok(())
     }
 
@@ -230,13 +230,13 @@ impl Home {
         let setup = |error: SetupError| failed(format!("looking at {name} on {url}"), &error);
         let old = match self.client.lookup(root, self.own_name.as_bytes()) {
             Ok(old) => old,
-            Err(error) if is(&error, nfsstat3::NFS3ERR_NOENT) => return Ok(()),
+            Err(error) if has_status(&error, nfsstat3::NFS3ERR_NOENT) => return Ok(()),
             Err(error) => return Err(setup(error)),
         };
         let is_dir = self.client.attributes(old).map_err(setup)?.type_ == ftype3::NF3DIR;
         let ours = match self.client.lookup(old, MANIFEST.as_bytes()) {
             Ok(_) => true,
-            Err(error) if is(&error, nfsstat3::NFS3ERR_NOENT) => false,
+            Err(error) if has_status(&error, nfsstat3::NFS3ERR_NOENT) => false,
             Err(_) if !is_dir => false,
             Err(error) => return Err(setup(error)),
         };
@@ -250,22 +250,25 @@ impl Home {
         Ok(())
     }
 
-    fn make_share(&mut self, place: usize, set: &FileSet) -> Result<(), EngineError> {
-        let Some(Place { own, url, .. }) = self.places.get(place) else {
+    fn make_share(&mut self, export: usize, set: &FileSet) -> Result<(), EngineError> {
+        let Some(MountedExport { own, url, .. }) = self.exports.get(export) else {
             return Err(EngineError::Config("the target names no export".to_owned()));
         };
         let setup = |error: SetupError| failed(format!("making files on {url}"), &error);
-        go_on()?;
+        check_stop()?;
         let name = format!("s{:03}", self.shares.len());
         let data = self.client.make_dirs(*own, name.as_bytes()).map_err(setup)?;
         let small = self.client.make_dirs(data, b"small").map_err(setup)?;
         let mut files = Vec::with_capacity(set.files_per_share as usize);
         for file in 0..set.files_per_share {
-            go_on()?;
-            files.push(guarded(&mut self.client, data, data_name(file).as_bytes()).map_err(setup)?);
+            check_stop()?;
+            files.push(
+                create_guarded(&mut self.client, data, data_name(file).as_bytes())
+                    .map_err(setup)?,
+            );
         }
         let file_size_bytes = set.file_size_bytes;
-        self.shares.push(OwnShare { place, data, small, files, file_size_bytes });
+        self.shares.push(OwnShare { export, data, small, files, file_size_bytes });
         Ok(())
     }
 
@@ -289,10 +292,10 @@ impl Home {
                 self.client.call(&Op::Remove { dir: small, name }, name).map_err(setup)?;
             }
             for client in (share as u32..clients).step_by(of) {
-                go_on()?;
+                check_stop()?;
                 for number in 0..names_per_client {
                     let name = name_text(client, number.into());
-                    guarded(&mut self.client, small, name.as_bytes()).map_err(setup)?;
+                    create_guarded(&mut self.client, small, name.as_bytes()).map_err(setup)?;
                 }
             }
         }
@@ -321,7 +324,7 @@ impl Home {
         let handle = |object: &ObjectId| self.client.core().handle(*object);
         let share = |share: &OwnShare| {
             Some(Share {
-                export: self.places.get(share.place)?.export.clone(),
+                export: self.exports.get(share.export)?.export.clone(),
                 data: handle(&share.data),
                 small: handle(&share.small),
                 files: share.files.iter().map(handle).collect(),
@@ -337,7 +340,7 @@ impl Home {
         let mut within = file as usize;
         for (number, share) in self.shares.iter().enumerate() {
             if within < share.files.len() {
-                let url = self.places.get(share.place).map_or("", |place| place.url.as_str());
+                let url = self.exports.get(share.export).map_or("", |export| export.url.as_str());
                 let name = data_name(within as u32);
                 return format!("{url} {}/s{number:03}/{name}", self.own_name);
             }
@@ -349,7 +352,8 @@ impl Home {
     /// Returns the addresses of the servers, each once.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        let mut all: Vec<SocketAddr> = self.places.iter().map(|place| place.export.nfs).collect();
+        let mut all: Vec<SocketAddr> =
+            self.exports.iter().map(|export| export.export.nfs).collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -358,7 +362,7 @@ impl Home {
     /// Returns the locations of the data: one directory for each export.
     #[must_use]
     pub fn directories(&self) -> Vec<String> {
-        self.places.iter().map(|place| format!("{} {}", place.url, self.own_name)).collect()
+        self.exports.iter().map(|export| format!("{} {}", export.url, self.own_name)).collect()
     }
 
     /// Returns the calls of this client since the last call of this method.
@@ -366,8 +370,8 @@ impl Home {
     pub fn calls(&mut self) -> Calls {
         let mut counted = Calls::default();
         counted.count(self.client.core().stats());
-        let mut calls = counted.clone().since(&self.told);
-        self.told = counted;
+        let mut calls = counted.clone().since(&self.reported_calls);
+        self.reported_calls = counted;
         for event in self.client.stats_mut().take_events() {
             calls.note(&event);
         }
@@ -381,10 +385,10 @@ impl Home {
     /// A call failed, or the operator cut the wait short.
     pub fn remove(mut self, patience_ns: u64) -> Result<(), EngineError> {
         self.client.give_up_after(patience_ns);
-        for place in &self.places {
+        for export in &self.exports {
             self.client
-                .remove_tree(place.root, self.own_name.as_bytes())
-                .map_err(|error| failed(format!("removing data from {}", place.url), &error))?;
+                .remove_tree(export.root, self.own_name.as_bytes())
+                .map_err(|error| failed(format!("removing data from {}", export.url), &error))?;
         }
         Ok(())
     }
@@ -394,12 +398,12 @@ impl Home {
 ///
 /// # Errors
 /// [`EngineError::Stopped`] if the operator wants this process to end.
-fn go_on() -> Result<(), EngineError> {
+fn check_stop() -> Result<(), EngineError> {
     if urgency::asked() { Err(EngineError::Stopped) } else { Ok(()) }
 }
 
 /// Creates a file that must not exist.
-fn guarded(
+fn create_guarded(
     client: &mut Client<Monotonic>,
     dir: ObjectId,
     name: &[u8],

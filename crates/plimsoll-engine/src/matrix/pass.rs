@@ -12,7 +12,7 @@ use plimsoll_workload::matrix::{InFlight, Tracker};
 use plimsoll_workload::stamp::{DamageCounts, Finding, Generations};
 use plimsoll_workload::step::{Class, ClassGroup};
 
-use super::home::DataHome;
+use super::data_set::DataSet;
 use super::manifest::DataFile;
 use crate::EngineError;
 use crate::stream::source::{Op, Source, SourceCallbacks};
@@ -68,14 +68,14 @@ pub struct PassPlan {
 }
 
 impl PassPlan {
-    /// Plans a pass over the data of `home`.
+    /// Plans a pass over the data of `data_set`.
     ///
     /// # Errors
     /// Fails if a file's content cannot be generated.
-    pub fn new(home: &DataHome, pass: Pass, zeros: bool) -> Result<Self, EngineError> {
+    pub fn new(data_set: &DataSet, pass: Pass, zeros: bool) -> Result<Self, EngineError> {
         let mut kinds: Vec<&DataFile> = Vec::new();
         let mut content_of = Vec::new();
-        for file in home.files() {
+        for file in data_set.files() {
             let same =
                 |kind: &&DataFile| DataFile { path: kind.path.clone(), ..file.clone() } == **kind;
             content_of.push(kinds.iter().position(same).unwrap_or(kinds.len()));
@@ -84,16 +84,16 @@ impl PassPlan {
             }
         }
         let contents: Result<Vec<Content>, EngineError> =
-            kinds.into_iter().map(|file| home.content(file)).collect();
+            kinds.into_iter().map(|file| data_set.content(file)).collect();
         Ok(Self {
             pass,
-            sizes_bytes: home.files().iter().map(|file| file.size_bytes).collect(),
+            sizes_bytes: data_set.files().iter().map(|file| file.size_bytes).collect(),
             contents: contents?.into(),
             content_of: content_of.into(),
-            generations: home.generations.clone(),
+            generations: data_set.generations.clone(),
             zeros,
             done_bytes: Arc::default(),
-            chunk_bytes: home.chunk_bytes(),
+            chunk_bytes: data_set.chunk_bytes(),
         })
     }
 
@@ -241,12 +241,12 @@ impl Source for PassSource {
 ///
 /// # Errors
 /// The `errno` of the call, with the path.
-pub fn lay_out(home: &DataHome, layout: Layout, stop: &AtomicBool) -> Result<(), EngineError> {
-    for data in home.files() {
+pub fn lay_out(data_set: &DataSet, layout: Layout, stop: &AtomicBool) -> Result<(), EngineError> {
+    for data in data_set.files() {
         if stop.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let fd = home.open(data, true)?;
+        let fd = data_set.open(data, true)?;
         let made = if layout == Layout::Sparse {
             file::truncate(&fd, data.size_bytes)
         } else {
@@ -274,9 +274,9 @@ fn reserve(fd: &std::os::fd::OwnedFd, data: &DataFile) -> Result<(), plimsoll_sy
 ///
 /// # Errors
 /// The `errno` of `fsync`, with the path.
-pub fn sync(home: &DataHome) -> Result<(), EngineError> {
-    for data in home.files() {
-        let fd = home.open(data, true)?;
+pub fn sync(data_set: &DataSet) -> Result<(), EngineError> {
+    for data in data_set.files() {
+        let fd = data_set.open(data, true)?;
         file::sync_all(&fd)
             .map_err(|error| EngineError::system("flushing", error.at(&data.path)))?;
     }

@@ -14,7 +14,7 @@ use plimsoll_workload::step::{
 use crate::step::Control;
 
 /// Group with a profiler of the I/Os that it issues in the measured phase.
-pub(super) struct Profiled {
+pub(super) struct ProfiledGroup {
     pub(super) group: Group,
     profiler: AccessProfiler,
     /// Index of the group's first file among the files of all groups.
@@ -26,9 +26,9 @@ pub(super) struct Profiled {
     measures: bool,
 }
 
-impl Profiled {
+impl ProfiledGroup {
     /// Wraps groups in profilers over the files of all groups, so that the profiles can be merged.
-    pub(super) fn all(groups: Vec<Group>, control: &Arc<Control>, seed: u64) -> Vec<Self> {
+    pub(super) fn wrap_all(groups: Vec<Group>, control: &Arc<Control>, seed: u64) -> Vec<Self> {
         let files = || groups.iter().flat_map(|group| group.files());
         let files_bytes: Vec<u64> = files().map(|file| file.size_bytes).collect();
         let mut first_file = 0;
@@ -51,12 +51,14 @@ impl Profiled {
     }
 
     /// Returns a handle that another thread can read.
-    pub(super) fn live(&self) -> LiveAccess {
+    pub(super) fn live_access(&self) -> LiveAccess {
         self.profiler.live()
     }
 
     /// Merges the profiles of the measured phase. Returns `None` if that phase never started.
-    pub(super) fn measured<'s>(all: impl Iterator<Item = &'s Self>) -> Option<AccessProfiler> {
+    pub(super) fn merge_profiles<'s>(
+        all: impl Iterator<Item = &'s Self>,
+    ) -> Option<AccessProfiler> {
         let mut sum: Option<AccessProfiler> = None;
         for part in all.filter(|part| part.measures) {
             match &mut sum {
@@ -86,7 +88,7 @@ impl Profiled {
     }
 }
 
-impl StepWorkload for Profiled {
+impl StepWorkload for ProfiledGroup {
     fn files(&self) -> &[FileSpec] {
         self.group.files()
     }

@@ -13,13 +13,13 @@ pub struct UnverifiedWindow {
     /// Per file: true if it has unstable writes.
     dirty: Vec<bool>,
     /// Files to commit before reads can be checked again.
-    due: Vec<u32>,
+    to_commit: Vec<u32>,
     /// COMMITs in flight.
-    under_way: u32,
+    commits_in_flight: u32,
     /// True while writes may be lost.
-    now: bool,
+    is_open: bool,
     /// Start of checks: reads handed over before this are not checked.
-    sure_from_ns: u64,
+    verifiable_from_ns: u64,
 }
 
 impl UnverifiedWindow {
@@ -31,7 +31,7 @@ impl UnverifiedWindow {
 
     /// Records an unstable write of a file.
     #[inline]
-    pub fn wrote(&mut self, file: u32) {
+    pub fn note_write(&mut self, file: u32) {
         if let Some(dirty) = self.dirty.get_mut(file as usize) {
             *dirty = true;
         }
@@ -43,41 +43,45 @@ impl UnverifiedWindow {
     }
 
     /// Opens the window: a server may have restarted.
-    pub fn begin(&mut self) {
-        self.now = true;
-        self.due = self.dirty().collect();
+    pub fn open(&mut self) {
+        self.is_open = true;
+        self.to_commit = self.dirty().collect();
     }
 
     /// Returns the next file to commit.
     #[inline]
-    pub fn next(&self) -> Option<u32> {
-        self.due.last().copied()
+    pub fn next_commit(&self) -> Option<u32> {
+        self.to_commit.last().copied()
     }
 
-    /// Records that the COMMIT of [`UnverifiedWindow::next`] was handed over.
-    pub fn took(&mut self) {
-        self.under_way += u32::from(self.due.pop().is_some());
+    /// Records that the COMMIT of [`UnverifiedWindow::next_commit`] was handed over.
+    pub fn commit_submitted(&mut self) {
+        self.commits_in_flight += u32::from(self.to_commit.pop().is_some());
     }
 
     /// Records that one of the COMMITs has ended.
-    pub fn ended(&mut self) {
-        self.under_way = self.under_way.saturating_sub(1);
+    pub fn commit_finished(&mut self) {
+        self.commits_in_flight = self.commits_in_flight.saturating_sub(1);
     }
 
     /// Closes the window if all due files are committed and all connections are up.
     #[inline]
-    pub fn settle(&mut self, now_ns: u64, connections_down: u32) {
-        if self.now && self.due.is_empty() && self.under_way == 0 && connections_down == 0 {
-            self.now = false;
-            self.sure_from_ns = now_ns;
+    pub fn close_if_committed(&mut self, now_ns: u64, connections_down: u32) {
+        if self.is_open
+            && self.to_commit.is_empty()
+            && self.commits_in_flight == 0
+            && connections_down == 0
+        {
+            self.is_open = false;
+            self.verifiable_from_ns = now_ns;
         }
     }
 
     /// Returns true if a read that was handed over at `submitted_ns` can be checked.
     #[inline]
     #[must_use]
-    pub fn is_sure(&self, submitted_ns: u64) -> bool {
-        !self.now && submitted_ns >= self.sure_from_ns
+    pub fn is_verifiable(&self, submitted_ns: u64) -> bool {
+        !self.is_open && submitted_ns >= self.verifiable_from_ns
     }
 }
 
@@ -88,26 +92,26 @@ mod tests {
     #[test]
     fn the_window_lasts_until_every_dirty_file_is_committed() {
         let mut window = UnverifiedWindow::new(3);
-        assert!(window.is_sure(0));
-        window.wrote(0);
-        window.wrote(2);
-        window.wrote(9);
-        window.begin();
-        assert!(!window.is_sure(u64::MAX));
-        assert_eq!(window.next(), Some(2));
-        window.took();
-        window.settle(10, 0);
-        assert!(!window.is_sure(11), "file 0 is due");
-        window.took();
-        window.ended();
-        window.settle(20, 0);
-        assert!(!window.is_sure(21), "a COMMIT is under way");
-        window.ended();
-        window.settle(30, 1);
-        assert!(!window.is_sure(31), "a connection is down");
-        window.settle(40, 0);
-        assert!(!window.is_sure(39), "it was handed over before");
-        assert!(window.is_sure(40));
+        assert!(window.is_verifiable(0));
+        window.note_write(0);
+        window.note_write(2);
+        window.note_write(9);
+        window.open();
+        assert!(!window.is_verifiable(u64::MAX));
+        assert_eq!(window.next_commit(), Some(2));
+        window.commit_submitted();
+        window.close_if_committed(10, 0);
+        assert!(!window.is_verifiable(11), "file 0 is due");
+        window.commit_submitted();
+        window.commit_finished();
+        window.close_if_committed(20, 0);
+        assert!(!window.is_verifiable(21), "a COMMIT is under way");
+        window.commit_finished();
+        window.close_if_committed(30, 1);
+        assert!(!window.is_verifiable(31), "a connection is down");
+        window.close_if_committed(40, 0);
+        assert!(!window.is_verifiable(39), "it was handed over before");
+        assert!(window.is_verifiable(40));
         assert_eq!(window.dirty().collect::<Vec<_>>(), [0, 2]);
     }
 }

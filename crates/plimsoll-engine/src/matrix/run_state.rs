@@ -9,7 +9,7 @@ use plimsoll_record::progress::Watcher;
 use plimsoll_record::recording::Recording;
 use plimsoll_record::replay::ReplayTrace;
 
-use super::home::DataHome;
+use super::data_set::DataSet;
 use crate::ending::Ending;
 use crate::placement::WaitsFor;
 
@@ -22,7 +22,7 @@ pub struct MatrixRun<'a> {
     /// Trace to replay, if any.
     pub trace: Option<ReplayTrace>,
     /// Data set. The run creates the data if it does not exist yet.
-    pub home: DataHome,
+    pub data_set: DataSet,
     /// Turns true if the operator interrupts the run.
     pub interrupt: &'a AtomicBool,
     /// Receives progress reports.
@@ -34,7 +34,7 @@ pub struct MatrixRun<'a> {
 }
 
 /// Run in progress.
-pub(super) struct Running<'a> {
+pub(super) struct MatrixRunState<'a> {
     pub(super) matrix: MatrixRun<'a>,
     pub(super) recording: Recording,
     /// Observed directories or device.

@@ -5,14 +5,14 @@ use plimsoll_record::progress::Progress;
 use plimsoll_workload::step::{Class, ClassGroup};
 
 /// Figures of the latest interval, for progress reports.
-pub(super) struct Pulse {
+pub(super) struct ProgressMeter {
     rate_ops_per_s: f64,
     rate_bytes_per_s: f64,
     latency_ns_avg: Option<u64>,
     classes: usize,
 }
 
-impl Pulse {
+impl ProgressMeter {
     pub(super) fn new(classes: usize) -> Self {
         Self { rate_ops_per_s: 0.0, rate_bytes_per_s: 0.0, latency_ns_avg: None, classes }
     }
@@ -48,7 +48,7 @@ impl Pulse {
 
 /// Returns operations and written bytes of a whole interval of the phase. Returns `None` for an
 /// interval before the start or after the stop, and for a supplement of an earlier one.
-pub(super) fn whole(row: &Interval, classes: &[Class]) -> Option<(u64, u64)> {
+pub(super) fn interval_totals(row: &Interval, classes: &[Class]) -> Option<(u64, u64)> {
     if row.number < 0 || row.drain || row.supplement {
         return None;
     }

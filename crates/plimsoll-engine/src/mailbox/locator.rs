@@ -38,7 +38,7 @@ impl Locator {
     }
 
     /// Describes a finding, with its file.
-    pub fn says(&self, finding: &Finding) -> String {
+    pub fn describe(&self, finding: &Finding) -> String {
         match self.locate(finding) {
             Some((path, Some(at))) => format!("{finding} ({} at byte {at})", path.display()),
             Some((path, None)) => format!("{finding} ({})", path.display()),
@@ -67,7 +67,7 @@ impl Locator {
             target: format!("db{}", finding.database),
             page,
             kind: kind.to_owned(),
-            says: self.says(finding),
+            says: self.describe(finding),
         }
     }
 }
