@@ -273,10 +273,10 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         })
     }
 
-    /// Waits up to `patience_ns` for operations in flight and returns the number still in flight.
+    /// Waits up to `timeout_ns` for operations in flight and returns the number still in flight.
     /// Discards the completions.
-    pub fn settle(&mut self, patience_ns: u64) -> usize {
-        let until_ns = self.now_ns().saturating_add(patience_ns);
+    pub fn settle(&mut self, timeout_ns: u64) -> usize {
+        let until_ns = self.now_ns().saturating_add(timeout_ns);
         let mut out = Vec::new();
         while self.in_flight() > 0 && self.now_ns() < until_ns {
             if self.submit_and_wait(1, Some(SETTLE_TICK_NS)).is_err() {

@@ -10,19 +10,19 @@
 //!   `s3/data_set.rs`, `matrix/remote.rs`
 //! - metadata operations on local files: `matrix/tree.rs`; system calls `plimsoll-sys/src/names.rs`
 //! - CPU placement of driving threads: `placement.rs`, from `plimsoll-observe/src/completion.rs`
-//! - collecting thread of streams: `stream/collect.rs`; common start with other hosts: `barrier.rs`
+//! - collecting thread of streams: `stream/collect.rs`; common start with other hosts:
+//!   `start_barrier.rs`
 //! - removal of data: `work_dir`; free space: `work_dir/space.rs`
 //! - measurement error of the drivers: `simulated.rs`, `tests/reference.rs`, `tests/one_by_one.rs`,
 //!   `examples/bench/reference`; results in `docs/accuracy.md`
 
-pub mod allowed;
-pub mod aside;
+pub mod allow_list;
 pub mod backend;
-mod barrier;
+pub mod blocking_call;
 mod caches;
 pub mod calibrate;
 pub mod defect;
-pub mod ending;
+pub mod end_condition;
 mod error;
 mod issue;
 pub mod mailbox;
@@ -34,10 +34,11 @@ pub mod placement;
 pub mod s3;
 #[cfg(test)]
 mod simulated;
+mod start_barrier;
 pub mod step;
+pub mod stop_request;
 pub mod stream;
 pub mod timer;
-pub mod urgency;
 mod work_dir;
 
 pub use error::{EngineError, ErrorKind};

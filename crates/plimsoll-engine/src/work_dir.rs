@@ -36,7 +36,7 @@ pub(crate) use self::lock::{Locks, lock_all, lock_shared};
 pub(crate) use self::removal::{create_own, finish_removals, is_own_directory, remove_own};
 pub(crate) use self::space::check_space;
 use crate::EngineError;
-use crate::allowed::AllowedPlaces;
+use crate::allow_list::AllowList;
 use crate::open_target::handles::{OwnDirectory, TargetDirectory};
 use crate::open_target::openat::new_file;
 pub(crate) use crate::open_target::{DEV_NULL, sys_error};
@@ -169,7 +169,7 @@ pub(crate) fn write_manifest<M: DataManifest>(
 pub(crate) fn named_directories<'a>(
     names: impl Iterator<Item = &'a String>,
     needs: &str,
-    allowed: Option<&AllowedPlaces>,
+    allowed: Option<&AllowList>,
 ) -> Result<Vec<TargetDirectory>, EngineError> {
     let lookup_error = |call, path: &Path, error: &std::io::Error| {
         failed("looking at a target", call, path, error)

@@ -60,7 +60,7 @@ fn allocations_of(target: Target, pace: Pace, cap: Option<CapTurns>) -> u64 {
     let result = Arc::new(AtomicU64::new(u64::MAX));
     let group = Group {
         name: "noting".to_owned(),
-        place: plimsoll_engine::placement::Place::default(),
+        place: plimsoll_engine::placement::Placement::default(),
         target,
         source: Noting { given: 0, at_start: 0, result: Arc::clone(&result) },
         clients: 1,

@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_engine::backend::{BackendConfig, Direct, FileSource, Prefer};
 use plimsoll_engine::nfs::{NfsTarget, Share};
-use plimsoll_engine::placement::Place;
+use plimsoll_engine::placement::Placement;
 use plimsoll_engine::s3::S3Target;
 use plimsoll_engine::stream::run::{Group, RunConfig, RunReport, Target, run_with_events};
 use plimsoll_engine::stream::source::{Op, Source};
@@ -119,7 +119,7 @@ fn answer_one_by_one(
 fn drive(target: Target, depth: u32, starves: bool, told: &Told) -> RunReport {
     let group = Group {
         name: "one".to_owned(),
-        place: Place::default(),
+        place: Placement::default(),
         target,
         source: Reads,
         clients: depth,

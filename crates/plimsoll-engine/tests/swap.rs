@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_engine::EngineError;
-use plimsoll_engine::allowed::AllowedPlaces;
-use plimsoll_engine::ending::OnTime;
+use plimsoll_engine::allow_list::AllowList;
+use plimsoll_engine::end_condition::FixedDuration;
 use plimsoll_engine::mailbox::{self, MailRun, StoreDirectories, StoreState};
 use plimsoll_engine::matrix::condition::random_overwrite;
 use plimsoll_engine::matrix::pass::lay_out;
@@ -71,7 +71,7 @@ fn streams(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
         data_set,
         interrupt: &AtomicBool::new(false),
         watcher: &mut SilentWatcher,
-        ending: &mut OnTime,
+        end_condition: &mut FixedDuration,
         overwriting: &random_overwrite(matrix),
     });
     let _ = data_set.remove();
@@ -97,7 +97,7 @@ fn mail(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
         interrupt: &AtomicBool::new(false),
         watcher: &mut SilentWatcher,
         witness: None,
-        ending: &mut OnTime,
+        end_condition: &mut FixedDuration,
     });
     let _ = store_directories.remove();
     if recording.is_well() { Ok(()) } else { Err(EngineError::Config(recording.end.says)) }
@@ -107,7 +107,7 @@ fn mail(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
 struct Round<'a> {
     scene: &'a Scene,
     /// Allowed targets, as for an agent and `serve`; `None` as for `plimsoll run`.
-    allowed: Option<&'a AllowedPlaces>,
+    allowed: Option<&'a AllowList>,
     number: u64,
 }
 
@@ -115,9 +115,9 @@ type Victim = fn(&Round<'_>, bool) -> Result<(), EngineError>;
 
 /// Attacks preparations, and for every twenty of them a whole run.
 fn attack(scene: &Scene, victim: Victim) {
-    let places = AllowedPlaces {
+    let places = AllowList {
         directories: vec![scene.allowed().canonicalize().unwrap()],
-        ..AllowedPlaces::default()
+        ..AllowList::default()
     };
     // Without an attack, both succeed.
     let round = |number, allowed| Round { scene, allowed, number };

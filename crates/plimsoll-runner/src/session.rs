@@ -6,7 +6,7 @@ use std::time::Duration;
 use plimsoll_engine::mailbox::{self, MailRun, StoreDirectories};
 use plimsoll_engine::matrix::condition::random_overwrite;
 use plimsoll_engine::matrix::{self, DataSet, DataSetRequest, MatrixRun};
-use plimsoll_engine::{aside, defect, memory};
+use plimsoll_engine::{blocking_call, defect, memory};
 use plimsoll_evidence::BundleWriter;
 use plimsoll_evidence::environment::Environment;
 use plimsoll_evidence::ledger::{Ledger, Question, Start, TornTail};
@@ -68,16 +68,16 @@ fn run_model(
     let trace = trace::of_plan(request.config.resolved)?;
     let id = RunId::now(&request.config.resolved.name);
     let session = Session::begin(request, &[], id, None, progress)?;
-    let recording = match defect::caught(|| model_run::carry_out(request, &model, trace, progress))
-    {
-        Ok(recording) => recording?,
-        Err(defect) => {
-            let mut recording = Recording::new(clock::monotonic_ns());
-            recording.engine.kind = "model".to_owned();
-            recording.fail_with(&defect);
-            recording
-        }
-    };
+    let recording =
+        match defect::catch_panic(|| model_run::carry_out(request, &model, trace, progress)) {
+            Ok(recording) => recording?,
+            Err(defect) => {
+                let mut recording = Recording::new(clock::monotonic_ns());
+                recording.engine.kind = "model".to_owned();
+                recording.fail_with(&defect);
+                recording
+            }
+        };
     session.end(recording, DataOutcome::default(), progress)
 }
 
@@ -88,7 +88,7 @@ fn run_mail(
     progress: &mut dyn Listener,
 ) -> Result<FinishedRun, RunnerError> {
     let resolved = request.config.resolved;
-    let mut ending = UntilSteady::new(resolved)?;
+    let mut end_condition = UntilSteady::new(resolved)?;
     let id = RunId::now(&resolved.name);
     let slot_data = request.data.take();
     let data_of_run = slot_data.as_ref().map(|data| data.run_id.clone());
@@ -116,7 +116,7 @@ fn run_mail(
             interrupt: request.config.interrupt,
             watcher: progress,
             witness: request.config.witness,
-            ending: &mut ending,
+            end_condition: &mut end_condition,
         });
         let is_prepared = store_directories.is_prepared();
         (recording, store_directories, is_prepared)
@@ -161,7 +161,7 @@ fn run_matrix(
     matrix: &Matrix,
     progress: &mut dyn Listener,
 ) -> Result<FinishedRun, RunnerError> {
-    let mut ending = UntilSteady::new(request.config.resolved)?;
+    let mut end_condition = UntilSteady::new(request.config.resolved)?;
     // A wrong trace is reported before anything is written.
     let trace = trace::of_plan(request.config.resolved)?;
     let overwriting = random_overwrite(matrix);
@@ -184,7 +184,7 @@ fn run_matrix(
             data_set,
             interrupt: request.config.interrupt,
             watcher: progress,
-            ending: &mut ending,
+            end_condition: &mut end_condition,
             overwriting: &overwriting,
         });
         let is_created = data_set.is_created;
@@ -292,7 +292,7 @@ impl<'a> Session<'a> {
         progress: &mut dyn Listener,
     ) -> Result<Self, RunnerError> {
         let begun =
-            defect::caught(|| Self::begin_bundle(request, places, id, data_of_run, progress));
+            defect::catch_panic(|| Self::begin_bundle(request, places, id, data_of_run, progress));
         begun.map_err(|error| engine_error(&error)).flatten()
     }
 
@@ -375,7 +375,7 @@ impl<'a> Session<'a> {
         progress: &mut dyn Listener,
     ) -> Result<FinishedRun, RunnerError> {
         let directory = self.writer.directory().display().to_string();
-        let ended = defect::caught(|| self.write_end(recording, data, progress));
+        let ended = defect::catch_panic(|| self.write_end(recording, data, progress));
         ended.unwrap_or_else(|error| {
             let says = format!("the evidence written so far is in {directory}");
             Err(engine_error(&error).hint(says))
@@ -471,7 +471,7 @@ const REMOVAL_TIMEOUT: Duration = Duration::from_secs(20);
 /// Removes the data of a run. Data that is not removed in time is left.
 fn remove(data: Data) -> Result<(), RunnerError> {
     let places = data.places();
-    let removed = aside::patiently(&places, REMOVAL_TIMEOUT, move || {
+    let removed = blocking_call::run_until_stop(&places, REMOVAL_TIMEOUT, move || {
         inject::point("removal");
         data.remove()
     });

@@ -21,7 +21,7 @@ use super::run::LatestSnapshots;
 use super::run_state::MailRunState;
 use super::witness::CommitWitness;
 use crate::step::{Control, Event, PartResult, Stage, WorkloadProgress, run_stage};
-use crate::{EngineError, barrier, issue};
+use crate::{EngineError, issue, start_barrier};
 
 /// Counters that are levels, not sums. The difference over a phase has no meaning for them.
 const LEVELS: [&str; 2] = ["pages_used", "cache_pages_dirty"];
@@ -44,7 +44,8 @@ impl MailRunState<'_> {
         }
         let classes: Vec<Vec<Class>> = groups.iter().map(|g| g.classes().to_vec()).collect();
         let (run_ns, warm_up) = (self.recording.start_ns, PhaseKind::WarmUp);
-        let started_ns = barrier::wait(self.mail.watcher, self.mail.interrupt, warm_up, run_ns);
+        let started_ns =
+            start_barrier::wait_for_start(self.mail.watcher, self.mail.interrupt, warm_up, run_ns);
         let phase = self.recording.begin(warm_up, started_ns);
         self.mail.watcher.begin(PhaseKind::WarmUp);
         let control = Arc::new(Control::new(phase, started_ns));
@@ -150,7 +151,8 @@ struct LoadCoordinator<'r, 'a> {
     measure_phase: Option<u32>,
     /// End of each thread's latest interval in the measured phase.
     measured_to_ns: BTreeMap<u32, u64>,
-    /// Number of whole intervals of the measured phase passed to [`Ending`](crate::ending::Ending).
+    /// Number of whole intervals of the measured phase passed to
+    /// [`EndCondition`](crate::end_condition::EndCondition).
     intervals_reported: u64,
     may_end: bool,
 }
@@ -252,7 +254,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         }
     }
 
-    /// Passes the intervals that all threads have reported to the ending, which decides when to
+    /// Passes the intervals that all threads have reported to the end condition, which decides when to
     /// stop.
     fn report_intervals(&mut self) {
         if !self.run.mail.plan.phases.until_steady || self.measured_to_ns.len() < self.classes.len()
@@ -267,7 +269,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         while !self.may_end && (self.intervals_reported + 1) * interval_ns <= reached_ns {
             let (operations, written_bytes) = self.interval(self.intervals_reported, interval_ns);
             self.intervals_reported += 1;
-            self.may_end = self.run.mail.ending.take(operations, written_bytes);
+            self.may_end = self.run.mail.end_condition.add_interval(operations, written_bytes);
         }
     }
 
@@ -304,7 +306,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         self.run.recording.observed.page_cache.resident_bytes_before = resident.map(|r| r.0);
         let instances = self.run.recording.instances.iter();
         let sizes_bytes: Vec<u64> = instances.map(|instance| instance.allocated_bytes).collect();
-        self.run.mail.ending.begin(PhaseKind::Measure, &sizes_bytes, 0);
+        self.run.mail.end_condition.begin(PhaseKind::Measure, &sizes_bytes, 0);
         let start_ns = self.run.recording.start_ns;
         let clock = || clock::monotonic_ns().saturating_sub(start_ns);
         let since_ns = self.run.recording.since_start_ns(from_ns);
@@ -336,7 +338,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         if measured {
             self.boundary_error_ns = self.boundary_error_ns.max(late_ns);
             self.end_measure(ended, clock::monotonic_ns());
-            let (settled, says) = self.run.mail.ending.end();
+            let (settled, says) = self.run.mail.end_condition.end();
             let phase = &mut self.run.recording.phases[ended as usize];
             (phase.reached, phase.note) = (reached && settled, says);
         }

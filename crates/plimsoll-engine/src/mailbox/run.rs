@@ -23,7 +23,7 @@ use super::store_directories::StoreDirectories;
 use super::{caches, settings};
 use crate::backend::BackendReport;
 use crate::step::{Control, Event, PartResult, Stage, WorkloadProgress, run_stage};
-use crate::{EngineError, barrier, defect, issue};
+use crate::{EngineError, defect, issue, start_barrier};
 
 /// Maximum number of damages listed in the bundle. Further damages are only counted.
 const DAMAGE_LISTED_MAX: usize = 100;
@@ -42,11 +42,11 @@ pub fn run(mail: MailRun<'_>) -> (Recording, StoreDirectories) {
     run.recording.engine.sessions = run.mail.mailbox.threads;
     run.recording.engine.closed_loop = run.mail.mailbox.pace == plimsoll_plan::Pace::Free;
     run.recording.engine.clock = issue::clock();
-    match defect::caught(|| run.phases()) {
+    match defect::catch_panic(|| run.phases()) {
         Ok(Ok(())) => {}
         Ok(Err(error)) | Err(error) => run.fail(&error),
     }
-    defect::note(&mut run.recording);
+    defect::note_panic(&mut run.recording);
     (run.recording, run.mail.store_directories)
 }
 
@@ -167,7 +167,8 @@ impl MailRunState<'_> {
     ) -> Result<(Vec<PartResult<W>>, u32), EngineError> {
         let classes: Vec<_> = parts.iter().map(|part| part.classes().to_vec()).collect();
         let run_ns = self.recording.start_ns;
-        let started_ns = barrier::wait(self.mail.watcher, self.mail.interrupt, kind, run_ns);
+        let started_ns =
+            start_barrier::wait_for_start(self.mail.watcher, self.mail.interrupt, kind, run_ns);
         let phase = self.recording.begin(kind, started_ns);
         self.mail.watcher.begin(kind);
         let control = Arc::new(Control::new(phase, started_ns));
@@ -219,8 +220,8 @@ impl MailRunState<'_> {
 
     /// Records how the threads issued their I/O and which errors ended them.
     pub(super) fn note_outcomes<W>(&mut self, ended: &[PartResult<W>]) {
-        self.recording.left_behind |= ended.iter().any(PartResult::is_stuck);
-        let left = |e: &PartResult<W>| e.is_stuck() || e.outcome == Err(EngineError::Stopped);
+        self.recording.left_behind |= ended.iter().any(PartResult::is_abandoned);
+        let left = |e: &PartResult<W>| e.is_abandoned() || e.outcome == Err(EngineError::Stopped);
         if ended.iter().any(left) {
             self.note_interrupt();
         }

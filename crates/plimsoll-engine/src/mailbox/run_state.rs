@@ -8,7 +8,7 @@ use plimsoll_record::progress::Watcher;
 use plimsoll_record::recording::Recording;
 
 use super::store_directories::StoreDirectories;
-use crate::ending::Ending;
+use crate::end_condition::EndCondition;
 use crate::step::Stage;
 
 /// Input of a mail store run.
@@ -29,7 +29,7 @@ pub struct MailRun<'a> {
     /// File or pipe that receives each acknowledged durable commit, if any.
     pub witness: Option<&'a Path>,
     /// Decides when a measurement until steady ends.
-    pub ending: &'a mut dyn Ending,
+    pub end_condition: &'a mut dyn EndCondition,
 }
 
 /// Run in progress.

@@ -13,7 +13,7 @@ use plimsoll_workload::mailbox::Store;
 
 use super::manifest::{self, Manifest, Position, StoreState, boot_id};
 use crate::EngineError;
-use crate::allowed::AllowedPlaces;
+use crate::allow_list::AllowList;
 use crate::open_target::HeldTarget;
 use crate::work_dir::find_manifest::open_directories;
 use crate::work_dir::removal::remove;
@@ -47,7 +47,7 @@ impl StoreDirectories {
         mailbox: &Mailbox,
         state_directory: &Path,
         store_id: u64,
-        allowed: Option<&AllowedPlaces>,
+        allowed: Option<&AllowList>,
     ) -> Result<Self, EngineError> {
         // The store numbers the directories of databases first, then those of logs.
         let all = target.database_directories().iter().chain(target.log_directories());

@@ -15,7 +15,7 @@ use super::pass::pass_classes;
 use super::pass::{CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource};
 use crate::EngineError;
 use crate::backend::{BackendConfig, Direct, FileSource};
-use crate::placement::Place;
+use crate::placement::Placement;
 use crate::stream::run::{Event, Group, RunConfig, Target, UNTIL_DONE_NS, run_with_events};
 use crate::work_dir::DEV_NULL;
 use crate::work_dir::find_manifest::{FileState, has_manifest};
@@ -64,7 +64,8 @@ pub fn check_data(
     let cpus = plimsoll_sys::cpu::allowed().unwrap_or_default();
     let threads = cpus.len().max(1);
     // Verification needs the CPU more than the disk.
-    let place = |at: usize| cpus.get(at).map(|cpu| Place::on(*cpu, "a CPU for each thread"));
+    let place =
+        |at: usize| cpus.get(at).map(|cpu| Placement::pinned(*cpu, "a CPU for each thread"));
     let groups = (0..threads).map(|at| {
         group(&data_set, &file_states, &plan, (at, threads), place(at).unwrap_or_default())
     });
@@ -130,7 +131,7 @@ fn group(
     file_states: &[FileState],
     plan: &PassPlan,
     (at, threads): (usize, usize),
-    place: Place,
+    place: Placement,
 ) -> Group<PassSource> {
     let source = |(file, state): (&DataFile, &FileState)| match state {
         // A missing file has no data to read.

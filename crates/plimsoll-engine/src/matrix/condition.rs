@@ -16,7 +16,7 @@ use super::pass::Pass;
 use super::progress_meter::{ProgressMeter, interval_totals};
 use super::run_state::MatrixRunState;
 use crate::stream::run::{Event, run_with_events};
-use crate::{EngineError, barrier};
+use crate::{EngineError, start_barrier};
 
 /// Minimum number of outstanding operations per client during conditioning. Deeper queues bring
 /// flash to its long-term state sooner.
@@ -94,7 +94,7 @@ impl MatrixRunState<'_> {
         let phase = self.recording.begin(kind, started_ns);
         self.matrix.watcher.begin(kind);
         let sizes_bytes = self.sizes_bytes();
-        self.matrix.ending.begin(kind, &sizes_bytes, 0);
+        self.matrix.end_condition.begin(kind, &sizes_bytes, 0);
         let mut scribe = Scribe::new(classes, config.interval_ns, 0);
         let mut phases = Phases { warm_up: None, measure: phase, measure_from_ns: started_ns };
         let mut meter = ProgressMeter::new(scribe.classes().len());
@@ -104,7 +104,7 @@ impl MatrixRunState<'_> {
             Event::Ready { start_ns } => {
                 let (watcher, interrupt) = (&mut *matrix.watcher, matrix.interrupt);
                 let of = (kind, phase);
-                if barrier::put_off(watcher, interrupt, recording, of, start_ns) {
+                if start_barrier::delay_start(watcher, interrupt, recording, of, start_ns) {
                     started_ns = *start_ns;
                 }
             }
@@ -113,7 +113,7 @@ impl MatrixRunState<'_> {
                 meter.take(row, config.interval_ns);
                 scribe.take(row, &phases, recording);
                 if let Some((operations, bytes)) = interval_totals(row, scribe.classes())
-                    && matrix.ending.take(operations, bytes)
+                    && matrix.end_condition.add_interval(operations, bytes)
                 {
                     stop.store(true, Ordering::Relaxed);
                 }
@@ -128,7 +128,7 @@ impl MatrixRunState<'_> {
             }
         });
         scribe.close(&mut self.recording);
-        let (reached, note) = self.matrix.ending.end();
+        let (reached, note) = self.matrix.end_condition.end();
         self.end_phase(phase, monotonic_ns(), reached, &note);
         let (report, sources) = outcome?;
         for source in sources.into_iter().flatten() {

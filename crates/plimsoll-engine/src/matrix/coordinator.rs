@@ -11,7 +11,7 @@ use plimsoll_sys::inject;
 use super::progress_meter::{ProgressMeter, interval_totals};
 use super::run_state::{MatrixRun, MatrixRunState};
 use crate::stream::run::{Event, RunConfig, RunReport};
-use crate::{barrier, caches};
+use crate::{caches, start_barrier};
 
 /// Minimum interval between two samples of the system's counters.
 const SAMPLE_NS_MIN: u64 = 200_000_000;
@@ -30,7 +30,7 @@ pub(super) struct LoadCoordinator<'r, 'a> {
     kind: PhaseKind,
     /// Set to true to end the load.
     stop: &'r AtomicBool,
-    /// True once the ending permits the end of the measurement, or once the trace is over.
+    /// True once the end condition permits the end of the measurement, or once the trace is over.
     pub(super) may_end: bool,
 }
 
@@ -91,7 +91,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
                 self.meter.take(row, self.interval_ns);
                 self.scribe.take(row, &self.phases, &mut self.run.recording);
                 if let Some((operations, bytes)) = interval_totals(row, self.scribe.classes()) {
-                    self.may_end |= self.run.matrix.ending.take(operations, bytes);
+                    self.may_end |= self.run.matrix.end_condition.add_interval(operations, bytes);
                 }
             }
             Event::Tick => self.tick(now_ns),
@@ -103,7 +103,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         let run = &mut *self.run;
         let MatrixRun { watcher, interrupt, .. } = &mut run.matrix;
         let of = (PhaseKind::WarmUp, self.phases.measure);
-        barrier::put_off(*watcher, interrupt, &mut run.recording, of, start_ns);
+        start_barrier::delay_start(*watcher, interrupt, &mut run.recording, of, start_ns);
     }
 
     fn note_residency_before(&mut self) {
@@ -171,7 +171,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         totals(&mut run.recording, self.scribe.classes(), &report.collected);
         self.observe_end(now_ns);
         let run = &mut *self.run;
-        let (settled, note) = run.matrix.ending.end();
+        let (settled, note) = run.matrix.end_condition.end();
         let reached = settled && (self.may_end || report.measured_ns() >= self.measure_ns);
         if let Some(phase) = run.recording.phases.get_mut(self.phases.measure as usize) {
             phase.boundary_error_ns = Some(report.stop_error_ns);

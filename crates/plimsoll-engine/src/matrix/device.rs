@@ -24,7 +24,7 @@ use rustix::fs::{Advice, OFlags, fadvise};
 
 use self::labels::{BTRFS_MIRRORS, LABELS};
 use crate::EngineError;
-use crate::allowed::AllowedPlaces;
+use crate::allow_list::AllowList;
 use crate::open_target::handles::HeldDevice;
 use crate::open_target::resolve::real_path;
 use crate::work_dir::failed;
@@ -59,7 +59,7 @@ impl Device {
     /// Fails if the path is missing, is not a block device or is not allowed.
     pub(crate) fn open_node(
         path: &Path,
-        allowed: Option<&AllowedPlaces>,
+        allowed: Option<&AllowList>,
     ) -> Result<HeldDevice, EngineError> {
         let found = HeldDevice::open(path)
             .map_err(|error| failed("taking the device", "stat", path, &error))?;
@@ -99,7 +99,7 @@ impl Device {
             let held =
                 find_data(&file, size_bytes, seed).map_err(|error| system("read", &error))?;
             if let Some(what) = held {
-                return Err(EngineError::Precious { path: path.clone(), what });
+                return Err(EngineError::HasData { path: path.clone(), what });
             }
         }
         Ok(Self { path: path.clone(), size_bytes, _held: file.into() })

@@ -175,7 +175,7 @@ impl MatrixRunState<'_> {
         };
         let stop = AtomicBool::new(false);
         let (sizes_bytes, conditioned_bytes) = (self.sizes_bytes(), self.conditioned_bytes());
-        self.matrix.ending.begin(PhaseKind::Measure, &sizes_bytes, conditioned_bytes);
+        self.matrix.end_condition.begin(PhaseKind::Measure, &sizes_bytes, conditioned_bytes);
         let mut coordinator = LoadCoordinator::new(self, classes, &config, &stop);
         let profilers = groups.iter().filter_map(|group| group.source.profiler());
         coordinator.watch_workload(profilers.map(AccessProfiler::live).collect());

@@ -16,7 +16,7 @@ use super::pass::{CHUNKS_IN_FLIGHT, Pass, PassPlan};
 use super::run_state::MatrixRunState;
 use crate::EngineError;
 use crate::issue;
-use crate::placement::Place;
+use crate::placement::Placement;
 use crate::stream::run::{Event, Group, run_with_events};
 use crate::stream::source::{Op, Source, SourceCallbacks, UNFOLLOWED};
 
@@ -99,7 +99,7 @@ impl MatrixRunState<'_> {
         let direct = stream.map_or(crate::backend::Direct::Auto, |s| issue::direct(s.direct));
         let group = Group {
             name: "read-back".to_owned(),
-            place: Place::default(),
+            place: Placement::default(),
             target: self.target(direct, false),
             source,
             clients: 1,

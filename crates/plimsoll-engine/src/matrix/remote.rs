@@ -13,7 +13,7 @@ use super::request::{CHUNK_BYTES, DataSetRequest};
 use crate::nfs::{self, NfsTarget};
 use crate::s3::{self, S3Target};
 use crate::stream::run::{RemoteCalls, Target};
-use crate::{EngineError, urgency};
+use crate::{EngineError, stop_request};
 
 /// Returns the first XID of one of a run's clients. Scattered values make collisions between
 /// clients unlikely. They also keep a server from treating a call as one of an earlier run.
@@ -315,10 +315,11 @@ impl RemoteData {
     /// # Errors
     /// Fails if a call fails or if the operator interrupts it.
     pub fn remove(self) -> Result<(), EngineError> {
-        let patience_ns = if self.silent { urgency::LAST_WORDS_NS } else { self.outage_max_ns };
+        let timeout_ns =
+            if self.silent { stop_request::FINAL_REPLY_NS } else { self.outage_max_ns };
         match self.data_set {
-            RemoteDataSet::Nfs(data_set) => data_set.remove(patience_ns),
-            RemoteDataSet::S3(data_set) => data_set.remove(patience_ns),
+            RemoteDataSet::Nfs(data_set) => data_set.remove(timeout_ns),
+            RemoteDataSet::S3(data_set) => data_set.remove(timeout_ns),
         }
     }
 }

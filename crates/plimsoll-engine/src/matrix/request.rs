@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_plan::{Matrix, ResolvedPlan, Target};
 
-use crate::allowed::AllowedPlaces;
+use crate::allow_list::AllowList;
 
 /// Bytes of one transfer.
 pub const CHUNK_BYTES: u32 = 1 << 20;
@@ -27,5 +27,5 @@ pub struct DataSetRequest<'a> {
     /// Devices that may be overwritten.
     pub destroy: &'a [PathBuf],
     /// Places that must contain the target; `None` for no restriction.
-    pub allowed: Option<&'a AllowedPlaces>,
+    pub allowed: Option<&'a AllowList>,
 }

@@ -21,31 +21,31 @@ use super::progress_meter::ProgressMeter;
 use super::run_state::{MatrixRun, MatrixRunState};
 use crate::backend::{BackendConfig, Direct, FileSource};
 use crate::error::ErrorKind;
-use crate::placement::{self, Place, WaitsFor};
+use crate::placement::{self, Placement, WakeSource};
 use crate::stream::matrix::Checks;
 use crate::stream::run::{
     Event, Group, GroupReport, INTERVAL_NS_MIN, RunConfig, RunReport, Target, UNTIL_DONE_NS,
     run_with_events,
 };
-use crate::{EngineError, barrier, caches, defect, issue};
+use crate::{EngineError, caches, defect, issue, start_barrier};
 
 /// Runs all phases. Returns the data set and all recorded data, even after an error.
 pub fn run(matrix: MatrixRun<'_>) -> (Recording, DataSet) {
     let cpus = plimsoll_sys::cpu::allowed().unwrap_or_default();
     let places = matrix.data_set.places();
-    let waits_for = match (matrix.data_set.is_null, &matrix.data_set.remote) {
-        (true, _) => WaitsFor::Nothing,
-        (_, Some(_)) => WaitsFor::Network,
-        _ => placement::waits_for(&places),
+    let wake_source = match (matrix.data_set.is_null, &matrix.data_set.remote) {
+        (true, _) => WakeSource::Nothing,
+        (_, Some(_)) => WakeSource::Network,
+        _ => placement::wake_source(&places),
     };
     let recording = Recording::new(monotonic_ns());
-    let mut run = MatrixRunState { recording, places, cpus, waits_for, matrix, replay: None };
+    let mut run = MatrixRunState { recording, places, cpus, wake_source, matrix, replay: None };
     run.recording.engine.clock = issue::clock();
-    match defect::caught(|| run.phases()) {
+    match defect::catch_panic(|| run.phases()) {
         Ok(Ok(())) => {}
         Ok(Err(error)) | Err(error) => run.fail(&error),
     }
-    defect::note(&mut run.recording);
+    defect::note_panic(&mut run.recording);
     if let Some(remote) = &mut run.matrix.data_set.remote {
         remote.counters(&mut run.recording.counters);
     }
@@ -102,8 +102,8 @@ impl MatrixRunState<'_> {
     }
 
     /// Returns the CPUs for the threads of a number of groups.
-    pub(super) fn placements(&self, groups: usize) -> Vec<Place> {
-        placement::place(&self.waits_for, groups, &self.cpus)
+    pub(super) fn placements(&self, groups: usize) -> Vec<Placement> {
+        placement::place_threads(&self.wake_source, groups, &self.cpus)
     }
 
     pub(super) fn target(&self, direct: Direct, write: bool) -> Target {
@@ -265,7 +265,7 @@ impl MatrixRunState<'_> {
                 Event::Ready { start_ns } => {
                     let (watcher, interrupt) = (&mut *matrix.watcher, matrix.interrupt);
                     let of = (kind, phase);
-                    if barrier::put_off(watcher, interrupt, recording, of, start_ns) {
+                    if start_barrier::delay_start(watcher, interrupt, recording, of, start_ns) {
                         started_ns = *start_ns;
                     }
                 }
@@ -389,7 +389,7 @@ impl MatrixRunState<'_> {
     }
 
     fn fail(&mut self, error: &EngineError) {
-        if matches!(error, EngineError::Stopped | EngineError::Stuck { .. }) {
+        if matches!(error, EngineError::Stopped | EngineError::Abandoned { .. }) {
             self.note_interrupt();
         }
         self.recording.fail_with(error);

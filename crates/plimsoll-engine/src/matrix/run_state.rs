@@ -10,8 +10,8 @@ use plimsoll_record::recording::Recording;
 use plimsoll_record::replay::ReplayTrace;
 
 use super::data_set::DataSet;
-use crate::ending::Ending;
-use crate::placement::WaitsFor;
+use crate::end_condition::EndCondition;
+use crate::placement::WakeSource;
 
 /// Input of a matrix run on files, a device or the null target.
 pub struct MatrixRun<'a> {
@@ -28,7 +28,7 @@ pub struct MatrixRun<'a> {
     /// Receives progress reports.
     pub watcher: &'a mut dyn Watcher,
     /// Decides when conditioning ends, and when a measurement until steady ends.
-    pub ending: &'a mut dyn Ending,
+    pub end_condition: &'a mut dyn EndCondition,
     /// Load of `random-overwrite` conditioning ([`super::condition::random_overwrite`]).
     pub overwriting: &'a Matrix,
 }
@@ -41,7 +41,7 @@ pub(super) struct MatrixRunState<'a> {
     pub(super) places: Vec<PathBuf>,
     pub(super) cpus: Vec<usize>,
     /// Resource that the driving threads wait for.
-    pub(super) waits_for: WaitsFor,
+    pub(super) wake_source: WakeSource,
     /// Description of the replayed trace, set while the trace is mapped to the target.
     pub(super) replay: Option<Replay>,
 }

@@ -26,7 +26,7 @@ use plimsoll_sys::SysError;
 use plimsoll_workload::matrix::{FileSet, name_text};
 
 use super::{Calls, failed};
-use crate::{EngineError, urgency};
+use crate::{EngineError, stop_request};
 
 /// Permissions of data files, also for setattr.
 pub(super) const MODE: u32 = 0o644;
@@ -155,7 +155,7 @@ impl NfsDataSet {
             let source = SysError::new("epoll_create1", error.raw_os_error());
             EngineError::system("making an NFS client", source)
         })?;
-        client.fail_calls_when(urgency::is_over);
+        client.fail_calls_when(stop_request::has_timed_out);
         let mut data_set = Self {
             client,
             exports: Vec::new(),
@@ -378,13 +378,13 @@ impl NfsDataSet {
         calls
     }
 
-    /// Removes everything that the run created. Gives up after `patience_ns` without an answer from
+    /// Removes everything that the run created. Gives up after `timeout_ns` without an answer from
     /// a server.
     ///
     /// # Errors
     /// A call failed, or the operator cut the wait short.
-    pub fn remove(mut self, patience_ns: u64) -> Result<(), EngineError> {
-        self.client.give_up_after(patience_ns);
+    pub fn remove(mut self, timeout_ns: u64) -> Result<(), EngineError> {
+        self.client.give_up_after(timeout_ns);
         for export in &self.exports {
             self.client
                 .remove_tree(export.root, self.own_name.as_bytes())
@@ -399,7 +399,7 @@ impl NfsDataSet {
 /// # Errors
 /// [`EngineError::Stopped`] if the operator wants this process to end.
 fn check_stop() -> Result<(), EngineError> {
-    if urgency::asked() { Err(EngineError::Stopped) } else { Ok(()) }
+    if stop_request::is_requested() { Err(EngineError::Stopped) } else { Ok(()) }
 }
 
 /// Creates a file that must not exist.

@@ -28,7 +28,7 @@ use super::data_set::{MODE, Share, data_name};
 use super::{Calls, UnverifiedWindow, failed};
 use crate::backend::NameOp;
 use crate::backend::{Queue, bytes_of};
-use crate::{EngineError, urgency};
+use crate::{EngineError, stop_request};
 
 /// Maximum number of this queue's own COMMITs in flight, in addition to its operations.
 const OWN_COMMITS: u32 = 16;
@@ -176,9 +176,9 @@ impl NfsQueue {
     /// owe an answer get a moment to answer here. With `cut`, the queue sends no more requests.
     #[must_use]
     pub fn close(mut self, abort: bool) -> (Calls, Option<String>, Option<EngineError>) {
-        self.client.fail_calls_when(urgency::is_over);
+        self.client.fail_calls_when(stop_request::has_timed_out);
         if self.client.core().outstanding() > 0 || self.client.connections_down() > 0 {
-            self.client.give_up_after(urgency::LAST_WORDS_NS);
+            self.client.give_up_after(stop_request::FINAL_REPLY_NS);
         }
         let mut dirty: Vec<u32> = Vec::new();
         if !abort {

@@ -8,7 +8,7 @@ use plimsoll_sys::SysError;
 use plimsoll_workload::matrix::name_text;
 
 use super::queue::{Calls, small_prefix};
-use crate::{EngineError, urgency};
+use crate::{EngineError, stop_request};
 
 /// Object that names the owner of the objects below the prefix.
 const MANIFEST: &str = "plimsoll.json";
@@ -77,7 +77,7 @@ impl S3DataSet {
         let address = target.address;
         let mut client =
             Client::new(target, config).map_err(|error| EngineError::Config(error.to_string()))?;
-        client.fail_requests_when(urgency::is_over);
+        client.fail_requests_when(stop_request::has_timed_out);
         let mut data_set = Self {
             client,
             address,
@@ -154,7 +154,7 @@ impl S3DataSet {
         names_per_client: u32,
     ) -> Result<(), EngineError> {
         for share in 0..shares.max(1) {
-            if urgency::asked() {
+            if stop_request::is_requested() {
                 return Err(EngineError::Stopped);
             }
             self.clear(&small_prefix(share))?;
@@ -196,13 +196,13 @@ impl S3DataSet {
         calls
     }
 
-    /// Removes everything that the run created. Gives up after `patience_ns` without an answer from
+    /// Removes everything that the run created. Gives up after `timeout_ns` without an answer from
     /// the store.
     ///
     /// # Errors
     /// A request failed, or the operator cut the wait short.
-    pub fn remove(mut self, patience_ns: u64) -> Result<(), EngineError> {
-        self.client.give_up_after(patience_ns);
+    pub fn remove(mut self, timeout_ns: u64) -> Result<(), EngineError> {
+        self.client.give_up_after(timeout_ns);
         self.clear("")
     }
 }

@@ -250,7 +250,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
     /// Records whether a completion has arrived.
     ///
     /// # Errors
-    /// [`EngineError::Unanswered`] if none has for [`DriveArgs::outage_max_ns`].
+    /// [`EngineError::NoAnswer`] if none has for [`DriveArgs::outage_max_ns`].
     fn check_silence(&mut self, now_ns: u64, answered: bool) -> Result<(), EngineError> {
         if answered || self.in_flight.is_empty() {
             self.silence = Silence::from(now_ns);
@@ -268,7 +268,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
     /// a file system that accepts no writes still answers reads.
     ///
     /// # Errors
-    /// [`EngineError::Unanswered`] if one I/O has been out for
+    /// [`EngineError::NoAnswer`] if one I/O has been out for
     /// [`one_max_ns`](plimsoll_record::drain::one_max_ns).
     #[cold]
     fn check_oldest(&mut self, now_ns: u64) -> Result<(), EngineError> {
@@ -282,7 +282,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
     #[cold]
     fn no_answer(&self, since_ns: u64, now_ns: u64) -> EngineError {
         let first = self.args.backend.paths().first();
-        EngineError::Unanswered {
+        EngineError::NoAnswer {
             what: first.map_or_else(|| "the target".to_owned(), |path| path.display().to_string()),
             in_flight: self.in_flight.len(),
             after_ns: now_ns.saturating_sub(since_ns),

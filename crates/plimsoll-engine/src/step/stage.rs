@@ -18,8 +18,8 @@ use super::thread_timeouts::ThreadTimeouts;
 use super::{Control, DriveArgs, WorkloadProgress, drive};
 use crate::backend::{Backend, BackendConfig, BackendReport, Direct, FileSource, Prefer};
 use crate::open_target::{DEV_NULL, HeldTarget};
-use crate::placement::{self, Place};
-use crate::{EngineError, defect, urgency};
+use crate::placement::{self, Placement};
+use crate::{EngineError, defect, stop_request};
 
 /// Polling interval of the coordinating thread.
 const TICK: Duration = Duration::from_millis(100);
@@ -78,8 +78,8 @@ impl<W> PartResult<W> {
     }
 
     /// Returns true if the target left I/O unanswered and the stage abandoned it.
-    pub fn is_stuck(&self) -> bool {
-        matches!(self.outcome, Err(EngineError::Stuck { .. } | EngineError::Unanswered { .. }))
+    pub fn is_abandoned(&self) -> bool {
+        matches!(self.outcome, Err(EngineError::Abandoned { .. } | EngineError::NoAnswer { .. }))
     }
 }
 
@@ -131,8 +131,11 @@ impl<W: StepWorkload + Send + 'static> StageThreads<W> {
         snapshots: &mpsc::Sender<Snapshot>,
     ) -> Self {
         let cpus = cpu::allowed().unwrap_or_default();
-        let places =
-            placement::place(&placement::waits_for(&stage.directories), parts.len(), &cpus);
+        let places = placement::place_threads(
+            &placement::wake_source(&stage.directories),
+            parts.len(),
+            &cpus,
+        );
         let (sender, results) = mpsc::channel();
         let what = stage.directories.first().map(|path| path.display().to_string());
         let what = what.unwrap_or_else(|| "the target".to_owned());
@@ -150,8 +153,7 @@ impl<W: StepWorkload + Send + 'static> StageThreads<W> {
                     control.stop();
                 }
                 // A target that does not answer one thread does not answer the others either.
-                if let Err(EngineError::Defect(_) | EngineError::Unanswered { .. }) = ended.outcome
-                {
+                if let Err(EngineError::Defect(_) | EngineError::NoAnswer { .. }) = ended.outcome {
                     control.abort();
                 }
                 // If the stage has abandoned this thread, the receiver is gone.
@@ -203,9 +205,12 @@ impl<W> StageThreads<W> {
     fn end(mut self) -> Vec<PartResult<W>> {
         self.wait_for_all();
         let what = self.what.clone();
-        let stuck = || EngineError::Stuck { what: what.clone(), after_ns: urgency::LEAVING_NS };
+        let abandoned = || EngineError::Abandoned {
+            what: what.clone(),
+            after_ns: stop_request::THREAD_EXIT_NS,
+        };
         let all = std::mem::take(&mut self.finished).into_iter().enumerate();
-        all.map(|(index, ended)| ended.unwrap_or_else(|| PartResult::without(index, stuck())))
+        all.map(|(index, ended)| ended.unwrap_or_else(|| PartResult::without(index, abandoned())))
             .collect()
     }
 }
@@ -222,7 +227,7 @@ impl<W> Drop for StageThreads<W> {
 /// Arguments of the thread of one part.
 struct Part<'a, W> {
     index: usize,
-    place: Place,
+    place: Placement,
     stage: &'a Stage,
     control: &'a Control,
     read_progress: fn(&W) -> WorkloadProgress,
@@ -233,7 +238,7 @@ impl<W: StepWorkload> Part<'_, W> {
     fn work(self, mut workload: W, snapshots: mpsc::Sender<Snapshot>) -> PartResult<W> {
         let index = self.index;
         let mut thread = unknown_thread(index);
-        let result = defect::caught(|| {
+        let result = defect::catch_panic(|| {
             inject::point("step-thread");
             self.run(&mut workload, snapshots, &mut thread)
         });
@@ -256,7 +261,7 @@ impl<W: StepWorkload> Part<'_, W> {
         match backend.describe().worker_threads {
             // A thread that can't be pinned still works, if less steadily.
             0 => place.cpu = place.cpu.filter(|cpu| cpu::pin_thread(*cpu).is_ok()),
-            workers => place = Place::with_workers(workers),
+            workers => place = Placement::with_workers(workers),
         }
         (thread.cpu, thread.why) = (place.cpu.and_then(|cpu| u32::try_from(cpu).ok()), place.why);
         let result = drive(DriveArgs {
@@ -272,10 +277,10 @@ impl<W: StepWorkload> Part<'_, W> {
             ran_on: &mut thread.ran_on,
         });
         thread.ran_on.sort_unstable();
-        if result == Err(EngineError::Stopped) && backend.settle(urgency::SETTLE_NS) > 0 {
+        if result == Err(EngineError::Stopped) && backend.settle(stop_request::SETTLE_NS) > 0 {
             let what = backend.paths().first().map(|path| path.display().to_string());
             let what = what.unwrap_or_else(|| "the target".to_owned());
-            return Err(EngineError::Stuck { what, after_ns: urgency::SETTLE_NS });
+            return Err(EngineError::Abandoned { what, after_ns: stop_request::SETTLE_NS });
         }
         result.map(|()| backend.describe().clone())
     }

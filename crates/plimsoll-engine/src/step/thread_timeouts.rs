@@ -3,7 +3,7 @@
 use plimsoll_sys::clock::monotonic_ns;
 
 use super::Control;
-use crate::{defect, urgency};
+use crate::{defect, stop_request};
 
 /// Silence of a thread beyond the plan's limit for storage, in ns. A thread hands each interval
 /// over, and may be starved of its processor for a while.
@@ -56,8 +56,8 @@ impl ThreadTimeouts {
         let silent = |(thread, last_progress_ns): (usize, &u64)| {
             is_running(thread) && now_ns.saturating_sub(*last_progress_ns) > self.silence_max_ns
         };
-        if defect::seen()
-            || urgency::hurried()
+        if defect::has_panicked()
+            || stop_request::is_urgent()
             || self.last_progress_ns.iter().enumerate().any(silent)
         {
             control.abort();
@@ -68,15 +68,15 @@ impl ThreadTimeouts {
             self.completions = completions;
             let since_ns = if progressed { now_ns } else { self.stopping_ns.unwrap_or(now_ns) };
             self.stopping_ns = Some(since_ns);
-            let still_ns = now_ns.saturating_sub(urgency::counted_from_ns(since_ns));
-            if still_ns > urgency::patience_ns(self.outage_max_ns) {
+            let still_ns = now_ns.saturating_sub(stop_request::timeout_start_ns(since_ns));
+            if still_ns > stop_request::timeout_ns(self.outage_max_ns) {
                 control.abort();
             }
         }
         if !control.aborted() {
             return false;
         }
-        now_ns.saturating_sub(*self.aborted_ns.get_or_insert(now_ns)) > urgency::LEAVING_NS
+        now_ns.saturating_sub(*self.aborted_ns.get_or_insert(now_ns)) > stop_request::THREAD_EXIT_NS
     }
 }
 

@@ -237,7 +237,7 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
     if result.is_err() || driver.has_failed() {
         stop.failed.store(true, Ordering::Relaxed);
     }
-    if let Err(EngineError::Unanswered { .. }) = result {
+    if let Err(EngineError::NoAnswer { .. }) = result {
         // A target that does not answer one thread does not answer the others either.
         stop.abort.store(true, Ordering::Relaxed);
     }
@@ -526,7 +526,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// the stop the drain bounds the wait for it.
     ///
     /// # Errors
-    /// [`EngineError::Unanswered`] if one operation has been out for
+    /// [`EngineError::NoAnswer`] if one operation has been out for
     /// [`one_max_ns`](plimsoll_record::drain::one_max_ns).
     #[cold]
     fn check_oldest(&mut self, now_ns: u64) -> Result<(), EngineError> {
@@ -540,7 +540,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
 
     #[cold]
     fn no_answer(&self, since_ns: u64, now_ns: u64) -> EngineError {
-        EngineError::Unanswered {
+        EngineError::NoAnswer {
             what: "the target".to_owned(),
             in_flight: self.queue.in_flight(),
             after_ns: now_ns.saturating_sub(since_ns),

@@ -14,7 +14,7 @@ use plimsoll_sys::SysError;
 use plimsoll_sys::clock::monotonic_ns;
 
 use super::drive::Stop;
-use crate::{EngineError, defect, urgency};
+use crate::{EngineError, defect, stop_request};
 
 /// Polling interval for threads that have ended.
 const TICK: Duration = Duration::from_millis(20);
@@ -89,7 +89,7 @@ impl<L: Send + 'static> DrivingThreads<L> {
         let (index, flags) = (self.finished.len(), Arc::clone(&self.flags));
         let sender = self.sender.clone();
         let all = move || {
-            let finished = defect::caught(|| work(&flags)).and_then(|finished| finished);
+            let finished = defect::catch_panic(|| work(&flags)).and_then(|finished| finished);
             if let Err(error) = &finished {
                 flags.failed.store(true, Ordering::Relaxed);
                 flags.abort.fetch_or(matches!(error, EngineError::Defect(_)), Ordering::Relaxed);
@@ -117,25 +117,28 @@ impl<L> DrivingThreads<L> {
             return true;
         }
         let now_ns = monotonic_ns();
-        let asked_ns = now_ns.saturating_sub(urgency::counted_from_ns(0));
-        let is_timed_out = urgency::asked() && asked_ns > urgency::patience_ns(u64::MAX);
-        if is_timed_out || defect::seen() {
+        let since_request_ns = now_ns.saturating_sub(stop_request::timeout_start_ns(0));
+        let is_timed_out =
+            stop_request::is_requested() && since_request_ns > stop_request::timeout_ns(u64::MAX);
+        if is_timed_out || defect::has_panicked() {
             self.flags.abort.store(true, Ordering::Relaxed);
         }
         if !self.flags.abort.load(Ordering::Relaxed) {
             return false;
         }
-        now_ns.saturating_sub(*self.abort_ns.get_or_insert(now_ns)) > urgency::LEAVING_NS
+        now_ns.saturating_sub(*self.abort_ns.get_or_insert(now_ns)) > stop_request::THREAD_EXIT_NS
     }
 
     /// Waits for the threads and returns their results. An abandoned thread yields
-    /// [`EngineError::Stuck`].
+    /// [`EngineError::Abandoned`].
     pub fn end(mut self) -> Vec<Result<L, EngineError>> {
         self.wait_for_all();
-        let stuck =
-            || EngineError::Stuck { what: "the target".to_owned(), after_ns: urgency::LEAVING_NS };
+        let abandoned = || EngineError::Abandoned {
+            what: "the target".to_owned(),
+            after_ns: stop_request::THREAD_EXIT_NS,
+        };
         let all = std::mem::take(&mut self.finished).into_iter();
-        all.map(|finished| finished.unwrap_or_else(|| Err(stuck()))).collect()
+        all.map(|finished| finished.unwrap_or_else(|| Err(abandoned()))).collect()
     }
 
     fn wait_for_all(&mut self) {

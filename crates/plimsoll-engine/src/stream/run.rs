@@ -24,7 +24,7 @@ use crate::EngineError;
 use crate::backend::BackendConfig;
 use crate::issue::OUTAGE_NS_MAX;
 use crate::nfs::NfsTarget;
-use crate::placement::Place;
+use crate::placement::Placement;
 use crate::s3::S3Target;
 use group::{ReadySignal, run_group};
 
@@ -56,7 +56,7 @@ pub struct Group<S> {
     /// Name of the group.
     pub name: String,
     /// CPU placement of the thread.
-    pub place: Place,
+    pub place: Placement,
     /// Target of the operations.
     pub target: Target,
     /// Source of the operations.
@@ -164,9 +164,9 @@ pub fn run<S: Source + Send + 'static>(
     report.error.take().map_or(Ok(report), Err)
 }
 
-/// Runs like [`run`], sends events to `on_event`, and returns the sources of the threads. The source of
-/// a thread that panicked or was abandoned is missing. [`RunReport::error`] has the error that
-/// ended a started run early.
+/// Runs like [`run`], sends events to `on_event`, and returns the sources of the threads. The
+/// source of a thread that panicked or was abandoned is missing. [`RunReport::error`] has the error
+/// that ended a started run early.
 ///
 /// # Errors
 /// A target can't be opened.

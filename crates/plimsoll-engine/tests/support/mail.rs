@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_engine::ending::OnTime;
+use plimsoll_engine::end_condition::FixedDuration;
 use plimsoll_engine::mailbox::{self, MailRun, StoreDirectories};
 use plimsoll_plan::Plan;
 use plimsoll_record::progress::Watcher;
@@ -24,7 +24,7 @@ pub fn run(plan: &Plan, root: &Path, watcher: &mut dyn Watcher) -> Recording {
         interrupt: &AtomicBool::new(false),
         watcher,
         witness: None,
-        ending: &mut OnTime,
+        end_condition: &mut FixedDuration,
     });
     store_directories.remove().unwrap();
     recording

@@ -123,7 +123,7 @@ fn a_starved_thread_leaves_what_waited() {
     let mut queue = Served::queue(&World::default(), 8, 1_000_000);
     queue.device.stall = (0, 10_000 * SECOND);
     let reported = run(queue, 8, 10, 60 * SECOND);
-    assert!(matches!(reported.outcome, Err(EngineError::Unanswered { in_flight: 8, .. })));
+    assert!(matches!(reported.outcome, Err(EngineError::NoAnswer { in_flight: 8, .. })));
     assert_eq!((reported.inside.counted(), reported.drained.abandoned), (0, 8));
     assert!(reported.latency_ns_at(0.01) >= 60 * SECOND);
 }

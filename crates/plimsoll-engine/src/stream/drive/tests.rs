@@ -142,7 +142,7 @@ fn what_a_silent_target_never_answers_is_outside_of_what_was_measured() {
     queue.device.stall = (9 * SECOND, 900 * SECOND);
     let config = DriveConfig { outage_max_ns: 3 * SECOND, ..config(60 * SECOND) };
     let (end, collected, rows, outcome) = attempt(queue, ClosedLoop::new(&[8], 0), config);
-    assert!(matches!(outcome, Err(EngineError::Unanswered { in_flight: 8, .. })), "{outcome:?}");
+    assert!(matches!(outcome, Err(EngineError::NoAnswer { in_flight: 8, .. })), "{outcome:?}");
     assert!((11 * SECOND..14 * SECOND).contains(&end.end_ns), "{}", end.end_ns);
     assert_eq!((end.abandoned, collected.totals[0].sums.abandoned), (8, 8));
     assert_eq!(collected.window[0].abandoned, 0);
@@ -156,7 +156,7 @@ fn one_operation_that_never_comes_back_ends_a_run_whose_others_do() {
     queue.device.lost_after = 1_000;
     let config = DriveConfig { outage_max_ns: 3 * SECOND, ..config(3_600 * SECOND) };
     let (end, _, _, outcome) = attempt(queue, ClosedLoop::new(&[8], 0), config);
-    assert!(matches!(outcome, Err(EngineError::Unanswered { .. })), "{outcome:?}");
+    assert!(matches!(outcome, Err(EngineError::NoAnswer { .. })), "{outcome:?}");
     assert!((180 * SECOND..183 * SECOND).contains(&end.end_ns), "{}", end.end_ns);
 }
 

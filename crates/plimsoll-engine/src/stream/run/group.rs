@@ -14,7 +14,7 @@ use super::report::{GroupReport, RemoteCalls};
 use super::{Group, INTERVAL_NS_MIN, RunConfig, Target, UNTIL_DONE_NS};
 use crate::backend::{AnyQueue, BackendConfig, BackendKind, BackendReport, NullQueue, Queue, open};
 use crate::nfs::NfsQueue;
-use crate::placement::Place;
+use crate::placement::Placement;
 use crate::s3::S3Queue;
 use crate::stream::drive::{DriveConfig, DriveEnd, Stop, drive};
 use crate::stream::driving_threads::Flags;
@@ -23,7 +23,7 @@ use crate::stream::outbox::Outbox;
 use crate::stream::pacing::AnyPacing;
 use crate::stream::source::Source;
 use crate::stream::uniform::Uniform;
-use crate::{EngineError, urgency};
+use crate::{EngineError, stop_request};
 
 /// Interval at which a settling queue reads the clock, in ns, and completions that it reaps at a
 /// time.
@@ -92,9 +92,9 @@ pub(super) fn run_group(
     };
     let mut error = outcome.err();
     if !is_remote && drain_queue(&mut queue) > 0 {
-        error.get_or_insert(EngineError::Stuck {
+        error.get_or_insert(EngineError::Abandoned {
             what: backend.files.first().map_or_else(|| "the target".to_owned(), |f| f.path.clone()),
-            after_ns: urgency::SETTLE_NS,
+            after_ns: stop_request::SETTLE_NS,
         });
     }
     // This must precede closing the queue, which ends its workers.
@@ -118,7 +118,7 @@ pub(super) fn run_group(
 /// Returns the number of operations that do not come back within a moment.
 fn drain_queue(queue: &mut GroupQueue) -> usize {
     let GroupQueue::Files(queue) = queue else { return 0 };
-    let until_ns = monotonic_ns() + urgency::SETTLE_NS;
+    let until_ns = monotonic_ns() + stop_request::SETTLE_NS;
     while queue.in_flight() > 0 && monotonic_ns() < until_ns {
         if queue.submit_and_wait(1, Some(SETTLE_TICK_NS)).is_err() {
             break;
@@ -153,14 +153,14 @@ fn places(pace: &Pace, clients: u32) -> u32 {
 }
 
 /// Pins the thread to its CPU.
-fn pin(place: &Place) -> Result<(), EngineError> {
+fn pin(place: &Placement) -> Result<(), EngineError> {
     let Some(cpu) = place.cpu else { return Ok(()) };
     pin_thread(cpu).map_err(|source| EngineError::system(format!("pinning to {cpu}"), source))
 }
 
 /// Opens the group's target and pins the thread.
 fn open_target(
-    place: &mut Place,
+    place: &mut Placement,
     target: Target,
     depth: u32,
     size_bytes_max: u32,
@@ -203,7 +203,7 @@ fn open_target(
     match report.worker_threads {
         0 => pin(place)?,
         // Threads started by a pinned thread would have stayed on its CPU.
-        workers => *place = Place::with_workers(workers),
+        workers => *place = Placement::with_workers(workers),
     }
     // Buffers are never zero, and never equal: a source that fills nothing still writes data.
     for place in 0..u64::from(depth) {

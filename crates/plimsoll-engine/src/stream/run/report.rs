@@ -7,7 +7,7 @@ use plimsoll_sys::cpu::CpuTime;
 
 use crate::EngineError;
 use crate::backend::BackendReport;
-use crate::placement::Place;
+use crate::placement::Placement;
 use crate::stream::drive::{DriveEnd, Failure};
 use crate::{nfs, s3};
 
@@ -17,7 +17,7 @@ pub struct GroupReport {
     /// Name of the group.
     pub name: String,
     /// CPU placement of the thread, with the reason.
-    pub place: Place,
+    pub place: Placement,
     /// Report of the queue.
     pub backend: BackendReport,
     /// End of the drive.

@@ -57,7 +57,7 @@ impl Source for Blocks {
 fn group(source: Blocks, target: Target, pace: Pace) -> Group<Blocks> {
     Group {
         name: "g".to_owned(),
-        place: crate::placement::Place::default(),
+        place: crate::placement::Placement::default(),
         target,
         source,
         clients: 1,

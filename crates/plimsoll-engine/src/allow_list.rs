@@ -16,7 +16,7 @@ use crate::open_target::resolve::split;
 /// Directories, devices and NFS exports that a run may use. The check of a directory follows its
 /// opening, so that the run uses exactly the directory that was checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AllowedPlaces {
+pub struct AllowList {
     /// Directories below which the run may write, without links.
     pub directories: Vec<PathBuf>,
     /// Block devices that the run may use, without links.
@@ -25,7 +25,7 @@ pub struct AllowedPlaces {
     pub exports: Vec<NfsUrl>,
 }
 
-impl AllowedPlaces {
+impl AllowList {
     /// Checks that a directory may be used. `named` is its path in the plan, `real` its resolved
     /// path.
     ///
@@ -160,9 +160,9 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    fn allowed(exports: &[&str]) -> AllowedPlaces {
+    fn allowed(exports: &[&str]) -> AllowList {
         let exports = exports.iter().map(|export| NfsUrl::parse(export).unwrap()).collect();
-        AllowedPlaces { exports, ..AllowedPlaces::default() }
+        AllowList { exports, ..AllowList::default() }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use plimsoll_record::recording::Recording;
 use plimsoll_sys::clock::monotonic_ns;
 
 /// Interval between requests for permission.
-const ASK_EVERY: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Returns when a phase begins that is ready from `ready_ns` on. The start is never earlier than
 /// `ready_ns`. If the operator requests the end of the run, the phase begins now. A start at
@@ -24,20 +24,20 @@ fn begins_at(
     ready_ns: u64,
 ) -> u64 {
     loop {
-        let leave = watcher.begins_at(kind, run_start_ns, ready_ns);
+        let permission = watcher.begins_at(kind, run_start_ns, ready_ns);
         if interrupt.load(Ordering::Relaxed) {
             return ready_ns.max(monotonic_ns());
         }
-        if let Some(at_ns) = leave {
+        if let Some(at_ns) = permission {
             return at_ns.max(ready_ns);
         }
-        sleep(ASK_EVERY);
+        sleep(POLL_INTERVAL);
     }
 }
 
 /// Postpones the start of a ready phase until it may begin, and returns true if it waited. The wait
 /// is not part of the phase.
-pub(crate) fn put_off(
+pub(crate) fn delay_start(
     watcher: &mut dyn Watcher,
     interrupt: &AtomicBool,
     recording: &mut Recording,
@@ -54,7 +54,7 @@ pub(crate) fn put_off(
 }
 
 /// Waits until a phase may begin that starts as soon as it is driven. Returns the start.
-pub(crate) fn wait(
+pub(crate) fn wait_for_start(
     watcher: &mut dyn Watcher,
     interrupt: &AtomicBool,
     kind: PhaseKind,
@@ -63,7 +63,7 @@ pub(crate) fn wait(
     let ready_ns = monotonic_ns();
     let at_ns = begins_at(watcher, interrupt, kind, run_start_ns, ready_ns);
     while at_ns > monotonic_ns() && !interrupt.load(Ordering::Relaxed) {
-        sleep(Duration::from_nanos(at_ns.saturating_sub(monotonic_ns())).min(ASK_EVERY * 20));
+        sleep(Duration::from_nanos(at_ns.saturating_sub(monotonic_ns())).min(POLL_INTERVAL * 20));
     }
     at_ns.min(monotonic_ns())
 }
@@ -76,9 +76,9 @@ mod tests {
     use super::*;
 
     /// Watcher that gives permission, or requests the end of the run instead.
-    struct Other<'a>(Option<u64>, &'a AtomicBool);
+    struct StubWatcher<'a>(Option<u64>, &'a AtomicBool);
 
-    impl Watcher for Other<'_> {
+    impl Watcher for StubWatcher<'_> {
         fn begins_at(&mut self, _: PhaseKind, _: u64, ready_ns: u64) -> Option<u64> {
             self.1.store(self.0.is_none(), Ordering::Relaxed);
             // After a request to end the run, every phase may begin.
@@ -93,8 +93,14 @@ mod tests {
     fn a_phase_that_waited_until_its_run_is_ended_does_not_begin_in_the_past() {
         let stop = AtomicBool::new(false);
         let long_ago_ns = monotonic_ns() - 1_000_000;
-        let begins = |leave: Option<u64>| {
-            begins_at(&mut Other(leave, &stop), &stop, PhaseKind::Measure, 0, long_ago_ns)
+        let begins = |permission: Option<u64>| {
+            begins_at(
+                &mut StubWatcher(permission, &stop),
+                &stop,
+                PhaseKind::Measure,
+                0,
+                long_ago_ns,
+            )
         };
         assert_eq!(begins(Some(long_ago_ns + 7)), long_ago_ns + 7);
         let now_ns = monotonic_ns();
