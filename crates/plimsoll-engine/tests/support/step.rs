@@ -13,7 +13,7 @@ use super::reads::Reads;
 type QuantileNs = Box<dyn Fn(f64) -> u64>;
 
 /// Report of the measured phase.
-pub struct Reported {
+pub struct StepReport {
     /// Operations that completed in the phase.
     pub inside: u64,
     /// All operations of the phase, including those in flight at its end.
@@ -31,7 +31,7 @@ pub fn report<Q: Queue>(
     queue: Q,
     depth: u32,
     (start_ns, stop_ns): (u64, u64),
-) -> Result<(Reported, Q), String> {
+) -> Result<(StepReport, Q), String> {
     let control = Control::new(0, start_ns);
     control.measure(1, start_ns);
     control.close(2, stop_ns);
@@ -61,6 +61,6 @@ pub fn report<Q: Queue>(
     }
     let operations = latencies.len();
     let latency_ns_at: QuantileNs = Box::new(move |share| latencies.value_at_quantile(share));
-    let reported = Reported { inside, operations, latency_ns_sum, latency_ns_at };
+    let reported = StepReport { inside, operations, latency_ns_sum, latency_ns_at };
     Ok((reported, backend.into_queue()))
 }

@@ -7,7 +7,8 @@ use plimsoll_record::recorder::{ClassSums, Latencies};
 
 use super::*;
 use crate::simulated::{
-    Costs, Device, Drawn, LAWS, Piped, Reads, SECOND, Served, Simulated, World, figures_agree,
+    Costs, Device, FixedLatencyDevice, LAWS, PipelinedDevice, RandomLatencyDevice, Reads, SECOND,
+    SimulatedQueue, VirtualClock, assert_figures_agree,
 };
 
 const BEFORE: u32 = 0;
@@ -35,7 +36,7 @@ impl MeasuredReport {
 
 /// Drives `depth` reads for `seconds`, all of which is measured.
 fn run<D: Device>(
-    queue: Simulated<D>,
+    queue: SimulatedQueue<D>,
     depth: u32,
     seconds: u64,
     outage_max_ns: u64,
@@ -44,10 +45,10 @@ fn run<D: Device>(
     control.measure(MEASURED, 0);
     control.close(CLOSE, seconds * SECOND);
     let (snapshots, inbox) = channel();
-    let world = queue.world();
+    let clock = queue.clock();
     let outcome = drive(DriveArgs {
         workload: &mut Reads::new(depth),
-        backend: &mut Backend::over(queue, world),
+        backend: &mut Backend::over(queue, clock),
         control: &control,
         snapshots,
         thread: 0,
@@ -74,16 +75,16 @@ fn collect(inbox: &Receiver<Snapshot>, outcome: Result<(), EngineError>) -> Meas
 
 #[test]
 fn the_device_never_waits_for_the_thread() {
-    for (depth, held_ns) in Piped::cases() {
+    for (depth, held_ns) in PipelinedDevice::cases() {
         let go = |costs| {
-            let mut queue = Piped::queue(&World::default(), depth, held_ns);
+            let mut queue = PipelinedDevice::queue(&VirtualClock::default(), depth, held_ns);
             queue.costs = costs;
             let reported = run(queue, depth, 1, 600 * SECOND);
             reported.outcome.as_ref().unwrap();
             assert_eq!(reported.waits, reported.inside.count, "each wait in the thread is known");
             reported.inside.count as f64
         };
-        let share = go(Piped::COSTS) / go(Costs::default());
+        let share = go(PipelinedDevice::COSTS) / go(Costs::default());
         assert!(share >= 0.98, "depth {depth}, held back {held_ns} ns: {share:.3}");
     }
 }
@@ -93,21 +94,24 @@ fn what_is_reported_is_what_was_drawn() {
     for law in LAWS {
         // A server for each operation in flight, then for a quarter of them.
         for servers in [8, 2] {
-            let (queue, took_ns) = Drawn::queue(&World::default(), 8, law, servers);
+            let (queue, took_ns) =
+                RandomLatencyDevice::queue(&VirtualClock::default(), 8, law, servers);
             let reported = run(queue, 8, 1, 600 * SECOND);
             reported.outcome.as_ref().unwrap();
             let mut took_ns = took_ns.borrow_mut();
             let counted = reported.inside.counted() + reported.drained.counted();
             assert_eq!(counted, took_ns.len() as u64, "{law:?}");
             let sum_ns = reported.inside.latency_ns_sum + reported.drained.latency_ns_sum;
-            figures_agree(law, &mut took_ns, sum_ns, &|quantile| reported.latency_ns_at(quantile));
+            assert_figures_agree(law, &mut took_ns, sum_ns, &|quantile| {
+                reported.latency_ns_at(quantile)
+            });
         }
     }
 }
 
 #[test]
 fn a_stall_across_the_end_counts_with_its_whole_length() {
-    let mut queue = Served::queue(&World::default(), 8, 1_000_000);
+    let mut queue = FixedLatencyDevice::queue(&VirtualClock::default(), 8, 1_000_000);
     queue.device.stall = (9 * SECOND, 99 * SECOND);
     let reported = run(queue, 8, 10, 600 * SECOND);
     reported.outcome.as_ref().unwrap();
@@ -120,7 +124,7 @@ fn a_stall_across_the_end_counts_with_its_whole_length() {
 #[test]
 fn a_starved_thread_leaves_what_waited() {
     // No read comes back at all: the eight reads are the record.
-    let mut queue = Served::queue(&World::default(), 8, 1_000_000);
+    let mut queue = FixedLatencyDevice::queue(&VirtualClock::default(), 8, 1_000_000);
     queue.device.stall = (0, 10_000 * SECOND);
     let reported = run(queue, 8, 10, 60 * SECOND);
     assert!(matches!(reported.outcome, Err(EngineError::NoAnswer { in_flight: 8, .. })));

@@ -6,32 +6,32 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 use super::law::{Draws, Law};
-use super::{Device, Simulated, World};
+use super::{Device, SimulatedQueue, VirtualClock};
 
 /// Device that serves at most `servers` operations at a time, in order of arrival.
-pub(crate) struct Drawn {
+pub(crate) struct RandomLatencyDevice {
     draws: Draws,
     free_ns: BinaryHeap<Reverse<u64>>,
     /// Duration of each operation in the device, including its wait for a server.
     took_ns: Rc<RefCell<Vec<u64>>>,
 }
 
-impl Drawn {
+impl RandomLatencyDevice {
     /// Creates the queue and the list that records the durations of operations.
     pub(crate) fn queue(
-        world: &World,
+        clock: &VirtualClock,
         capacity: usize,
         law: Law,
         servers: usize,
-    ) -> (Simulated<Self>, Rc<RefCell<Vec<u64>>>) {
+    ) -> (SimulatedQueue<Self>, Rc<RefCell<Vec<u64>>>) {
         let took_ns = Rc::new(RefCell::new(Vec::new()));
         let free_ns = (0..servers).map(|_| Reverse(0)).collect();
         let drawn = Self { draws: Draws::new(law), free_ns, took_ns: Rc::clone(&took_ns) };
-        (Simulated::new(world, capacity, drawn), took_ns)
+        (SimulatedQueue::new(clock, capacity, drawn), took_ns)
     }
 }
 
-impl Device for Drawn {
+impl Device for RandomLatencyDevice {
     fn done_ns(&mut self, now_ns: u64) -> u64 {
         let free_ns = self.free_ns.pop().map_or(0, |Reverse(ns)| ns);
         let done = free_ns.max(now_ns) + self.draws.draw_ns();
@@ -42,7 +42,7 @@ impl Device for Drawn {
 }
 
 #[track_caller]
-fn agrees(what: &str, reported: f64, drawn: f64) {
+fn assert_close(what: &str, reported: f64, drawn: f64) {
     let error = (reported - drawn).abs();
     let most = drawn * 0.01 + 2_000.0;
     assert!(error <= most, "{what}: {reported} reported, {drawn} drawn");
@@ -50,7 +50,7 @@ fn agrees(what: &str, reported: f64, drawn: f64) {
 
 /// Compares a sum and percentiles with the drawn times.
 #[track_caller]
-pub(crate) fn figures_agree(
+pub(crate) fn assert_figures_agree(
     law: Law,
     took_ns: &mut [u64],
     latency_ns_sum: u64,
@@ -58,10 +58,10 @@ pub(crate) fn figures_agree(
 ) {
     took_ns.sort_unstable();
     let mean = |sum: u64| sum as f64 / took_ns.len() as f64;
-    agrees("mean", mean(latency_ns_sum), mean(took_ns.iter().sum()));
+    assert_close("mean", mean(latency_ns_sum), mean(took_ns.iter().sum()));
     for quantile in [0.5, 0.99, 0.999] {
         let rank = (quantile * took_ns.len() as f64).ceil() as usize;
         let reported = quantile_ns(quantile) as f64;
-        agrees(&format!("{law:?} {quantile}"), reported, took_ns[rank - 1] as f64);
+        assert_close(&format!("{law:?} {quantile}"), reported, took_ns[rank - 1] as f64);
     }
 }

@@ -2,17 +2,17 @@
 //! % and 2 µs.
 
 use super::*;
-use crate::simulated::{Drawn, LAWS, Law, figures_agree};
+use crate::simulated::{LAWS, Law, RandomLatencyDevice, assert_figures_agree};
 
 /// Drives the device, compares the report with the drawn times, and returns the number of
 /// operations.
 fn check<P: Pacing>(law: Law, servers: usize, seconds: u64, pacing: P) -> usize {
-    let (queue, took_ns) = Drawn::queue(&World::default(), 4096, law, servers);
+    let (queue, took_ns) = RandomLatencyDevice::queue(&VirtualClock::default(), 4096, law, servers);
     let collected = report_of(queue, pacing, config(seconds * SECOND));
     let (total, mut took_ns) = (&collected.totals[0], took_ns.borrow_mut());
     assert_eq!(total.sums.operations, took_ns.len() as u64, "{law:?}");
     let quantile_ns = |quantile| total.latency.quantile_ns(quantile).unwrap();
-    figures_agree(law, &mut took_ns, total.sums.latency_ns, &quantile_ns);
+    assert_figures_agree(law, &mut took_ns, total.sums.latency_ns, &quantile_ns);
     took_ns.len()
 }
 

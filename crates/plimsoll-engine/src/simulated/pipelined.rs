@@ -6,23 +6,23 @@
 //! does the kernel in the call that hands it over. The operations of one call reach the device when
 //! the kernel has worked on all of them, as behind the block layer's plug.
 
-use super::{Costs, Device, Simulated, World};
+use super::{Costs, Device, SimulatedQueue, VirtualClock};
 
-pub(crate) struct Piped {
+pub(crate) struct PipelinedDevice {
     /// Interrupts come at multiples of this.
     held_ns: u64,
     free_ns: u64,
 }
 
-impl Piped {
+impl PipelinedDevice {
     /// Length of the device's pipe, and the share of its capacity that each operation uses.
     pub(crate) const PIPE_NS: u64 = 250_000;
     pub(crate) const SERVICE_NS: u64 = 10_000;
     pub(crate) const COSTS: Costs =
         Costs { step_ns: 200, call_ns: 300, work_ns: 2_000, wake_ns: 0 };
 
-    pub(crate) fn queue(world: &World, depth: u32, held_ns: u64) -> Simulated<Self> {
-        Simulated::new(world, depth as usize, Self { held_ns, free_ns: 0 })
+    pub(crate) fn queue(clock: &VirtualClock, depth: u32, held_ns: u64) -> SimulatedQueue<Self> {
+        SimulatedQueue::new(clock, depth as usize, Self { held_ns, free_ns: 0 })
     }
 
     /// Returns depths, and interrupt delays for each: none, and until nine tenths of the operations
@@ -35,7 +35,7 @@ impl Piped {
     }
 }
 
-impl Device for Piped {
+impl Device for PipelinedDevice {
     fn done_ns(&mut self, now_ns: u64) -> u64 {
         self.free_ns = self.free_ns.max(now_ns + Self::PIPE_NS) + Self::SERVICE_NS;
         self.free_ns.next_multiple_of(self.held_ns)

@@ -1,8 +1,8 @@
 //! Device that serves each operation in a fixed time, and none during a stall.
 
-use super::{Device, Simulated, World};
+use super::{Device, SimulatedQueue, VirtualClock};
 
-pub(crate) struct Served {
+pub(crate) struct FixedLatencyDevice {
     service_ns: u64,
     /// Start and end of the stall.
     pub(crate) stall: (u64, u64),
@@ -10,13 +10,21 @@ pub(crate) struct Served {
     pub(crate) lost_after: u64,
 }
 
-impl Served {
-    pub(crate) fn queue(world: &World, capacity: usize, service_ns: u64) -> Simulated<Self> {
-        Simulated::new(world, capacity, Self { service_ns, stall: (0, 0), lost_after: u64::MAX })
+impl FixedLatencyDevice {
+    pub(crate) fn queue(
+        clock: &VirtualClock,
+        capacity: usize,
+        service_ns: u64,
+    ) -> SimulatedQueue<Self> {
+        SimulatedQueue::new(
+            clock,
+            capacity,
+            Self { service_ns, stall: (0, 0), lost_after: u64::MAX },
+        )
     }
 }
 
-impl Device for Served {
+impl Device for FixedLatencyDevice {
     fn done_ns(&mut self, now_ns: u64) -> u64 {
         let (from, to) = self.stall;
         let done = now_ns + self.service_ns;
