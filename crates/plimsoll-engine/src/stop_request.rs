@@ -1,4 +1,4 @@
-//! Urgency of ending a run. The state is process-wide, like the signals that set it.
+//! The operator's requests to stop a run. The state is process-wide, like the signals that set it.
 //!
 //! | received signals | a run |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Home of a mail store: directories, lock, files and generation maps.
+//! Directories of a mail store: their lock, files and generation maps.
 //!
 //! The store creates its own directory, `plimsoll-NAME`, below each directory that the plan names.
 //! A link of that name, or a directory without a manifest, belongs to someone else and is rejected.

@@ -1,4 +1,4 @@
-//! Home of a data set: directories or device, lock, files and expected contents.
+//! Data set of a run: directories or device, lock, files and expected contents.
 
 use std::fs;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Driving threads of a run of streams, from the conductor's side: the flags that they read, the
+//! Driving threads of a run of streams, from the coordinator's side: the flags that they read, the
 //! results that they leave, and the timeout for each.
 //!
 //! The threads own the objects that they work on. If one waits in a system call that never returns,

@@ -36,7 +36,7 @@ pub fn report<Q: Queue>(
     control.measure(1, start_ns);
     control.close(2, stop_ns);
     let (snapshots, inbox) = channel();
-    let mut backend = Backend::over(queue, Clock::new());
+    let mut backend = Backend::with_queue(queue, Clock::new());
     sleep_until_ns(start_ns);
     step::drive(DriveArgs {
         workload: &mut Reads::new(depth),

@@ -48,7 +48,7 @@ fn run<D: Device>(
     let clock = queue.clock();
     let outcome = drive(DriveArgs {
         workload: &mut Reads::new(depth),
-        backend: &mut Backend::over(queue, clock),
+        backend: &mut Backend::with_queue(queue, clock),
         control: &control,
         snapshots,
         thread: 0,
