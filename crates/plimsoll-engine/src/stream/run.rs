@@ -228,13 +228,13 @@ pub fn run_with_events<S: Source + Send + 'static>(
 /// of them failed, or a moment after the operator requested a stop.
 fn wait_until_ready<L: Send + 'static>(
     ready: &Receiver<bool>,
-    threads: usize,
+    thread_count: usize,
     stop: &AtomicBool,
     threads: &mut DrivingThreads<L>,
     on_event: &mut dyn FnMut(Event<'_>),
 ) -> bool {
     let mut answers = 0;
-    while answers < threads {
+    while answers < thread_count {
         match ready.recv_timeout(POLL_INTERVAL) {
             Ok(true) => answers += 1,
             Ok(false) | Err(RecvTimeoutError::Disconnected) => return false,
