@@ -48,7 +48,7 @@ fn once(file: Option<&PathBuf>, observed: bool, seconds: u64) -> (f64, f64) {
     });
     let group = Group {
         name: "cost".into(),
-        place: plimsoll_engine::placement::Place::on(0, "it was asked for"),
+        place: plimsoll_engine::placement::Placement::pinned(0, "it was asked for"),
         target,
         source,
         clients: 1,

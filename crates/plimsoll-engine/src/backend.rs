@@ -100,7 +100,7 @@ impl Backend {
     pub fn open(config: BackendConfig) -> Result<Self, EngineError> {
         let spin = Spin::new(config.spin_ns);
         let (queue, paths, report) = open(config)?;
-        Ok(Self { spin, ..Self::around(queue, paths, report, Clock::new()) })
+        Ok(Self { spin, ..Self::assemble(queue, paths, report, Clock::new()) })
     }
 
     /// Returns the files' descriptors, in the order of the table.
@@ -113,14 +113,14 @@ impl Backend {
 impl<Q: Queue, T: Timer> Backend<Q, T> {
     /// Creates a backend over the caller's queue and clock, for targets of known behaviour.
     #[must_use]
-    pub fn over(queue: Q, clock: T) -> Self {
+    pub fn with_queue(queue: Q, clock: T) -> Self {
         let why = "the caller brought its own queue";
         let report =
             BackendReport::without_files(BackendKind::Null, why, queue.capacity() as u32, 0);
-        Self::around(queue, Vec::new(), report, clock)
+        Self::assemble(queue, Vec::new(), report, clock)
     }
 
-    fn around(queue: Q, paths: Vec<PathBuf>, report: BackendReport, clock: T) -> Self {
+    fn assemble(queue: Q, paths: Vec<PathBuf>, report: BackendReport, clock: T) -> Self {
         let depth = queue.capacity();
         Self {
             queue,
@@ -273,10 +273,10 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         })
     }
 
-    /// Waits up to `patience_ns` for operations in flight and returns the number still in flight.
+    /// Waits up to `timeout_ns` for operations in flight and returns the number still in flight.
     /// Discards the completions.
-    pub fn settle(&mut self, patience_ns: u64) -> usize {
-        let until_ns = self.now_ns().saturating_add(patience_ns);
+    pub fn settle(&mut self, timeout_ns: u64) -> usize {
+        let until_ns = self.now_ns().saturating_add(timeout_ns);
         let mut out = Vec::new();
         while self.in_flight() > 0 && self.now_ns() < until_ns {
             if self.submit_and_wait(1, Some(SETTLE_TICK_NS)).is_err() {

@@ -17,7 +17,7 @@ use crate::open_target::HeldTarget;
 const EXTENTS_MAX: usize = 1 << 20;
 
 /// Result of dropping caches.
-pub(crate) struct Dropped {
+pub(crate) struct CacheDropReport {
     /// True if the system's caches were dropped too; `None` if that was not requested.
     pub system: Option<bool>,
     /// Result in words.
@@ -33,7 +33,7 @@ pub(crate) fn drop_data(
     held: &HeldTarget,
     files: &[PathBuf],
     metadata: bool,
-) -> Result<Dropped, EngineError> {
+) -> Result<CacheDropReport, EngineError> {
     for path in files {
         let opened = open(held, path)?;
         let engine = |error: plimsoll_sys::SysError| EngineError::system("caches", error.at(path));
@@ -45,16 +45,19 @@ pub(crate) fn drop_data(
             // If extents can't be listed, the open has still read the inode.
             let _ = extents::extents(&open(held, path)?, EXTENTS_MAX);
         }
-        return Ok(Dropped { system: None, note: "data dropped, metadata read".to_owned() });
+        return Ok(CacheDropReport {
+            system: None,
+            note: "data dropped, metadata read".to_owned(),
+        });
     }
     Ok(match residency::drop_all_caches() {
         Ok(()) => {
             let note = "the files' page cache and the system's caches were dropped".to_owned();
-            Dropped { system: Some(true), note }
+            CacheDropReport { system: Some(true), note }
         }
         Err(error) => {
             let note = format!("the files' page cache dropped; the system's caches not: {error}");
-            Dropped { system: Some(false), note }
+            CacheDropReport { system: Some(false), note }
         }
     })
 }

@@ -15,7 +15,7 @@ use plimsoll_sys::simd::{self, Kernels};
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{BackendConfig, Direct, FileSource, Prefer};
-use crate::placement::Place;
+use crate::placement::Placement;
 use crate::stream::run::{Group, RunConfig, Target, run};
 use crate::stream::uniform::Uniform;
 use crate::{EngineError, memory};
@@ -229,7 +229,7 @@ fn slice(
 ) -> Result<QueueFigures, EngineError> {
     let group = Group {
         name: "calibrate".to_owned(),
-        place: cpu.map(|cpu| Place::on(cpu, "it was asked for")).unwrap_or_default(),
+        place: cpu.map(|cpu| Placement::pinned(cpu, "it was asked for")).unwrap_or_default(),
         target,
         source: Uniform::new(0x9E37_79B9_7F4A_7C15),
         clients: 1,

@@ -1,8 +1,8 @@
 //! Panics: a defect in Plimsoll ends a run in an orderly way.
 //!
-//! [`caught`] catches a panic at the end of a thread or a run and turns it into an error. [`watch`]
-//! records the panics of threads that the run does not join. A run polls [`seen`] together with the
-//! operator's stop request.
+//! [`catch_panic`] catches a panic at the end of a thread or a run and turns it into an error.
+//! [`record_panics`] records the panics of threads that the run does not join. A run polls
+//! [`has_panicked`] together with the operator's stop request.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -15,7 +15,7 @@ use plimsoll_record::recording::Recording;
 
 use crate::EngineError;
 
-/// True if a thread of this process has panicked since [`watch`] was called.
+/// True if a thread of this process has panicked since [`record_panics`] was called.
 static SEEN: AtomicBool = AtomicBool::new(false);
 /// First of these panics.
 static FIRST: Mutex<Option<String>> = Mutex::new(None);
@@ -26,8 +26,8 @@ thread_local! {
 }
 
 /// Records each panic of this process from here on, before the previous hook reports it.
-pub fn watch() {
-    let tell = std::panic::take_hook();
+pub fn record_panics() {
+    let previous_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("without a name").to_owned();
@@ -37,25 +37,25 @@ pub fn watch() {
         // A thread that is ending no longer has this variable.
         let _ = LATEST.try_with(|latest| latest.replace(Some(says)));
         SEEN.store(true, Ordering::Relaxed);
-        tell(panic);
+        previous_hook(panic);
     }));
 }
 
-/// Returns true if any thread has panicked since [`watch`] was called.
+/// Returns true if any thread has panicked since [`record_panics`] was called.
 #[must_use]
-pub fn seen() -> bool {
+pub fn has_panicked() -> bool {
     SEEN.load(Ordering::Relaxed)
 }
 
-/// Returns the first panic since [`watch`] was called: thread, location and message.
+/// Returns the first panic since [`record_panics`] was called: thread, location and message.
 #[must_use]
-pub fn first() -> Option<String> {
+pub fn first_panic() -> Option<String> {
     FIRST.lock().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
 /// Records a panic of this process, if any, as the reason why a run ends.
-pub fn note(recording: &mut Recording) {
-    if let Some(says) = first() {
+pub fn note_panic(recording: &mut Recording) {
+    if let Some(says) = first_panic() {
         recording.fail(EndKind::Defect, says);
     }
 }
@@ -65,7 +65,7 @@ pub fn note(recording: &mut Recording) {
 /// # Errors
 /// [`EngineError::Defect`]. The closure's mutable borrows may be half changed then: only report,
 /// remove or drop them.
-pub fn caught<T>(of: impl FnOnce() -> T) -> Result<T, EngineError> {
+pub fn catch_panic<T>(of: impl FnOnce() -> T) -> Result<T, EngineError> {
     catch_unwind(AssertUnwindSafe(of)).map_err(|panic| {
         let noted = LATEST.with(|latest| latest.take());
         EngineError::Defect(noted.unwrap_or_else(|| format!("panic: {}", message(&*panic))))
@@ -84,9 +84,9 @@ mod tests {
 
     #[test]
     fn a_panic_becomes_an_error_with_its_message() {
-        let error = caught(|| panic!("seven is {}", 7)).unwrap_err();
+        let error = catch_panic(|| panic!("seven is {}", 7)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Defect);
         assert!(error.to_string().contains("seven is 7"), "{error}");
-        assert_eq!(caught(|| 7), Ok(7));
+        assert_eq!(catch_panic(|| 7), Ok(7));
     }
 }

@@ -50,7 +50,7 @@ pub enum ErrorKind {
     /// A server of the target refused, failed or did not answer.
     Remote,
     /// The device contains data that the run would destroy.
-    Precious,
+    HasData,
     /// This build does not support a setting, or a store on disk.
     Config,
     /// The operator requested a stop.
@@ -134,7 +134,7 @@ pub enum EngineError {
         "no answer for {} s: {in_flight} operations are in flight at {what}",
         .after_ns / 1_000_000_000
     )]
-    Unanswered {
+    NoAnswer {
         /// Target of the operations.
         what: String,
         /// Number of operations in flight.
@@ -144,7 +144,7 @@ pub enum EngineError {
     },
     /// Requests to the target did not come back, and the run abandoned them.
     #[error("what was asked of {what} did not come back in {} s and was left", .after_ns / 1_000_000_000)]
-    Stuck {
+    Abandoned {
         /// Target of the requests.
         what: String,
         /// Duration of the wait.
@@ -207,7 +207,7 @@ pub enum EngineError {
     },
     /// A device contains data, and the operator has not allowed its destruction.
     #[error("{} holds {what}, which this plan would overwrite", .path.display())]
-    Precious {
+    HasData {
         /// Path of the device.
         path: PathBuf,
         /// Content of the device.
@@ -235,7 +235,7 @@ impl Failure for EngineError {
     }
 
     fn leaves_a_call(&self) -> bool {
-        matches!(self, Self::Stuck { .. } | Self::Unanswered { .. })
+        matches!(self, Self::Abandoned { .. } | Self::NoAnswer { .. })
     }
 }
 
@@ -267,7 +267,7 @@ impl EngineError {
             Self::NoRing(_) => ErrorKind::NoRing,
             Self::InUse { .. } => ErrorKind::InUse,
             Self::TooSmall { .. } => ErrorKind::TooSmall,
-            Self::Precious { .. } => ErrorKind::Precious,
+            Self::HasData { .. } => ErrorKind::HasData,
             Self::Memory { .. } => ErrorKind::Memory,
             Self::FileLimit { .. } => ErrorKind::FileLimit,
             Self::Config(_) => ErrorKind::Config,
@@ -275,7 +275,7 @@ impl EngineError {
             Self::Remote { errno: None, .. } => ErrorKind::Remote,
             Self::Push(_) | Self::Defect(_) => ErrorKind::Defect,
             Self::Stopped => ErrorKind::Stopped,
-            Self::Unanswered { .. } | Self::Stuck { .. } => ErrorKind::Device,
+            Self::NoAnswer { .. } | Self::Abandoned { .. } => ErrorKind::Device,
         }
     }
 
@@ -288,7 +288,7 @@ impl EngineError {
             | Self::Short { path, .. }
             | Self::InUse { path }
             | Self::TooSmall { path, .. }
-            | Self::Precious { path, .. }
+            | Self::HasData { path, .. }
             | Self::NoDirect { path, .. } => Some(path),
             _ => None,
         }
@@ -317,7 +317,7 @@ impl EngineError {
             }
             ErrorKind::FileLimit => "raise the limit of files (ulimit -f), or plan smaller files",
             ErrorKind::Remote => "see that the server is up and lets this host in; look at its log",
-            ErrorKind::Precious => "choose another device, or name it in full with --destroy",
+            ErrorKind::HasData => "choose another device, or name it in full with --destroy",
             ErrorKind::Config => "change the plan or the path as the message says",
             ErrorKind::Stopped => "run it again to have it whole",
             ErrorKind::Defect => "this is a defect in Plimsoll: please report it",

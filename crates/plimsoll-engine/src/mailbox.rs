@@ -2,7 +2,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `home` | directories, lock, files |
+//! | `store_directories` | directories, lock, files |
 //! | `manifest` | `store.json` |
 //! | `generation_map` | generation maps that survive a kill |
 //! | `settings` | the store that a manifest describes |
@@ -10,29 +10,29 @@
 //! | `load` | warm-up, measurement and close |
 //! | `caches` | cold, warm-metadata, warm |
 //! | `check` | `plimsoll verify` |
-//! | `place` | file and byte of a finding |
+//! | `locator` | file and byte of a finding |
 //! | `probe` | bytes written in a short time |
 //! | `witness` | external record of acknowledged commits |
 
 mod caches;
 mod check;
 mod generation_map;
-mod home;
 mod load;
+mod locator;
 mod manifest;
-mod place;
 mod probe;
-mod profiled;
+mod profiled_group;
 mod run;
-mod running;
+mod run_state;
 mod settings;
+mod store_directories;
 mod witness;
 
 pub use check::{StoreCheck, check_store, is_mail_store};
 pub use generation_map::MappedGenerationMap;
-pub use home::Home;
 pub use manifest::{Manifest, Position, StoreState};
 pub use probe::written_bytes;
 pub use run::run;
-pub use running::MailRun;
-pub use witness::{CommitWitness, Witnessed, read_commits};
+pub use run_state::MailRun;
+pub use store_directories::StoreDirectories;
+pub use witness::{CommitWitness, WitnessedCommits, read_commits};

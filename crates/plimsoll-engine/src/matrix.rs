@@ -1,36 +1,37 @@
 //! Phases of a matrix run: streams of reads and writes on files, a block device or the null target.
 //!
-//! - [`home`], [`manifest`]: the location, owner and expected contents of the data.
+//! - [`data_set`], [`manifest`]: the location, owner and expected contents of the data.
 //! - [`device`]: protection of block devices that contain data.
-//! - [`data`]: creation and full verification of the data.
+//! - [`pass`]: creation and full verification of the data.
 //! - [`condition`]: writes before the measurement.
 //! - [`check`]: verification of the data after a run.
 //! - [`remote`]: data on NFS exports or in an S3 bucket.
 //! - `read_back`: verification of a sample of the writes, if the plan does not verify all data.
 //! - `tree`: paths of a share's files in directories of this host.
-//! - [`run`]: the phases, one after the other. `load` distributes clients over threads, `conductor`
-//!   receives events from them, and `generator` records the generator's own overhead.
+//! - [`run`]: the phases, one after the other. `load` distributes clients over threads,
+//!   `coordinator` receives events from them, and `generator` records the generator's own
+//!   overhead.
 
 pub mod check;
 pub mod condition;
-mod conductor;
-pub mod data;
+mod coordinator;
+pub mod data_set;
 pub mod device;
 mod generator;
-pub mod home;
 mod load;
 pub mod manifest;
-mod pulse;
+pub mod pass;
+mod progress_meter;
 mod read_back;
 pub mod remote;
 mod replay;
 mod request;
 pub mod run;
-mod running;
+mod run_state;
 mod tree;
 
 pub use check::{DataCheck, check_data, is_data_set};
-pub use home::DataHome;
-pub use request::HomeRequest;
+pub use data_set::DataSet;
+pub use request::DataSetRequest;
 pub use run::run;
-pub use running::MatrixRun;
+pub use run_state::MatrixRun;

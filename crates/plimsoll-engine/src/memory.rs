@@ -12,14 +12,14 @@ use crate::EngineError;
 
 /// Bytes of tables: used in the end, and mapped at the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Need {
+pub struct MemoryNeed {
     /// Bytes used in the end.
     pub used_bytes: u64,
     /// Bytes mapped from the start.
     pub mapped_bytes: u64,
 }
 
-impl Need {
+impl MemoryNeed {
     fn of(used_bytes: u64) -> Self {
         Self { used_bytes, mapped_bytes: used_bytes }
     }
@@ -53,7 +53,8 @@ const PLACE_BYTES: u64 = 256;
 const CLIENT_BYTES: u64 = 512;
 /// Bytes per client and class: three sets of two histograms of 65,536 counters of 4 B
 /// (`plimsoll_record::histogram`).
-const CELL: Need = Need { used_bytes: 3 * 2 * (8 << 10), mapped_bytes: 3 * 2 * (256 << 10) };
+const CELL: MemoryNeed =
+    MemoryNeed { used_bytes: 3 * 2 * (8 << 10), mapped_bytes: 3 * 2 * (256 << 10) };
 /// Bytes per stamped unit of data: its generation and its state (`plimsoll_workload::stamp`).
 const UNIT_BYTES: u64 = 5;
 /// Smallest unit of stamps.
@@ -68,7 +69,7 @@ pub fn check(plan: &ResolvedPlan, target: &Target) -> Result<(), EngineError> {
     if let Some(limit_bytes) = limits::file_bytes().filter(|limit| needed_bytes > *limit) {
         return Err(EngineError::FileLimit { needed_bytes, limit_bytes });
     }
-    hold(&needs(plan, target), limits::memory(), limits::address_space())
+    check_limits(&needs(plan, target), limits::memory(), limits::address_space())
 }
 
 /// Returns the length of the longest file that a plan writes to a file system of this host.
@@ -96,22 +97,23 @@ const THREADS_MAPPED_BYTES: u64 = 512 << 20;
 /// # Errors
 /// [`EngineError::Memory`].
 pub fn check_bytes(what: &'static str, bytes: u64) -> Result<(), EngineError> {
-    let need = Need { used_bytes: bytes, mapped_bytes: bytes.saturating_add(THREADS_MAPPED_BYTES) };
-    hold(&[(what, need)], limits::memory(), limits::address_space())
+    let need =
+        MemoryNeed { used_bytes: bytes, mapped_bytes: bytes.saturating_add(THREADS_MAPPED_BYTES) };
+    check_limits(&[(what, need)], limits::memory(), limits::address_space())
 }
 
-fn hold(
-    needs: &[(&'static str, Need)],
+fn check_limits(
+    needs: &[(&'static str, MemoryNeed)],
     memory: Option<Room>,
     address_space: Option<Room>,
 ) -> Result<(), EngineError> {
-    let all = needs.iter().fold(Need::default(), |sum, (_, need)| sum.and(*need));
+    let all = needs.iter().fold(MemoryNeed::default(), |sum, (_, need)| sum.and(*need));
     let rooms = [(all.used_bytes, memory, true), (all.mapped_bytes, address_space, false)];
     for (needed_bytes, room, used) in rooms {
         let Some(Room { bytes, limit }) = room.filter(|room| needed_bytes > room.bytes) else {
             continue;
         };
-        let size = |need: &Need| if used { need.used_bytes } else { need.mapped_bytes };
+        let size = |need: &MemoryNeed| if used { need.used_bytes } else { need.mapped_bytes };
         let most = needs.iter().max_by_key(|(_, need)| size(need));
         let what = most.map_or("its tables", |(what, _)| what);
         return Err(EngineError::Memory { what, needed_bytes, room_bytes: bytes, limit });
@@ -120,7 +122,7 @@ fn hold(
 }
 
 /// Returns the needs of a plan's tables on a target, by the part of the plan that they grow with.
-fn needs(plan: &ResolvedPlan, target: &Target) -> Vec<(&'static str, Need)> {
+fn needs(plan: &ResolvedPlan, target: &Target) -> Vec<(&'static str, MemoryNeed)> {
     let modelled = matches!(target.kind, TargetKind::Model { .. });
     match &plan.workload {
         Workload::Mailbox(mailbox) => of_mailbox(mailbox, modelled),
@@ -128,26 +130,29 @@ fn needs(plan: &ResolvedPlan, target: &Target) -> Vec<(&'static str, Need)> {
     }
 }
 
-fn of_mailbox(mailbox: &Mailbox, modelled: bool) -> Vec<(&'static str, Need)> {
+fn of_mailbox(mailbox: &Mailbox, modelled: bool) -> Vec<(&'static str, MemoryNeed)> {
     let frames = mailbox.cache_bytes / PAGE_BYTES;
     // A model moves no data.
     let content = if modelled { 0 } else { PAGE_BYTES };
     let pages = mailbox.database_capacity_bytes / PAGE_BYTES * u64::from(mailbox.databases);
     let logs = mailbox.log_buffer_bytes.saturating_mul(u64::from(mailbox.databases));
     vec![
-        ("the plan's cache", Need::of(frames.saturating_mul(content + FRAME_BYTES))),
+        ("the plan's cache", MemoryNeed::of(frames.saturating_mul(content + FRAME_BYTES))),
         (
             "what is known of the databases' pages",
-            Need::of(pages.saturating_mul(DATABASE_PAGE_BYTES)),
+            MemoryNeed::of(pages.saturating_mul(DATABASE_PAGE_BYTES)),
         ),
-        ("the log buffers", Need::of(if modelled { 0 } else { logs })),
-        ("the plan's threads", Need::of(u64::from(mailbox.threads).saturating_mul(PLACE_BYTES))),
+        ("the log buffers", MemoryNeed::of(if modelled { 0 } else { logs })),
+        (
+            "the plan's threads",
+            MemoryNeed::of(u64::from(mailbox.threads).saturating_mul(PLACE_BYTES)),
+        ),
     ]
 }
 
-fn of_matrix(matrix: &Matrix, modelled: bool) -> Vec<(&'static str, Need)> {
-    let sum = |of: &dyn Fn(&Stream) -> Need| {
-        matrix.streams.iter().map(of).fold(Need::default(), Need::and)
+fn of_matrix(matrix: &Matrix, modelled: bool) -> Vec<(&'static str, MemoryNeed)> {
+    let sum = |of: &dyn Fn(&Stream) -> MemoryNeed| {
+        matrix.streams.iter().map(of).fold(MemoryNeed::default(), MemoryNeed::and)
     };
     let places = |s: &Stream| u64::from(s.clients).saturating_mul(u64::from(s.queue_depth.max(1)));
     let size = |s: &Stream| {
@@ -157,18 +162,18 @@ fn of_matrix(matrix: &Matrix, modelled: bool) -> Vec<(&'static str, Need)> {
     };
     let buffers = |s: &Stream| {
         let buffer = if modelled { 0 } else { size(s) };
-        Need::of(places(s).saturating_mul(buffer.saturating_add(PLACE_BYTES)))
+        MemoryNeed::of(places(s).saturating_mul(buffer.saturating_add(PLACE_BYTES)))
     };
     let clients = |s: &Stream| {
         let classes = 2 + u64::from(s.metadata_percent > 0.0) * 8;
-        Need::of(CLIENT_BYTES).and(CELL.times(classes)).times(s.clients.into())
+        MemoryNeed::of(CLIENT_BYTES).and(CELL.times(classes)).times(s.clients.into())
     };
     let units = |s: &Stream| {
         let files = u64::from(s.files.shares).saturating_mul(s.files.files_per_share.into());
         let bytes = s.files.file_size_bytes.unwrap_or(0).saturating_mul(files);
         let followed = s.content.stamps && s.verify_reads;
         let units = if followed && !modelled { bytes / UNIT_SIZE_BYTES } else { 0 };
-        Need::of(units.saturating_mul(UNIT_BYTES))
+        MemoryNeed::of(units.saturating_mul(UNIT_BYTES))
     };
     vec![
         ("buffers of operations in flight", sum(&buffers)),
@@ -208,13 +213,15 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_with_what_needs_it_most() {
-        let needs =
-            [("cache", Need::of(70)), ("clients", Need { used_bytes: 40, mapped_bytes: 400 })];
-        assert_eq!(hold(&needs, room(110), None), Ok(()));
-        let error = hold(&needs, room(109), None).unwrap_err();
+        let needs = [
+            ("cache", MemoryNeed::of(70)),
+            ("clients", MemoryNeed { used_bytes: 40, mapped_bytes: 400 }),
+        ];
+        assert_eq!(check_limits(&needs, room(110), None), Ok(()));
+        let error = check_limits(&needs, room(109), None).unwrap_err();
         assert!(matches!(error, EngineError::Memory { what: "cache", needed_bytes: 110, .. }));
-        let error = hold(&needs, room(110), room(469)).unwrap_err();
+        let error = check_limits(&needs, room(110), room(469)).unwrap_err();
         assert!(matches!(error, EngineError::Memory { what: "clients", needed_bytes: 470, .. }));
-        assert_eq!(hold(&needs, None, None), Ok(()));
+        assert_eq!(check_limits(&needs, None, None), Ok(()));
     }
 }

@@ -1,7 +1,7 @@
 //! NFS exports as a target. `plimsoll-nfs` speaks the protocol in user space, without a mount or a
 //! cache of this host.
 //!
-//! - [`Home`]: the run's own directory on each export, with its files and their content.
+//! - [`NfsDataSet`]: the run's own directory on each export, with its files and their content.
 //! - [`NfsQueue`]: a thread's calls in flight, driven as any other queue of the stream engine.
 //! - [`UnverifiedWindow`]: writes that a restarted server may have lost.
 //! - [`Calls`]: calls, and events of the servers meanwhile.
@@ -10,14 +10,14 @@
 //! kept in one order, and sent again in that order after a restart of the server.
 
 mod calls;
-mod home;
+mod data_set;
 mod queue;
-mod unverified;
+mod unverified_window;
 
 pub use calls::{Calls, Outage};
-pub use home::{Home, HomeRequest, Share};
+pub use data_set::{NfsDataSet, NfsDataSetRequest, Share};
 pub use queue::{NfsQueue, NfsTarget};
-pub use unverified::UnverifiedWindow;
+pub use unverified_window::UnverifiedWindow;
 
 use crate::EngineError;
 

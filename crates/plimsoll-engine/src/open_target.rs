@@ -1,22 +1,22 @@
 //! Directories and device of a target, kept open while a run uses them.
 //!
-//! - `follow`: opens a path that the operator named.
-//! - `held`: the open directories and the device.
-//! - `beneath`: opens files, restricted to Plimsoll's open directories.
+//! - `resolve`: opens a path that the operator named.
+//! - `handles`: the open directories and the device.
+//! - `openat`: opens files, restricted to Plimsoll's open directories.
 
-pub(crate) mod beneath;
-pub(crate) mod follow;
-pub(crate) mod held;
+pub(crate) mod handles;
+pub(crate) mod openat;
+pub(crate) mod resolve;
 
 use std::path::Path;
 
 use plimsoll_sys::SysError;
 
-pub use self::held::HeldTarget;
+pub use self::handles::HeldTarget;
 
 /// File to open in place of a missing one. Nothing is read from it.
-pub(crate) const NOTHING: &str = "/dev/null";
+pub(crate) const DEV_NULL: &str = "/dev/null";
 
-pub(crate) fn sys(call: &'static str, path: &Path, error: &std::io::Error) -> SysError {
+pub(crate) fn sys_error(call: &'static str, path: &Path, error: &std::io::Error) -> SysError {
     SysError::from_io(call, error).at(path)
 }

@@ -22,34 +22,36 @@ use plimsoll_observe::stack;
 
 /// Placement of a thread, with the reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Placement {
     /// CPU that the thread is pinned to; `None` if the scheduler places it.
     pub cpu: Option<usize>,
     /// Reason for the placement.
     pub why: String,
 }
 
-impl Place {
+impl Placement {
     /// Pins a thread to a CPU.
     #[must_use]
-    pub fn on(cpu: usize, why: impl Into<String>) -> Self {
+    pub fn pinned(cpu: usize, why: impl Into<String>) -> Self {
         Self { cpu: Some(cpu), why: why.into() }
     }
 
     /// Returns the placement of a thread whose operations `workers` other threads carry.
     #[must_use]
     pub fn with_workers(workers: u32) -> Self {
-        Self::free(format!("{workers} threads carry its operations: the scheduler places them all"))
+        Self::unpinned(format!(
+            "{workers} threads carry its operations: the scheduler places them all"
+        ))
     }
 
-    fn free(why: impl Into<String>) -> Self {
+    fn unpinned(why: impl Into<String>) -> Self {
         Self { cpu: None, why: why.into() }
     }
 }
 
 /// Source of the wake-ups of threads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WaitsFor {
+pub enum WakeSource {
     /// None: operations end in the thread itself.
     Nothing,
     /// Replies over the network.
@@ -64,11 +66,11 @@ pub enum WaitsFor {
 
 /// Returns the source of wake-ups for a load on these paths.
 #[must_use]
-pub fn waits_for(paths: &[PathBuf]) -> WaitsFor {
+pub fn wake_source(paths: &[PathBuf]) -> WakeSource {
     let mut disks: Vec<Completion> = Vec::new();
     for path in paths {
-        match one(path) {
-            WaitsFor::Disks(more) => {
+        match wake_source_of(path) {
+            WakeSource::Disks(more) => {
                 for disk in more {
                     if !disks.iter().any(|known| known.device == disk.device) {
                         disks.push(disk);
@@ -78,48 +80,57 @@ pub fn waits_for(paths: &[PathBuf]) -> WaitsFor {
             other => return other,
         }
     }
-    if disks.is_empty() { WaitsFor::Unknown } else { WaitsFor::Disks(disks) }
+    if disks.is_empty() { WakeSource::Unknown } else { WakeSource::Disks(disks) }
 }
 
-fn one(path: &Path) -> WaitsFor {
+fn wake_source_of(path: &Path) -> WakeSource {
     let stack = stack::read(path);
     if !stack.fuse_connections.is_empty() {
-        return WaitsFor::Threads("a process that answers for a FUSE file system".to_owned());
+        return WakeSource::Threads("a process that answers for a FUSE file system".to_owned());
     }
     // Devices whose I/O runs in threads of the kernel.
     let carried = |name: &str| ["loop", "nbd", "zram"].iter().any(|kind| name.starts_with(kind));
     if let Some(layer) = stack.layers.iter().find(|layer| carried(&layer.device.name)) {
-        return WaitsFor::Threads(format!("the kernel's threads that carry {}", layer.device.name));
+        return WakeSource::Threads(format!(
+            "the kernel's threads that carry {}",
+            layer.device.name
+        ));
     }
     let lowest = stack.layers.iter().filter(|layer| layer.device.below.is_empty());
     let disks: Option<Vec<Completion>> =
         lowest.map(|layer| completion::read_host(layer.number)).collect();
-    disks.filter(|disks| !disks.is_empty()).map_or(WaitsFor::Unknown, WaitsFor::Disks)
+    disks.filter(|disks| !disks.is_empty()).map_or(WakeSource::Unknown, WakeSource::Disks)
 }
 
 /// Places `threads` threads on the CPUs that are `allowed`.
 #[must_use]
-pub fn place(waits_for: &WaitsFor, threads: usize, allowed: &[usize]) -> Vec<Place> {
-    let all = |why: String| vec![Place::free(why); threads];
+pub fn place_threads(
+    wake_source: &WakeSource,
+    threads: usize,
+    allowed: &[usize],
+) -> Vec<Placement> {
+    let all = |why: String| vec![Placement::unpinned(why); threads];
     if threads > allowed.len() {
         return all(format!(
             "{threads} threads on {} CPUs: the scheduler places them",
             allowed.len()
         ));
     }
-    let on = |cpus: &[usize], why: &str| -> Vec<Place> {
-        cpus.iter().take(threads).map(|cpu| Place::on(*cpu, why)).collect()
+    let on = |cpus: &[usize], why: &str| -> Vec<Placement> {
+        cpus.iter().take(threads).map(|cpu| Placement::pinned(*cpu, why)).collect()
     };
-    match waits_for {
-        WaitsFor::Nothing => on(allowed, "operations end in the thread itself: a CPU for each"),
-        WaitsFor::Network => {
+    match wake_source {
+        WakeSource::Nothing => on(allowed, "operations end in the thread itself: a CPU for each"),
+        WakeSource::Network => {
             all("replies come over the network: the scheduler places it".to_owned())
         }
-        WaitsFor::Threads(whose) => all(format!("it waits for {whose}: the scheduler places both")),
-        WaitsFor::Unknown => {
+        WakeSource::Threads(whose) => {
+            all(format!("it waits for {whose}: the scheduler places both"))
+        }
+        WakeSource::Unknown => {
             all("where the target completes isn't known: the scheduler places it".to_owned())
         }
-        WaitsFor::Disks(disks) => {
+        WakeSource::Disks(disks) => {
             let names: Vec<&str> = disks.iter().map(|disk| disk.device.as_str()).collect();
             let names = names.join(", ");
             if disks.iter().all(|disk| has_queue_for_each(disk, allowed)) {
@@ -137,9 +148,9 @@ fn by_interrupts(
     names: &str,
     threads: usize,
     allowed: &[usize],
-    on: &dyn Fn(&[usize], &str) -> Vec<Place>,
-) -> Vec<Place> {
-    let free = |why: String| vec![Place::free(why); threads];
+    on: &dyn Fn(&[usize], &str) -> Vec<Placement>,
+) -> Vec<Placement> {
+    let free = |why: String| vec![Placement::unpinned(why); threads];
     let mut each = disks.iter().map(interrupted);
     let cpus = each.next().unwrap_or_default();
     if cpus.is_empty() {
@@ -216,26 +227,26 @@ mod tests {
         }
     }
 
-    fn cpus(waits_for: &WaitsFor, threads: usize, allowed: &[usize]) -> Vec<Option<usize>> {
-        let places = place(waits_for, threads, allowed);
+    fn cpus(wake_source: &WakeSource, threads: usize, allowed: &[usize]) -> Vec<Option<usize>> {
+        let places = place_threads(wake_source, threads, allowed);
         assert!(places.iter().all(|place| !place.why.is_empty()));
         places.iter().map(|place| place.cpu).collect()
     }
 
     #[test]
     fn one_thread_goes_where_the_disks_only_queue_interrupts() {
-        let disk = WaitsFor::Disks(vec![virtual_disk("vda", 1)]);
+        let disk = WakeSource::Disks(vec![virtual_disk("vda", 1)]);
         assert_eq!(cpus(&disk, 1, &[0, 1]), [Some(1)]);
-        let why = &place(&disk, 1, &[0, 1])[0].why;
+        let why = &place_threads(&disk, 1, &[0, 1])[0].why;
         assert_eq!(why, "vda completes on CPU 1, by its interrupts");
         // More threads than such CPUs, or a CPU outside the allowed set.
         assert_eq!(cpus(&disk, 2, &[0, 1]), [None, None]);
         assert_eq!(cpus(&disk, 1, &[0, 2]), [None]);
         // Two disks at two ends.
         let two = vec![virtual_disk("vda", 1), virtual_disk("vdb", 2)];
-        assert_eq!(cpus(&WaitsFor::Disks(two), 1, &[0, 1, 2]), [None]);
+        assert_eq!(cpus(&WakeSource::Disks(two), 1, &[0, 1, 2]), [None]);
         let alike = vec![virtual_disk("vda", 1), virtual_disk("vdb", 1)];
-        assert_eq!(cpus(&WaitsFor::Disks(alike), 1, &[0, 1, 2]), [Some(1)]);
+        assert_eq!(cpus(&WakeSource::Disks(alike), 1, &[0, 1, 2]), [Some(1)]);
     }
 
     #[test]
@@ -246,7 +257,7 @@ mod tests {
             lines: Vec::new(),
             local_cpus: vec![2, 3],
         };
-        let disks = WaitsFor::Disks(vec![disk.clone()]);
+        let disks = WakeSource::Disks(vec![disk.clone()]);
         assert_eq!(cpus(&disks, 3, &[0, 1, 2, 3]), [Some(2), Some(3), Some(0)]);
         assert_eq!(cpus(&disks, 5, &[0, 1, 2, 3]), [None; 5]);
         // Four queues for eight CPUs: only interrupts can decide.
@@ -256,7 +267,7 @@ mod tests {
             ..disk
         };
         let all: Vec<usize> = (0..8).collect();
-        assert_eq!(cpus(&WaitsFor::Disks(vec![fewer]), 2, &all), [Some(4), Some(5)]);
+        assert_eq!(cpus(&WakeSource::Disks(vec![fewer]), 2, &all), [Some(4), Some(5)]);
     }
 
     #[test]
@@ -269,14 +280,14 @@ mod tests {
         }
         assert_eq!(interrupted(&disk), [0, 3], "before the first use, all but configuration");
         disk.lines.clear();
-        assert_eq!(cpus(&WaitsFor::Disks(vec![disk]), 1, &[0, 1, 2, 3]), [None]);
+        assert_eq!(cpus(&WakeSource::Disks(vec![disk]), 1, &[0, 1, 2, 3]), [None]);
     }
 
     #[test]
     fn what_no_interrupt_tells_of_is_left_to_the_scheduler() {
-        assert_eq!(cpus(&WaitsFor::Network, 2, &[0, 1]), [None, None]);
-        assert_eq!(cpus(&WaitsFor::Threads("a pool".to_owned()), 1, &[0, 1]), [None]);
-        assert_eq!(cpus(&WaitsFor::Unknown, 1, &[0, 1]), [None]);
-        assert_eq!(cpus(&WaitsFor::Nothing, 2, &[4, 5, 6]), [Some(4), Some(5)]);
+        assert_eq!(cpus(&WakeSource::Network, 2, &[0, 1]), [None, None]);
+        assert_eq!(cpus(&WakeSource::Threads("a pool".to_owned()), 1, &[0, 1]), [None]);
+        assert_eq!(cpus(&WakeSource::Unknown, 1, &[0, 1]), [None]);
+        assert_eq!(cpus(&WakeSource::Nothing, 2, &[4, 5, 6]), [Some(4), Some(5)]);
     }
 }

@@ -14,10 +14,10 @@
 //!
 //! The target rejects operations that S3 lacks: rename, setattr, and syncs apart from the write.
 
-mod home;
+mod data_set;
 mod queue;
 
-pub use home::{Home, HomeRequest};
+pub use data_set::{S3DataSet, S3DataSetRequest};
 pub use queue::{Calls, S3Queue, S3Target};
 
 /// Returns the object size of a stream. Its reads must divide the object, and its writes must

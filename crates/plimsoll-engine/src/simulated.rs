@@ -11,27 +11,27 @@ use plimsoll_sys::op::{PushError, RingOp};
 use crate::backend::Queue;
 use crate::timer::Timer;
 
-mod drawn;
+mod fixed_latency;
 #[path = "../tests/support/law.rs"]
 mod law;
-mod piped;
+mod pipelined;
+mod random_latency;
 #[path = "../tests/support/reads.rs"]
 mod reads;
-mod served;
 
-pub(crate) use drawn::{Drawn, figures_agree};
+pub(crate) use fixed_latency::FixedLatencyDevice;
 pub(crate) use law::{LAWS, Law};
-pub(crate) use piped::Piped;
+pub(crate) use pipelined::PipelinedDevice;
+pub(crate) use random_latency::{RandomLatencyDevice, assert_figures_agree};
 pub(crate) use reads::Reads;
-pub(crate) use served::Served;
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
 /// Virtual time that clock and queue share.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct World(Rc<RefCell<u64>>);
+pub(crate) struct VirtualClock(Rc<RefCell<u64>>);
 
-impl World {
+impl VirtualClock {
     pub(crate) fn now(&self) -> u64 {
         *self.0.borrow()
     }
@@ -42,7 +42,7 @@ impl World {
     }
 }
 
-impl Timer for World {
+impl Timer for VirtualClock {
     fn now_ns(&mut self) -> u64 {
         self.now()
     }
@@ -72,8 +72,8 @@ pub(crate) trait Device {
 }
 
 /// Queue to a device.
-pub(crate) struct Simulated<D> {
-    world: World,
+pub(crate) struct SimulatedQueue<D> {
+    clock: VirtualClock,
     pub(crate) device: D,
     capacity: usize,
     pub(crate) costs: Costs,
@@ -86,13 +86,13 @@ pub(crate) struct Simulated<D> {
     /// an operation.
     ticked: bool,
     /// Called whenever the driver takes completions.
-    pub(crate) beside: Option<Box<dyn FnMut()>>,
+    pub(crate) on_reap: Option<Box<dyn FnMut()>>,
 }
 
-impl<D: Device> Simulated<D> {
-    pub(crate) fn new(world: &World, capacity: usize, device: D) -> Self {
+impl<D: Device> SimulatedQueue<D> {
+    pub(crate) fn new(clock: &VirtualClock, capacity: usize, device: D) -> Self {
         Self {
-            world: world.clone(),
+            clock: clock.clone(),
             device,
             capacity,
             costs: Costs::default(),
@@ -101,33 +101,33 @@ impl<D: Device> Simulated<D> {
             in_flight: BinaryHeap::new(),
             handed_over: 0,
             ticked: false,
-            beside: None,
+            on_reap: None,
         }
     }
 
-    pub(crate) fn world(&self) -> World {
-        self.world.clone()
+    pub(crate) fn clock(&self) -> VirtualClock {
+        self.clock.clone()
     }
 
-    fn spend(&self, ns: u64) {
-        self.world.advance_to(self.world.now() + ns);
+    fn advance(&self, ns: u64) {
+        self.clock.advance_to(self.clock.now() + ns);
     }
 }
 
-impl<D: Device> Queue for Simulated<D> {
+impl<D: Device> Queue for SimulatedQueue<D> {
     fn push(&mut self, op: &RingOp) -> Result<(), PushError> {
         if self.in_flight() >= self.capacity {
             return Err(PushError::Full);
         }
-        self.spend(self.costs.step_ns);
+        self.advance(self.costs.step_ns);
         self.queued.push((op.user_data, op.size_bytes));
         Ok(())
     }
 
     fn submit_and_wait(&mut self, min: u32, timeout_ns: Option<u64>) -> Result<(), SysError> {
         let Costs { call_ns, work_ns, .. } = self.costs;
-        self.spend(call_ns + work_ns * self.queued.len() as u64);
-        let now = self.world.now();
+        self.advance(call_ns + work_ns * self.queued.len() as u64);
+        let now = self.clock.now();
         for (user_data, size) in self.queued.drain(..) {
             let done_ns = self.device.done_ns(now);
             self.in_flight.push(Reverse((done_ns, self.handed_over, user_data, size)));
@@ -137,34 +137,34 @@ impl<D: Device> Queue for Simulated<D> {
         match self.in_flight.peek() {
             Some(Reverse((first, ..))) if min > 0 => {
                 self.ticked |= deadline < *first;
-                self.world.advance_to((*first).min(deadline));
-                self.spend(self.costs.wake_ns);
+                self.clock.advance_to((*first).min(deadline));
+                self.advance(self.costs.wake_ns);
             }
             // As in the ring, only the timeout ends this wait.
-            None if min > 0 && timeout_ns.is_some() => self.world.advance_to(deadline),
+            None if min > 0 && timeout_ns.is_some() => self.clock.advance_to(deadline),
             _ => {}
         }
         Ok(())
     }
 
     fn arrived(&mut self) -> usize {
-        let now = self.world.now();
+        let now = self.clock.now();
         let done = self.in_flight.iter().filter(|Reverse((done, ..))| *done <= now).count();
         done + usize::from(self.ticked)
     }
 
     fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
-        if let Some(beside) = &mut self.beside {
-            beside();
+        if let Some(on_reap) = &mut self.on_reap {
+            on_reap();
         }
         let most = most.saturating_sub(usize::from(std::mem::take(&mut self.ticked)));
-        let there = self.arrived().min(most);
-        for _ in 0..there {
+        let completed = self.arrived().min(most);
+        for _ in 0..completed {
             let Some(Reverse((.., user_data, size))) = self.in_flight.pop() else { break };
-            self.spend(self.costs.step_ns);
+            self.advance(self.costs.step_ns);
             each(user_data, Ok(size));
         }
-        there
+        completed
     }
 
     fn tick_every(&mut self, every_ns: u64) {

@@ -6,9 +6,9 @@
 
 mod control;
 mod driver;
-mod patience;
 mod stage;
+mod thread_timeouts;
 
 pub use control::Control;
-pub use driver::{Driven, Glance, drive};
-pub use stage::{Ended, Event, Stage, run_stage};
+pub use driver::{DriveArgs, WorkloadProgress, drive};
+pub use stage::{Event, PartResult, Stage, run_stage};

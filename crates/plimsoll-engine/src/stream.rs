@@ -3,16 +3,16 @@
 //! - [`source`]: sources of operations; [`matrix`]: a plan's streams as such a source.
 //! - [`pacing`]: start times of operations.
 //! - [`drive`]: the loop of a driving thread.
-//! - [`handover`], `collect`: pass records ([`plimsoll_record::cells`]) from the threads to the
+//! - [`outbox`], `collect`: pass records ([`plimsoll_record::cells`]) from the threads to the
 //!   writer without either side waiting.
 //! - [`run`]: threads, one schedule, one writer.
 
 mod collect;
-mod crew;
 pub mod drive;
+mod driving_threads;
 pub mod failure;
-pub mod handover;
 pub mod matrix;
+pub mod outbox;
 pub mod pacing;
 pub mod run;
 pub mod source;

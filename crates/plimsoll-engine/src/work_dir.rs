@@ -6,7 +6,7 @@
 //!
 //! - `lock`: the lock that keeps runs apart.
 //! - `contents`: names that belong to a run's data.
-//! - `find`: the manifest at a path, and the current location of the remaining data.
+//! - `find_manifest`: the manifest at a path, and the current location of the remaining data.
 //! - `removal`: removal of Plimsoll's own data, and completion of interrupted removals.
 //! - `maps`: expected contents of the data, in the state directory.
 //! - `space`: required and free space of a plan.
@@ -14,7 +14,7 @@
 
 pub(crate) mod clean;
 pub(crate) mod contents;
-pub(crate) mod find;
+pub(crate) mod find_manifest;
 pub(crate) mod lock;
 pub(crate) mod maps;
 pub(crate) mod removal;
@@ -31,15 +31,15 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use self::contents::Contents;
-pub(crate) use self::find::{find_manifest, read_manifest};
+pub(crate) use self::find_manifest::{find_manifest, read_manifest};
 pub(crate) use self::lock::{Locks, lock_all, lock_shared};
-pub(crate) use self::removal::{finish_removals, is_ours, make_own, remove_own};
+pub(crate) use self::removal::{create_own, finish_removals, is_own_directory, remove_own};
 pub(crate) use self::space::check_space;
 use crate::EngineError;
-use crate::allowed::AllowedPlaces;
-use crate::open_target::beneath::new_file;
-use crate::open_target::held::{OwnDirectory, TargetDirectory};
-pub(crate) use crate::open_target::{NOTHING, sys};
+use crate::allow_list::AllowList;
+use crate::open_target::handles::{OwnDirectory, TargetDirectory};
+use crate::open_target::openat::new_file;
+pub(crate) use crate::open_target::{DEV_NULL, sys_error};
 
 /// Returns the name of a run's own directory.
 pub(crate) fn own_name(plan: &str) -> String {
@@ -56,7 +56,7 @@ pub(crate) fn failed(
     error: &std::io::Error,
 ) -> EngineError {
     match error.raw_os_error() {
-        Some(_) => EngineError::system(doing, sys(call, path, error)),
+        Some(_) => EngineError::system(doing, sys_error(call, path, error)),
         None => EngineError::Config(format!("{doing}: {}: {error}", path.display())),
     }
 }
@@ -67,7 +67,7 @@ pub(crate) fn failed(
 /// # Errors
 /// Fails if something else has the name of an own directory. The directories created until then are
 /// removed again.
-pub(crate) fn make_all(
+pub(crate) fn create_own_directories(
     targets: &[TargetDirectory],
     name: &str,
 ) -> Result<(Vec<OwnDirectory>, Vec<u64>), EngineError> {
@@ -76,8 +76,8 @@ pub(crate) fn make_all(
     for target in targets {
         let is_made = |own: &OwnDirectory| matches!((own.parent.identity(), target.identity()), (Ok(a), Ok(b)) if a == b);
         let own = match made.iter().find(|own| is_made(own)) {
-            Some(own) => again(own, target),
-            None => make_own(target, name.as_ref()).map(|(own, was)| {
+            Some(own) => reopen(own, target),
+            None => create_own(target, name.as_ref()).map(|(own, was)| {
                 replaced.extend(was);
                 own
             }),
@@ -98,15 +98,15 @@ pub(crate) fn make_all(
 }
 
 /// Opens the same own directory by another path of its target directory.
-fn again(own: &OwnDirectory, target: &TargetDirectory) -> Result<OwnDirectory, EngineError> {
+fn reopen(own: &OwnDirectory, target: &TargetDirectory) -> Result<OwnDirectory, EngineError> {
     let path = target.path.join(own.name());
     let fd = own.fd.try_clone();
-    let fd = fd.map_err(|error| EngineError::system("opening", sys("dup", &path, &error)))?;
+    let fd = fd.map_err(|error| EngineError::system("opening", sys_error("dup", &path, &error)))?;
     Ok(OwnDirectory { path, parent: target.clone(), fd })
 }
 
 /// Manifest of a mail store or of a data set.
-pub(crate) trait Manifested: Serialize + DeserializeOwned {
+pub(crate) trait DataManifest: Serialize + DeserializeOwned {
     /// Name of the manifest's file.
     const FILE: &'static str;
     /// Human-readable name of the described data.
@@ -133,7 +133,7 @@ pub(crate) trait Manifested: Serialize + DeserializeOwned {
 ///
 /// # Errors
 /// Fails if a directory cannot be written.
-pub(crate) fn write_manifest<M: Manifested>(
+pub(crate) fn write_manifest<M: DataManifest>(
     manifest: &M,
     directories: &[OwnDirectory],
 ) -> Result<(), EngineError> {
@@ -156,7 +156,7 @@ pub(crate) fn write_manifest<M: Manifested>(
         };
         write().map_err(|error| {
             let doing = format!("writing the manifest of a {}", M::WHAT);
-            EngineError::system(doing, sys("write", &own.path.join(M::FILE), &error))
+            EngineError::system(doing, sys_error("write", &own.path.join(M::FILE), &error))
         })?;
     }
     Ok(())
@@ -169,16 +169,17 @@ pub(crate) fn write_manifest<M: Manifested>(
 pub(crate) fn named_directories<'a>(
     names: impl Iterator<Item = &'a String>,
     needs: &str,
-    allowed: Option<&AllowedPlaces>,
+    allowed: Option<&AllowList>,
 ) -> Result<Vec<TargetDirectory>, EngineError> {
-    let looking = |call, path: &Path, error: &std::io::Error| {
+    let lookup_error = |call, path: &Path, error: &std::io::Error| {
         failed("looking at a target", call, path, error)
     };
     names
         .map(|named| {
             let path = Path::new(named);
             // `stat` triggers automounts.
-            let metadata = fs::metadata(path).map_err(|error| looking("stat", path, &error))?;
+            let metadata =
+                fs::metadata(path).map_err(|error| lookup_error("stat", path, &error))?;
             let no_directory = || {
                 let error = SysError::new("open", libc::ENOTDIR).at(path);
                 EngineError::system(needs, error)
@@ -188,7 +189,7 @@ pub(crate) fn named_directories<'a>(
             }
             let open = TargetDirectory::open(path).map_err(|error| match error.raw_os_error() {
                 Some(libc::ENOTDIR) => no_directory(),
-                _ => looking("open", path, &error),
+                _ => lookup_error("open", path, &error),
             })?;
             // The check uses the open directory, which can no longer be replaced.
             allowed.map_or(Ok(()), |allowed| allowed.check_directory(named, &open.path))?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use plimsoll_engine::backend::{BackendConfig, FileSource, Prefer};
 use plimsoll_engine::stream::run::{Group, RunConfig, Target, run};
-use plimsoll_engine::stream::source::{Op, Source, Wants};
+use plimsoll_engine::stream::source::{Op, Source, SourceCallbacks};
 use plimsoll_sys::alloc::{CountingAllocator, allocations};
 use plimsoll_sys::op::OpKind;
 use plimsoll_workload::planned::pace::{CapTurns, Pace, StartTimes};
@@ -28,8 +28,8 @@ struct Noting {
 }
 
 impl Source for Noting {
-    fn wants(&self) -> Wants {
-        Wants { fill: true, completions: true, ..Wants::default() }
+    fn callbacks(&self) -> SourceCallbacks {
+        SourceCallbacks { fill: true, completions: true, ..SourceCallbacks::default() }
     }
 
     fn next(&mut self, _: u32) -> Option<Op> {
@@ -60,7 +60,7 @@ fn allocations_of(target: Target, pace: Pace, cap: Option<CapTurns>) -> u64 {
     let result = Arc::new(AtomicU64::new(u64::MAX));
     let group = Group {
         name: "noting".to_owned(),
-        place: plimsoll_engine::placement::Place::default(),
+        place: plimsoll_engine::placement::Placement::default(),
         target,
         source: Noting { given: 0, at_start: 0, result: Arc::clone(&result) },
         clients: 1,

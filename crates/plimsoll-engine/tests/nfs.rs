@@ -6,7 +6,7 @@ mod ganesha;
 
 use ganesha::Ganesha;
 use plimsoll_engine::ErrorKind;
-use plimsoll_engine::nfs::{Home, HomeRequest};
+use plimsoll_engine::nfs::{NfsDataSet, NfsDataSetRequest};
 use plimsoll_workload::matrix::FileSet;
 
 /// Returns one file of one share.
@@ -29,7 +29,7 @@ fn what_others_left_under_the_name_is_refused_and_our_own_replaced() {
     std::fs::write(others.join("precious"), "data").unwrap();
     let urls = [server.url_text(1)];
     let (small, large) = (files(4096), files(1 << 60));
-    let request = HomeRequest {
+    let request = NfsDataSetRequest {
         name: "unit",
         exports: &urls,
         uid: 0,
@@ -38,19 +38,19 @@ fn what_others_left_under_the_name_is_refused_and_our_own_replaced() {
         xid_seed: 1,
         outage_max_ns: 60_000_000_000,
     };
-    let error = Home::create(&request).unwrap_err();
+    let error = NfsDataSet::create(&request).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Exists, "{error}");
     assert_eq!(std::fs::read(others.join("precious")).unwrap(), b"data");
     let urls = [server.url_text(2)];
-    let request = HomeRequest { exports: &urls, ..request };
-    assert!(!Home::create(&request).unwrap().replaced);
-    assert!(Home::create(&request).unwrap().replaced);
-    let huge = HomeRequest { files: &large, ..request };
-    let error = Home::create(&huge).unwrap_err();
+    let request = NfsDataSetRequest { exports: &urls, ..request };
+    assert!(!NfsDataSet::create(&request).unwrap().replaced);
+    assert!(NfsDataSet::create(&request).unwrap().replaced);
+    let huge = NfsDataSetRequest { files: &large, ..request };
+    let error = NfsDataSet::create(&huge).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TooSmall, "{error}");
     let elsewhere = ["nfs://127.0.0.1/nothing?nfsport=1&mountport=1".to_owned()];
-    let nowhere = HomeRequest { exports: &elsewhere, ..request };
-    let error = Home::create(&nowhere).unwrap_err();
+    let nowhere = NfsDataSetRequest { exports: &elsewhere, ..request };
+    let error = NfsDataSet::create(&nowhere).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Remote, "{error}");
     assert!(error.to_string().contains("127.0.0.1"), "{error}");
 }

@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 
 use plimsoll_engine::backend::{BackendConfig, Direct, FileSource, Prefer};
 use plimsoll_engine::nfs::{NfsTarget, Share};
-use plimsoll_engine::placement::Place;
+use plimsoll_engine::placement::Placement;
 use plimsoll_engine::s3::S3Target;
-use plimsoll_engine::stream::run::{Group, RunConfig, RunReport, Target, watch};
+use plimsoll_engine::stream::run::{Group, RunConfig, RunReport, Target, run_with_events};
 use plimsoll_engine::stream::source::{Op, Source};
 use plimsoll_nfs::mount::Export;
 use plimsoll_nfs::{Credential, Handle, Stability};
@@ -35,13 +35,13 @@ const SIZE: u32 = 4096;
 const TURNS: usize = 200;
 /// Time to wait for the next operation. After that, the driver must be waiting for other
 /// completions.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Duration of the silence, from the request to end the run.
 const SILENCE: Duration = Duration::from_millis(500);
 /// Time that a run waits at its end for operations in flight, if one never comes back.
 const DRAIN_NS: u64 = 1_000_000_000;
 /// Polling interval for the end of a run.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Source in which each client reads its own file.
 struct Reads;
@@ -56,11 +56,11 @@ impl Source for Reads {
 /// Operation that waits for its answer.
 struct Call {
     answer: Box<dyn FnOnce() + Send>,
-    came: Instant,
+    received_at: Instant,
 }
 
 /// Report of a target.
-struct Answered {
+struct TargetReport {
     operations: u64,
     /// Operations that the target never answered.
     abandoned: u64,
@@ -70,7 +70,7 @@ struct Answered {
 
 /// Flags that a run and its target share.
 #[derive(Default)]
-struct Told {
+struct RunFlags {
     /// True if the run must end.
     stop: AtomicBool,
     /// True if the run has ended.
@@ -83,43 +83,43 @@ fn answer_one_by_one(
     calls: &Receiver<Call>,
     mut depth: usize,
     starves: bool,
-    told: &Told,
-) -> Answered {
+    flags: &RunFlags,
+) -> TargetReport {
     let mut waiting = VecDeque::new();
     let (mut operations, mut longest) = (0, Duration::ZERO);
-    let starved = starves.then(|| calls.recv_timeout(PATIENCE).expect("an operation"));
+    let starved = starves.then(|| calls.recv_timeout(TIMEOUT).expect("an operation"));
     depth -= usize::from(starves);
     let mut answer = |call: Call| {
-        longest = longest.max(call.came.elapsed());
+        longest = longest.max(call.received_at.elapsed());
         (call.answer)();
         operations += 1;
     };
     for _ in 0..TURNS {
         while waiting.len() < depth {
-            waiting.push_back(calls.recv_timeout(PATIENCE).expect("the next operation"));
+            waiting.push_back(calls.recv_timeout(TIMEOUT).expect("the next operation"));
         }
         waiting.pop_front().into_iter().for_each(&mut answer);
     }
     let drain = Duration::from_nanos(DRAIN_NS);
-    let abandoned_after = starved.as_ref().map(|call| call.came.elapsed() + drain);
-    told.stop.store(true, Ordering::Relaxed);
+    let abandoned_after = starved.as_ref().map(|call| call.received_at.elapsed() + drain);
+    flags.stop.store(true, Ordering::Relaxed);
     std::thread::sleep(SILENCE);
     waiting.into_iter().for_each(&mut answer);
     // A run that has not yet received the stop continues to send operations.
-    while !told.over.load(Ordering::Relaxed) {
-        calls.recv_timeout(LOOK).into_iter().for_each(&mut answer);
+    while !flags.over.load(Ordering::Relaxed) {
+        calls.recv_timeout(POLL_INTERVAL).into_iter().for_each(&mut answer);
     }
     // Dropped only now: a worker continues once its answer can no longer come.
     drop(starved);
     let abandoned = u64::from(starves);
-    Answered { operations, abandoned, longest: abandoned_after.unwrap_or(longest) }
+    TargetReport { operations, abandoned, longest: abandoned_after.unwrap_or(longest) }
 }
 
 /// Runs `depth` clients of one operation each.
-fn drive(target: Target, depth: u32, starves: bool, told: &Told) -> RunReport {
+fn drive(target: Target, depth: u32, starves: bool, flags: &RunFlags) -> RunReport {
     let group = Group {
         name: "one".to_owned(),
-        place: Place::default(),
+        place: Placement::default(),
         target,
         source: Reads,
         clients: depth,
@@ -134,8 +134,8 @@ fn drive(target: Target, depth: u32, starves: bool, told: &Told) -> RunReport {
     if starves {
         config.drain_ns = DRAIN_NS;
     }
-    let (report, _) = watch(&config, vec![group], &told.stop, &mut |_| ()).unwrap();
-    told.over.store(true, Ordering::Relaxed);
+    let (report, _) = run_with_events(&config, vec![group], &flags.stop, &mut |_| ()).unwrap();
+    flags.over.store(true, Ordering::Relaxed);
     // A silent file yields an error in addition to the evidence. A server's client has given the
     // call up.
     assert!(starves || report.error.is_none(), "{:?}", report.error);
@@ -143,13 +143,13 @@ fn drive(target: Target, depth: u32, starves: bool, told: &Told) -> RunReport {
 }
 
 #[track_caller]
-fn counts_all(report: &RunReport, answered: &Answered) {
+fn counts_all(report: &RunReport, target_report: &TargetReport) {
     let total = &report.collected.totals[0];
-    assert!(answered.operations >= TURNS as u64);
-    assert_eq!((total.sums.operations, total.sums.errors), (answered.operations, 0));
-    assert_eq!(total.sums.abandoned, answered.abandoned);
-    assert_eq!(total.latency.count(), answered.operations + answered.abandoned);
-    let longest_ns = answered.longest.as_nanos() as u64;
+    assert!(target_report.operations >= TURNS as u64);
+    assert_eq!((total.sums.operations, total.sums.errors), (target_report.operations, 0));
+    assert_eq!(total.sums.abandoned, target_report.abandoned);
+    assert_eq!(total.latency.count(), target_report.operations + target_report.abandoned);
+    let longest_ns = target_report.longest.as_nanos() as u64;
     // The histogram has three digits.
     let reported_ns = total.latency.max_ns().unwrap();
     assert!(reported_ns >= longest_ns - longest_ns / 500, "{reported_ns} of {longest_ns}");
@@ -159,13 +159,13 @@ fn counts_all(report: &RunReport, answered: &Answered) {
 fn check(target: impl Fn(Sender<Call>, u32) -> Target) {
     for (depth, starves) in [(1, false), (2, false), (8, false), (32, false), (8, true)] {
         let (out, calls) = channel();
-        let told = Arc::new(Told::default());
+        let flags = Arc::new(RunFlags::default());
         let target = target(out, depth);
-        let told_too = Arc::clone(&told);
-        let peer: JoinHandle<Answered> = std::thread::spawn(move || {
-            answer_one_by_one(&calls, depth as usize, starves, &told_too)
+        let peer_flags = Arc::clone(&flags);
+        let peer: JoinHandle<TargetReport> = std::thread::spawn(move || {
+            answer_one_by_one(&calls, depth as usize, starves, &peer_flags)
         });
-        let report = drive(target, depth, starves, &told);
+        let report = drive(target, depth, starves, &flags);
         counts_all(&report, &peer.join().unwrap());
     }
 }
@@ -193,7 +193,7 @@ fn hand(calls: &Sender<Call>, stream: &TcpStream, answer: Vec<u8>) -> std::io::R
     let mut stream = stream.try_clone()?;
     let answer = Box::new(move || stream.write_all(&answer).unwrap());
     // After a failure of the test, the receiver is gone.
-    drop(calls.send(Call { answer, came: Instant::now() }));
+    drop(calls.send(Call { answer, received_at: Instant::now() }));
     Ok(())
 }
 
@@ -288,7 +288,7 @@ fn with_threads_each_completion_brings_the_next_operation() {
                 let _ = answer.send(());
             });
             // After the end of the run, the receiver is gone.
-            if calls.send(Call { answer, came: Instant::now() }).is_ok() {
+            if calls.send(Call { answer, received_at: Instant::now() }).is_ok() {
                 let _ = answered.recv();
             }
         });
@@ -327,28 +327,28 @@ impl Pipes {
 
     /// Answers like [`answer_one_by_one`]. Returns the duration of the silence; for a starving
     /// client, it counts from the start.
-    fn fill_one_by_one(&mut self, told: &Told) -> Duration {
+    fn fill_one_by_one(&mut self, flags: &RunFlags) -> Duration {
         let start = Instant::now();
         for turn in 0..TURNS {
             let number = self.turn(turn);
             self.write(number);
             let from = Instant::now();
             while !self.is_taken(number) {
-                assert!(from.elapsed() < PATIENCE, "turn {turn} of {} clients", self.ends.len());
+                assert!(from.elapsed() < TIMEOUT, "turn {turn} of {} clients", self.ends.len());
                 std::thread::yield_now();
             }
         }
         let from = if self.starves { start } else { Instant::now() };
-        told.stop.store(true, Ordering::Relaxed);
+        flags.stop.store(true, Ordering::Relaxed);
         std::thread::sleep(SILENCE);
         let longest = from.elapsed();
-        while !told.over.load(Ordering::Relaxed) {
+        while !flags.over.load(Ordering::Relaxed) {
             for number in usize::from(self.starves)..self.ends.len() {
                 if self.is_taken(number) {
                     self.write(number);
                 }
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL_INTERVAL);
         }
         longest
     }
@@ -365,10 +365,10 @@ fn with_io_uring_each_completion_brings_the_next_operation() {
             let fd = OwnedFd::from(reader);
             sources.push(FileSource::Fd { path: "pipe".into(), fd, direct: false });
         }
-        let told = Arc::new(Told::default());
-        let told_too = Arc::clone(&told);
-        let peer = std::thread::spawn(move || pipes.fill_one_by_one(&told_too));
-        let report = drive(files(sources, Prefer::Uring), depth, starves, &told);
+        let flags = Arc::new(RunFlags::default());
+        let peer_flags = Arc::clone(&flags);
+        let peer = std::thread::spawn(move || pipes.fill_one_by_one(&peer_flags));
+        let report = drive(files(sources, Prefer::Uring), depth, starves, &flags);
         let longest_ns = peer.join().unwrap().as_nanos() as u64;
         let total = &report.collected.totals[0];
         assert!(total.sums.operations >= TURNS as u64 + u64::from(depth) - u64::from(starves));

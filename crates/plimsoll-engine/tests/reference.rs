@@ -6,7 +6,7 @@
 //! driver pushed and took it. The reported latency of each operation must be between the two, and
 //! therefore each percentile too, on any machine. The latency is at least the device's time, and at
 //! most the driver's. In virtual time no other program takes the processor, and the reported and
-//! drawn times are equal (`src/stream/drive/tests/drawn.rs`, `src/step/driver/tests.rs`).
+//! drawn times are equal (`src/stream/drive/tests/random_latency.rs`, `src/step/driver/tests.rs`).
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/law.rs"]
@@ -21,11 +21,11 @@ mod stream;
 mod target;
 
 use law::{LAWS, Law};
-use plimsoll_engine::stream::pacing::{Closed, Open};
+use plimsoll_engine::stream::pacing::{ClosedLoop, OpenLoop};
 use plimsoll_record::collect::Collector;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::arrival::{Arrivals, Rate, Schedule, Warp};
-use target::{Held, Known, Reference, Waiting};
+use target::{DeviceTimes, DriverTimes, ReferenceDevice, WaitMode};
 
 /// Length of a case, and time between the device's readiness and the start.
 const LENGTH_NS: u64 = 150_000_000;
@@ -39,7 +39,7 @@ const CLOCKS_NS: u64 = 2_000;
 const DIGITS: f64 = 0.002;
 
 /// Report in one form for both drivers.
-struct Reported<'a> {
+struct DriverReport<'a> {
     inside: u64,
     operations: u64,
     latency_ns_sum: u64,
@@ -58,7 +58,7 @@ impl Truth {
     /// Builds the bounds. With a schedule, `from_ns` is the start of each operation's latency, in
     /// the order of the starts. Without one, latency begins between the push into the queue and the
     /// request to the device.
-    fn of(known: &[Known], mut held: Vec<Held>, from_ns: Option<Vec<u64>>) -> Self {
+    fn of(known: &[DeviceTimes], mut held: Vec<DriverTimes>, from_ns: Option<Vec<u64>>) -> Self {
         // Sorts by push time, which is the order of the device's records.
         held.sort_by_key(|one| one.pushed_ns);
         assert_eq!(known.len(), held.len());
@@ -66,7 +66,7 @@ impl Truth {
         let each = known.iter().zip(&held).enumerate();
         let bounds = each.map(|(at, (one, held))| {
             assert!(one.done_ns >= one.due_ns, "the device completes nothing too early");
-            let least = one.done_ns - from(at, one.asked_ns);
+            let least = one.done_ns - from(at, one.received_ns);
             (least, held.taken_ns - from(at, held.pushed_ns))
         });
         let (mut least, mut most): (Vec<u64>, Vec<u64>) = bounds.unzip();
@@ -77,7 +77,7 @@ impl Truth {
     }
 
     #[track_caller]
-    fn holds(&self, name: &str, reported: &Reported<'_>, stop_ns: u64) {
+    fn holds(&self, name: &str, reported: &DriverReport<'_>, stop_ns: u64) {
         let count = self.least.len() as u64;
         assert!(count > 10, "{name}: {count} operations");
         assert_eq!(reported.operations, count, "{name}: each operation is reported once");
@@ -103,9 +103,9 @@ impl Truth {
 }
 
 /// Starts a device that serves `servers` operations at a time. Returns it with the measured period.
-fn device(law: Law, places: u32, servers: u32, waiting: Waiting) -> (Reference, (u64, u64)) {
-    let mut queue = Reference::start(law, places, servers, waiting, None);
-    queue.keep_held();
+fn device(law: Law, places: u32, servers: u32, waiting: WaitMode) -> (ReferenceDevice, (u64, u64)) {
+    let mut queue = ReferenceDevice::start(law, places, servers, waiting, None);
+    queue.record_driver_times();
     let start_ns = monotonic_ns() + LEAD_NS;
     (queue, (start_ns, start_ns + LENGTH_NS))
 }
@@ -114,7 +114,7 @@ fn device(law: Law, places: u32, servers: u32, waiting: Waiting) -> (Reference, 
 #[track_caller]
 fn stream_holds(name: &str, truth: &Truth, collector: &Collector, stop_ns: u64) {
     let total = &collector.totals[0];
-    let reported = Reported {
+    let reported = DriverReport {
         inside: collector.window[0].operations,
         operations: total.latency.count(),
         latency_ns_sum: total.sums.latency_ns,
@@ -123,10 +123,10 @@ fn stream_holds(name: &str, truth: &Truth, collector: &Collector, stop_ns: u64) 
     truth.holds(name, &reported, stop_ns);
 }
 
-fn streamed(name: &str, law: Law, servers: u32, waiting: Waiting) {
+fn streamed(name: &str, law: Law, servers: u32, waiting: WaitMode) {
     let (mut queue, span) = device(law, DEPTH, servers, waiting);
     let collector =
-        stream::report(&mut queue, Closed::new(&[DEPTH], span.0), span, (0, 0)).unwrap();
+        stream::report(&mut queue, ClosedLoop::new(&[DEPTH], span.0), span, (0, 0)).unwrap();
     let (known, held) = queue.end();
     let truth = Truth::of(&known, held, None);
     stream_holds(&format!("{} {name}", law.name()), &truth, &collector, span.1);
@@ -135,10 +135,10 @@ fn streamed(name: &str, law: Law, servers: u32, waiting: Waiting) {
 #[test]
 fn a_closed_loop_reports_what_the_device_did() {
     for law in LAWS {
-        streamed("as many servers", law, DEPTH, Waiting::Sleeping);
-        streamed("a quarter of them", law, DEPTH / 4, Waiting::Sleeping);
+        streamed("as many servers", law, DEPTH, WaitMode::Sleeping);
+        streamed("a quarter of them", law, DEPTH / 4, WaitMode::Sleeping);
     }
-    streamed("watched", LAWS[0], DEPTH, Waiting::Watching);
+    streamed("watched", LAWS[0], DEPTH, WaitMode::Watching);
 }
 
 #[test]
@@ -151,8 +151,8 @@ fn an_open_loop_reports_all_the_time_since_the_schedule() {
         // With two servers, slow operations delay the later ones, before or after the request to
         // the device.
         for servers in [PLACES, 2] {
-            let (mut queue, span) = device(law, PLACES, servers, Waiting::Sleeping);
-            let open = Open::new(vec![arrivals()], PLACES, span.0);
+            let (mut queue, span) = device(law, PLACES, servers, WaitMode::Sleeping);
+            let open = OpenLoop::new(vec![arrivals()], PLACES, span.0);
             let collector = stream::report(&mut queue, open, span, (50_000, 0)).unwrap();
             let (known, held) = queue.end();
             let from_ns = arrivals().take(known.len()).map(|due_ns| span.0 + due_ns).collect();
@@ -167,10 +167,10 @@ fn an_open_loop_reports_all_the_time_since_the_schedule() {
 fn the_mail_stores_driver_reports_what_the_device_did() {
     for law in LAWS {
         for servers in [DEPTH, DEPTH / 4] {
-            let (queue, span) = device(law, DEPTH, servers, Waiting::Sleeping);
+            let (queue, span) = device(law, DEPTH, servers, WaitMode::Sleeping);
             let (found, queue) = step::report(queue, DEPTH, span).unwrap();
             let (known, held) = queue.end();
-            let reported = Reported {
+            let reported = DriverReport {
                 inside: found.inside,
                 operations: found.operations,
                 latency_ns_sum: found.latency_ns_sum,

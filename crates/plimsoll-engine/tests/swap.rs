@@ -13,12 +13,12 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_engine::EngineError;
-use plimsoll_engine::allowed::AllowedPlaces;
-use plimsoll_engine::ending::OnTime;
-use plimsoll_engine::mailbox::{self, Home, MailRun, StoreState};
+use plimsoll_engine::allow_list::AllowList;
+use plimsoll_engine::end_condition::FixedDuration;
+use plimsoll_engine::mailbox::{self, MailRun, StoreDirectories, StoreState};
 use plimsoll_engine::matrix::condition::random_overwrite;
-use plimsoll_engine::matrix::data::lay_out;
-use plimsoll_engine::matrix::{self, DataHome, HomeRequest, MatrixRun};
+use plimsoll_engine::matrix::pass::lay_out;
+use plimsoll_engine::matrix::{self, DataSet, DataSetRequest, MatrixRun};
 use plimsoll_plan::{Layout, Plan, ResolvedPlan};
 use plimsoll_record::progress::SilentWatcher;
 
@@ -50,7 +50,7 @@ const MAIL: &str = "[workload.mailbox]\nmailboxes = 2\nmailbox_size = \"256KiB\"
 fn streams(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
     let plan = plan(&round.scene.target(), STREAMS);
     let matrix = plan.workload.matrix().unwrap();
-    let home = DataHome::create(&HomeRequest {
+    let data_set = DataSet::create(&DataSetRequest {
         plan: &plan,
         target: &plan.targets[0],
         matrix,
@@ -61,20 +61,20 @@ fn streams(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
         allowed: round.allowed,
     })?;
     if !drives {
-        lay_out(&home, Layout::Allocated, &AtomicBool::new(false))?;
-        return home.remove();
+        lay_out(&data_set, Layout::Allocated, &AtomicBool::new(false))?;
+        return data_set.remove();
     }
-    let (recording, home) = matrix::run(MatrixRun {
+    let (recording, data_set) = matrix::run(MatrixRun {
         plan: &plan,
         matrix,
         trace: None,
-        home,
+        data_set,
         interrupt: &AtomicBool::new(false),
         watcher: &mut SilentWatcher,
-        ending: &mut OnTime,
+        end_condition: &mut FixedDuration,
         overwriting: &random_overwrite(matrix),
     });
-    let _ = home.remove();
+    let _ = data_set.remove();
     if recording.is_well() { Ok(()) } else { Err(EngineError::Config(recording.end.says)) }
 }
 
@@ -83,22 +83,23 @@ fn mail(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
     let plan = plan(&round.scene.target(), MAIL);
     let (target, mailbox) = (&plan.targets[0], plan.workload.mailbox().unwrap());
     let state = round.scene.state();
-    let mut home = Home::create(&plan, target, mailbox, &state, round.number, round.allowed)?;
+    let mut store_directories =
+        StoreDirectories::create(&plan, target, mailbox, &state, round.number, round.allowed)?;
     if !drives {
-        home.mark(StoreState::InUse, Vec::new())?;
-        return home.remove();
+        store_directories.mark(StoreState::InUse, Vec::new())?;
+        return store_directories.remove();
     }
-    let (recording, home) = mailbox::run(MailRun {
+    let (recording, store_directories) = mailbox::run(MailRun {
         plan: &plan,
         target,
         mailbox,
-        home,
+        store_directories,
         interrupt: &AtomicBool::new(false),
         watcher: &mut SilentWatcher,
         witness: None,
-        ending: &mut OnTime,
+        end_condition: &mut FixedDuration,
     });
-    let _ = home.remove();
+    let _ = store_directories.remove();
     if recording.is_well() { Ok(()) } else { Err(EngineError::Config(recording.end.says)) }
 }
 
@@ -106,7 +107,7 @@ fn mail(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
 struct Round<'a> {
     scene: &'a Scene,
     /// Allowed targets, as for an agent and `serve`; `None` as for `plimsoll run`.
-    allowed: Option<&'a AllowedPlaces>,
+    allowed: Option<&'a AllowList>,
     number: u64,
 }
 
@@ -114,9 +115,9 @@ type Victim = fn(&Round<'_>, bool) -> Result<(), EngineError>;
 
 /// Attacks preparations, and for every twenty of them a whole run.
 fn attack(scene: &Scene, victim: Victim) {
-    let places = AllowedPlaces {
+    let places = AllowList {
         directories: vec![scene.allowed().canonicalize().unwrap()],
-        ..AllowedPlaces::default()
+        ..AllowList::default()
     };
     // Without an attack, both succeed.
     let round = |number, allowed| Round { scene, allowed, number };

@@ -111,7 +111,7 @@ pub fn run_all(
                 while !stop.load(Ordering::Relaxed) && !shared.interrupt.load(Ordering::Relaxed) {
                     let Some(next) = locked().next() else { break };
                     let begun_ns = clock::monotonic_ns();
-                    let done = defect::caught(|| carry_out(next, shared));
+                    let done = defect::catch_panic(|| carry_out(next, shared));
                     let done = done.map_err(|error| engine_error(&error)).flatten();
                     if let Work::Run(job) = next {
                         let took_ns = clock::monotonic_ns().saturating_sub(begun_ns);

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_engine::allowed::{AllowedPlaces, NfsUrl};
+use plimsoll_engine::allow_list::{AllowList, NfsUrl};
 use plimsoll_plan::{Arrival, ResolvedPlan, TargetKind};
 
 use crate::error::RunnerError;
@@ -11,7 +11,7 @@ use crate::error::RunnerError;
 /// Allowed targets. Paths have no symbolic links in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allow {
-    places: AllowedPlaces,
+    places: AllowList,
     /// NFS URLs of the exports, as the operator wrote them.
     exports: Vec<String>,
     buckets: Vec<Bucket>,
@@ -88,7 +88,7 @@ impl Allow {
         };
         let urls = exports.iter().map(parsed).collect::<Result<_, _>>()?;
         let exports = exports.iter().map(|export| export.trim_end_matches('/').to_owned());
-        let places = AllowedPlaces { directories, devices, exports: urls };
+        let places = AllowList { directories, devices, exports: urls };
         Ok(Self { places, exports: exports.collect(), buckets: Vec::new() })
     }
 
@@ -110,13 +110,13 @@ impl Allow {
     /// Returns true if no target is allowed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.places == AllowedPlaces::default() && self.buckets.is_empty()
+        self.places == AllowList::default() && self.buckets.is_empty()
     }
 
     /// Returns the allowed directories, devices and exports. The engine checks opened targets
     /// against them.
     #[must_use]
-    pub fn places(&self) -> &AllowedPlaces {
+    pub fn places(&self) -> &AllowList {
         &self.places
     }
 

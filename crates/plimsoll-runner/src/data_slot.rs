@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::path::PathBuf;
 
 use plimsoll_engine::EngineError;
-use plimsoll_engine::mailbox::Home;
-use plimsoll_engine::matrix::DataHome;
+use plimsoll_engine::mailbox::StoreDirectories;
+use plimsoll_engine::matrix::DataSet;
 
 use crate::error::{RunnerError, engine_error};
 
@@ -30,9 +30,9 @@ pub struct SlotData {
 /// Data of a run.
 pub enum Data {
     /// Directories of a mail store.
-    Mail(Home),
+    Mail(StoreDirectories),
     /// Files or device of a matrix.
-    Matrix(DataHome),
+    Matrix(DataSet),
 }
 
 impl Data {
@@ -47,11 +47,11 @@ impl Data {
     /// Returns the directories that Plimsoll created.
     pub fn directories(&self) -> Vec<String> {
         match self {
-            Self::Mail(home) => home.manifest.directories.clone(),
-            Self::Matrix(home) => match &home.remote {
+            Self::Mail(store_directories) => store_directories.manifest.directories.clone(),
+            Self::Matrix(data_set) => match &data_set.remote {
                 Some(remote) => remote.directories(),
                 None => {
-                    let directories = home.manifest.directories.iter();
+                    let directories = data_set.manifest.directories.iter();
                     directories.map(|path| path.display().to_string()).collect()
                 }
             },
@@ -64,8 +64,8 @@ impl Data {
     /// Data that cannot be removed.
     pub fn remove(self) -> Result<(), EngineError> {
         match self {
-            Self::Mail(home) => home.remove(),
-            Self::Matrix(home) => home.remove(),
+            Self::Mail(store_directories) => store_directories.remove(),
+            Self::Matrix(data_set) => data_set.remove(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Drivers that execute runs on this host, unrestricted or within an operator's allowed targets.
 //! The fleet's driver is in `plimsoll-fleet`.
 
-use plimsoll_engine::allowed::AllowedPlaces;
+use plimsoll_engine::allow_list::AllowList;
 
 use crate::allow::Allow;
 use crate::error::RunnerError;
@@ -48,7 +48,7 @@ impl Driver for RestrictedHost {
         session::run_once(request, listener)
     }
 
-    fn allowed(&self) -> Option<&AllowedPlaces> {
+    fn allowed(&self) -> Option<&AllowList> {
         Some(self.0.places())
     }
 }

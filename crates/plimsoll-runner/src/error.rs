@@ -91,7 +91,7 @@ pub fn engine_error(error: &EngineError) -> RunnerError {
         | ErrorKind::Memory
         | ErrorKind::FileLimit
         | ErrorKind::Config
-        | ErrorKind::Precious
+        | ErrorKind::HasData
         | ErrorKind::Exists => Exit::Usage,
         ErrorKind::Defect => Exit::Defect,
         ErrorKind::Stopped => Exit::Interrupted,

@@ -218,7 +218,7 @@ fn spawn_work(
     let stop = Arc::new(AtomicBool::new(false));
     let stop_flag = Arc::clone(&stop);
     let work = move || {
-        let ended = defect::caught(|| work(&stop_flag, &sender));
+        let ended = defect::catch_panic(|| work(&stop_flag, &sender));
         if let Err(error) = ended.map_err(|error| engine_error(&error)).flatten() {
             // The receiver may be gone.
             let _ = sender.send(Event::Failed(error));

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_engine::allowed::AllowedPlaces;
+use plimsoll_engine::allow_list::AllowList;
 use plimsoll_evidence::run::Membership;
 use plimsoll_plan::{Plan, ResolvedPlan};
 
@@ -63,7 +63,7 @@ pub trait Driver: Sync {
     ) -> Result<FinishedRun, RunnerError>;
 
     /// Paths and exports that a run on this host may use. `None`: no restriction.
-    fn allowed(&self) -> Option<&AllowedPlaces> {
+    fn allowed(&self) -> Option<&AllowList> {
         None
     }
 

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plimsoll_engine::mailbox::{self, Home, MailRun};
+use plimsoll_engine::mailbox::{self, MailRun, StoreDirectories};
 use plimsoll_engine::matrix::condition::random_overwrite;
-use plimsoll_engine::matrix::{self, DataHome, HomeRequest, MatrixRun};
-use plimsoll_engine::{aside, defect, memory};
+use plimsoll_engine::matrix::{self, DataSet, DataSetRequest, MatrixRun};
+use plimsoll_engine::{blocking_call, defect, memory};
 use plimsoll_evidence::BundleWriter;
 use plimsoll_evidence::environment::Environment;
 use plimsoll_evidence::ledger::{Ledger, Question, Start, TornTail};
@@ -68,16 +68,16 @@ fn run_model(
     let trace = trace::of_plan(request.config.resolved)?;
     let id = RunId::now(&request.config.resolved.name);
     let session = Session::begin(request, &[], id, None, progress)?;
-    let recording = match defect::caught(|| model_run::carry_out(request, &model, trace, progress))
-    {
-        Ok(recording) => recording?,
-        Err(defect) => {
-            let mut recording = Recording::new(clock::monotonic_ns());
-            recording.engine.kind = "model".to_owned();
-            recording.fail_with(&defect);
-            recording
-        }
-    };
+    let recording =
+        match defect::catch_panic(|| model_run::carry_out(request, &model, trace, progress)) {
+            Ok(recording) => recording?,
+            Err(defect) => {
+                let mut recording = Recording::new(clock::monotonic_ns());
+                recording.engine.kind = "model".to_owned();
+                recording.fail_with(&defect);
+                recording
+            }
+        };
     session.end(recording, DataOutcome::default(), progress)
 }
 
@@ -88,45 +88,47 @@ fn run_mail(
     progress: &mut dyn Listener,
 ) -> Result<FinishedRun, RunnerError> {
     let resolved = request.config.resolved;
-    let mut ending = UntilSteady::new(resolved)?;
+    let mut end_condition = UntilSteady::new(resolved)?;
     let id = RunId::now(&resolved.name);
     let slot_data = request.data.take();
     let data_of_run = slot_data.as_ref().map(|data| data.run_id.clone());
-    let home = match slot_data {
-        Some(SlotData { data: Data::Mail(home), .. }) => home.reuse(mailbox),
+    let store_directories = match slot_data {
+        Some(SlotData { data: Data::Mail(store_directories), .. }) => {
+            store_directories.reuse(mailbox)
+        }
         _ => {
             let stores = request.config.places.stores();
             let allowed = request.config.driver.allowed();
-            Home::create(resolved, target, mailbox, &stores, id.store_id(), allowed)
+            StoreDirectories::create(resolved, target, mailbox, &stores, id.store_id(), allowed)
         }
     };
-    let home = home.map_err(|error| engine_error(&error))?;
-    if home.replaced {
+    let store_directories = store_directories.map_err(|error| engine_error(&error))?;
+    if store_directories.replaced {
         progress.say(REPLACED);
     }
-    let places = home.directories();
-    let drive = |home: Home, progress: &mut dyn Listener| {
-        let (recording, home) = mailbox::run(MailRun {
+    let places = store_directories.directories();
+    let drive = |store_directories: StoreDirectories, progress: &mut dyn Listener| {
+        let (recording, store_directories) = mailbox::run(MailRun {
             plan: resolved,
             target,
             mailbox,
-            home,
+            store_directories,
             interrupt: request.config.interrupt,
             watcher: progress,
             witness: request.config.witness,
-            ending: &mut ending,
+            end_condition: &mut end_condition,
         });
-        let is_prepared = home.is_prepared();
-        (recording, home, is_prepared)
+        let is_prepared = store_directories.is_prepared();
+        (recording, store_directories, is_prepared)
     };
-    let prepared = PreparedRun { id, home, data_of_run, places };
+    let prepared = PreparedRun { id, run_data: store_directories, data_of_run, places };
     prepared.carry_out(request, Data::Mail, drive, progress)
 }
 
 /// A run whose target is reserved for its data.
 struct PreparedRun<H> {
     id: RunId,
-    home: H,
+    run_data: H,
     data_of_run: Option<String>,
     places: Vec<PathBuf>,
 }
@@ -141,14 +143,14 @@ impl<H> PreparedRun<H> {
         drive: impl FnOnce(H, &mut dyn Listener) -> (Recording, H, bool),
         progress: &mut dyn Listener,
     ) -> Result<FinishedRun, RunnerError> {
-        let Self { id, home, data_of_run, places } = self;
+        let Self { id, run_data, data_of_run, places } = self;
         let session = match Session::begin(request, &places, id, data_of_run, progress) {
             Ok(session) => session,
-            Err(error) => return Err(start_failed(data(home), error)),
+            Err(error) => return Err(start_failed(data(run_data), error)),
         };
-        let (recording, home, is_prepared) = drive(home, progress);
+        let (recording, run_data, is_prepared) = drive(run_data, progress);
         let is_reusable = is_prepared && recording.is_well();
-        let ended = session.release_data(data(home), is_reusable, recording.left_behind);
+        let ended = session.release_data(data(run_data), is_reusable, recording.left_behind);
         session.end(recording, ended, progress)
     }
 }
@@ -159,36 +161,36 @@ fn run_matrix(
     matrix: &Matrix,
     progress: &mut dyn Listener,
 ) -> Result<FinishedRun, RunnerError> {
-    let mut ending = UntilSteady::new(request.config.resolved)?;
+    let mut end_condition = UntilSteady::new(request.config.resolved)?;
     // A wrong trace is reported before anything is written.
     let trace = trace::of_plan(request.config.resolved)?;
     let overwriting = random_overwrite(matrix);
     let id = RunId::now(&request.config.resolved.name);
     let slot_data = request.data.take();
     let data_of_run = slot_data.as_ref().map(|data| data.run_id.clone());
-    let home = match slot_data {
-        Some(SlotData { data: Data::Matrix(home), .. }) => home,
+    let data_set = match slot_data {
+        Some(SlotData { data: Data::Matrix(data_set), .. }) => data_set,
         _ => data_set(request, target, matrix, &id)?,
     };
-    if home.replaced && data_of_run.is_none() {
+    if data_set.replaced && data_of_run.is_none() {
         progress.say(REPLACED);
     }
-    let places = home.places();
-    let drive = |home: DataHome, progress: &mut dyn Listener| {
-        let (recording, home) = matrix::run(MatrixRun {
+    let places = data_set.places();
+    let drive = |data_set: DataSet, progress: &mut dyn Listener| {
+        let (recording, data_set) = matrix::run(MatrixRun {
             plan: request.config.resolved,
             matrix,
             trace,
-            home,
+            data_set,
             interrupt: request.config.interrupt,
             watcher: progress,
-            ending: &mut ending,
+            end_condition: &mut end_condition,
             overwriting: &overwriting,
         });
-        let is_made = home.is_made;
-        (recording, home, is_made)
+        let is_created = data_set.is_created;
+        (recording, data_set, is_created)
     };
-    let prepared = PreparedRun { id, home, data_of_run, places };
+    let prepared = PreparedRun { id, run_data: data_set, data_of_run, places };
     prepared.carry_out(request, Data::Matrix, drive, progress)
 }
 
@@ -199,12 +201,12 @@ fn data_set(
     target: &Target,
     matrix: &Matrix,
     id: &RunId,
-) -> Result<DataHome, RunnerError> {
+) -> Result<DataSet, RunnerError> {
     let plan = request.config.resolved;
     let whole = request.config.plan.resolve();
     let whole = whole.workload.matrix().filter(|whole| whole.streams.len() == matrix.streams.len());
     let verified = matrix.streams.iter().any(|stream| stream.verify_reads);
-    let home = DataHome::create(&HomeRequest {
+    let data_set = DataSet::create(&DataSetRequest {
         plan,
         target,
         matrix: whole.unwrap_or(matrix),
@@ -214,11 +216,11 @@ fn data_set(
         destroy: &request.data.overwritable_devices(request.config.destroy),
         allowed: request.config.driver.allowed(),
     });
-    let home = home.map_err(|error| engine_error(&error))?;
+    let data_set = data_set.map_err(|error| engine_error(&error))?;
     if let TargetKind::Device { device } = &target.kind {
         request.data.record_device(device.into());
     }
-    Ok(home)
+    Ok(data_set)
 }
 
 /// Returns the kind of run for a plan, or rejects the plan.
@@ -290,7 +292,7 @@ impl<'a> Session<'a> {
         progress: &mut dyn Listener,
     ) -> Result<Self, RunnerError> {
         let begun =
-            defect::caught(|| Self::begin_bundle(request, places, id, data_of_run, progress));
+            defect::catch_panic(|| Self::begin_bundle(request, places, id, data_of_run, progress));
         begun.map_err(|error| engine_error(&error)).flatten()
     }
 
@@ -373,7 +375,7 @@ impl<'a> Session<'a> {
         progress: &mut dyn Listener,
     ) -> Result<FinishedRun, RunnerError> {
         let directory = self.writer.directory().display().to_string();
-        let ended = defect::caught(|| self.write_end(recording, data, progress));
+        let ended = defect::catch_panic(|| self.write_end(recording, data, progress));
         ended.unwrap_or_else(|error| {
             let says = format!("the evidence written so far is in {directory}");
             Err(engine_error(&error).hint(says))
@@ -469,7 +471,7 @@ const REMOVAL_TIMEOUT: Duration = Duration::from_secs(20);
 /// Removes the data of a run. Data that is not removed in time is left.
 fn remove(data: Data) -> Result<(), RunnerError> {
     let places = data.places();
-    let removed = aside::patiently(&places, REMOVAL_TIMEOUT, move || {
+    let removed = blocking_call::run_until_stop(&places, REMOVAL_TIMEOUT, move || {
         inject::point("removal");
         data.remove()
     });

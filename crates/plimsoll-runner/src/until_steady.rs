@@ -1,6 +1,6 @@
 //! Ends conditioning and measurements that are `until-steady`, by the judge's rule.
 
-use plimsoll_engine::ending::Ending;
+use plimsoll_engine::end_condition::EndCondition;
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_judge::stats::Progress;
 use plimsoll_judge::stats::SteadyStateDetector as State;
@@ -34,7 +34,7 @@ impl<'a> UntilSteady<'a> {
     }
 }
 
-impl Ending for UntilSteady<'_> {
+impl EndCondition for UntilSteady<'_> {
     fn begin(&mut self, phase: PhaseKind, sizes_bytes: &[u64], written_bytes: u64) {
         let writes = steady::writes(self.plan, phase, sizes_bytes, written_bytes);
         self.state = steady::ends_when_steady(self.plan, phase)
@@ -42,7 +42,7 @@ impl Ending for UntilSteady<'_> {
             .flatten();
     }
 
-    fn take(&mut self, operations: u64, written_bytes: u64) -> bool {
+    fn add_interval(&mut self, operations: u64, written_bytes: u64) -> bool {
         let seconds = self.plan.evidence.interval_ns.max(1) as f64 / 1e9;
         self.state.as_mut().is_some_and(|state| {
             let progress = state.push(operations as f64 / seconds, written_bytes);

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-use plimsoll_engine::urgency;
+use plimsoll_engine::stop_request;
 use plimsoll_runner::observe::ReceivedSignal;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::flag;
@@ -41,13 +41,13 @@ pub fn flag_on_signal() -> Result<Arc<AtomicBool>, CliError> {
         for (number, signal) in each.forever().enumerate() {
             LATEST.store(signal, Ordering::Relaxed);
             if number == 0 {
-                urgency::ask();
+                stop_request::request_stop();
                 notes::tell(
                     "interrupted: stopping in an orderly way; a second signal does not wait for the storage, \
                      a third ends the process at once",
                 );
             } else {
-                urgency::hurry();
+                stop_request::request_urgent_stop();
                 hurried.store(true, Ordering::Relaxed);
             }
         }

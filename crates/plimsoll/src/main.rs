@@ -46,14 +46,14 @@ use crate::exit::Exit;
 
 fn main() -> ExitCode {
     commands::completions::answer(Arguments::command);
-    defect::watch();
+    defect::record_panics();
     interrupt::ignore_file_limit();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return arguments::refused(&error),
     };
     let common = arguments.common.clone();
-    let mut exit = match defect::caught(|| arguments::carry_out(arguments)) {
+    let mut exit = match defect::catch_panic(|| arguments::carry_out(arguments)) {
         Ok(Ok(exit)) => exit,
         Ok(Err(error)) => {
             failure::report(&error, &common);
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
         exit = exit.worse(Exit::Environment);
     }
     // A defect of any thread counts.
-    if let Some(says) = defect::first() {
+    if let Some(says) = defect::first_panic() {
         let error = CliError::new(Exit::Defect, says);
         failure::report(&error.hint("this is a defect in Plimsoll: please report it"), &common);
         exit = Exit::Defect;

@@ -12,7 +12,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use plimsoll_engine::aside;
+use plimsoll_engine::blocking_call;
 
 /// Maximum number of queued notes; further ones are dropped.
 const WAITING_MAX: usize = 256;
@@ -133,7 +133,7 @@ pub fn write_result(bytes: &[u8]) {
     flush();
     WRITTEN.fetch_or(!bytes.is_empty(), Ordering::Relaxed);
     let bytes = bytes.to_vec();
-    let written = aside::patiently("stdout", RESULT_TIMEOUT, move || {
+    let written = blocking_call::run_until_stop("stdout", RESULT_TIMEOUT, move || {
         let mut stdout = std::io::stdout().lock();
         stdout.write_all(&bytes).and_then(|()| stdout.flush())
     });

@@ -201,7 +201,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     let source = MatrixSource::new(stream, 0..1, content, case.depth);
     let group = Group {
         name: "bench".to_owned(),
-        place: plimsoll_engine::placement::Place::default(),
+        place: plimsoll_engine::placement::Placement::default(),
         target: target(&case),
         source: source.map_err(|error| error.to_string())?,
         clients: 1,

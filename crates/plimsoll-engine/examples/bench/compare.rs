@@ -14,7 +14,7 @@ use crate::table;
 
 /// All samples of a row.
 #[derive(Debug, Default)]
-pub struct Measured {
+pub struct RowSamples {
     pub ours: Vec<Sample>,
     pub fio: Vec<Sample>,
     pub best: Vec<Sample>,
@@ -39,10 +39,10 @@ pub fn run(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-fn measure(options: &Options, row: &Row) -> Result<Measured, String> {
+fn measure(options: &Options, row: &Row) -> Result<RowSamples, String> {
     let start_ours = ours(options, row, &["--operations", "64"])?;
     let start_fio = theirs(options, row, &[], &["--number_ios=64"])?;
-    let mut measured = Measured::default();
+    let mut measured = RowSamples::default();
     let best = choose(options, row)?;
     if let Some(best) = best {
         measured.best_args = best.join(" ");

@@ -1,7 +1,7 @@
 //! Output as a table.
 
 use crate::Options;
-use crate::compare::Measured;
+use crate::compare::RowSamples;
 use crate::fio::Sample;
 use crate::jobs::{Metric, Row, Want};
 use crate::stats::{median, ratio_interval};
@@ -20,7 +20,7 @@ pub fn head(options: &Options) {
 }
 
 /// Prints a row's lines and returns how many bounds were missed.
-pub fn print(row: &Row, measured: &Measured) -> usize {
+pub fn print(row: &Row, measured: &RowSamples) -> usize {
     let mut missed = 0;
     for line in &row.lines {
         let of = |samples: &[Sample]| -> Vec<f64> {

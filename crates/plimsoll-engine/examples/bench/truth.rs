@@ -187,7 +187,7 @@ fn source(size_bytes: u64, read_percent: f64, clients: u32) -> Result<MatrixSour
 fn group<S>(options: &Options, source: S, target: Target, clients: u32, pace: Pace) -> Group<S> {
     Group {
         name: "truth".to_owned(),
-        place: plimsoll_engine::placement::Place::on(options.cpu, "it was asked for"),
+        place: plimsoll_engine::placement::Placement::pinned(options.cpu, "it was asked for"),
         target,
         source,
         clients,

@@ -11,8 +11,8 @@
 //! back at once.
 //!
 //! On some queues one call costs the same for several operations, as a send on a connection does.
-//! [`Queue::together`](super::Queue::together) reports that number: operations that came back
-//! together then start together.
+//! [`Queue::submit_batch_len`](super::Queue::submit_batch_len) reports that number: operations that
+//! came back together then start together.
 
 /// Current length of a batch.
 #[derive(Clone, Copy, Debug)]

@@ -32,7 +32,7 @@ pub trait Queue {
     }
     /// Returns true if the data of the read that was just reaped can be checked. Returns false
     /// while a restarted server may have lost writes that the client has yet to send again.
-    fn is_sure(&self, user_data: u64) -> bool {
+    fn is_verifiable(&self, user_data: u64) -> bool {
         let _ = user_data;
         true
     }
@@ -55,7 +55,7 @@ pub trait Queue {
     }
     /// Returns how many operations that came back together are best handed over together. 1 if a
     /// call works on one after the other; more only if one call costs the same for several.
-    fn together(&self) -> usize {
+    fn submit_batch_len(&self) -> usize {
         1
     }
     /// Returns the number of completions ready to be reaped. No system call.

@@ -150,7 +150,7 @@ pub fn polling(wanted: bool, threads: usize, cpus: f64) -> Polling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulated::{Drawn, Law, World};
+    use crate::simulated::{Law, RandomLatencyDevice, VirtualClock};
     use plimsoll_sys::op::{OpKind, RingOp};
 
     const US: u64 = 1_000;
@@ -202,8 +202,8 @@ mod tests {
     #[test]
     fn with_nothing_in_flight_a_wait_sleeps_until_its_timeout() {
         for longest_ns in [0, SPIN_NS_MAX] {
-            let mut world = World::default();
-            let (mut queue, _) = Drawn::queue(&world, 1, Law::Constant(30 * US), 1);
+            let mut world = VirtualClock::default();
+            let (mut queue, _) = RandomLatencyDevice::queue(&world, 1, Law::Constant(30 * US), 1);
             Spin::new(longest_ns).wait(&mut queue, &mut world, Some(500 * US)).unwrap();
             assert!(world.now_ns() >= 500 * US, "{}", world.now_ns());
         }
@@ -212,8 +212,8 @@ mod tests {
     #[test]
     fn a_wait_that_polls_pays_no_wake_up_and_counts_its_time() {
         let waited_ns = |longest_ns| {
-            let mut world = World::default();
-            let (mut queue, _) = Drawn::queue(&world, 1, Law::Constant(30 * US), 1);
+            let mut world = VirtualClock::default();
+            let (mut queue, _) = RandomLatencyDevice::queue(&world, 1, Law::Constant(30 * US), 1);
             (queue.costs.call_ns, queue.costs.wake_ns) = (100, 40 * US);
             let op = RingOp {
                 kind: OpKind::Read,

@@ -10,31 +10,31 @@ use plimsoll_plan::CacheState;
 use plimsoll_sys::clock;
 use plimsoll_workload::mailbox::{PhaseIo, Scan, ScanKind, Store};
 
-use super::running::Running;
+use super::run_state::MailRunState;
 use crate::EngineError;
 use crate::caches;
 use crate::open_target::HeldTarget;
-use crate::open_target::beneath::{directory_in, names_in};
+use crate::open_target::openat::{directory_in, names_in};
 use crate::step::Stage;
 
 /// Brings the caches into the state that the plan declares and returns the store.
-pub(super) fn carry_out(
-    running: &mut Running<'_>,
+pub(super) fn prepare(
+    run: &mut MailRunState<'_>,
     store: Store,
 ) -> Result<Option<Store>, EngineError> {
-    if running.mail.plan.phases.cache == CacheState::Warm {
-        let parts = running.split(store);
+    if run.mail.plan.phases.cache == CacheState::Warm {
+        let parts = run.split(store);
         let scan = |part| Scan::new(part, ScanKind::Warm, PhaseIo::default());
-        return running.machines(PhaseKind::Caches, parts.into_iter().map(scan).collect());
+        return run.run_machines(PhaseKind::Caches, parts.into_iter().map(scan).collect());
     }
-    let phase = running.recording.begin(PhaseKind::Caches, clock::monotonic_ns());
-    running.mail.watcher.begin(PhaseKind::Caches);
-    let files = files_below(&running.stage.held);
-    let metadata = running.mail.plan.phases.cache == CacheState::WarmMetadata;
-    let dropped = caches::drop_data(&running.stage.held, &files, metadata)?;
-    running.recording.observed.page_cache.system_dropped = dropped.system;
-    running.recording.finish(phase, clock::monotonic_ns(), true, dropped.note);
-    running.mail.watcher.end(&running.recording.phases[phase as usize]);
+    let phase = run.recording.begin(PhaseKind::Caches, clock::monotonic_ns());
+    run.mail.watcher.begin(PhaseKind::Caches);
+    let files = files_below(&run.stage.held);
+    let metadata = run.mail.plan.phases.cache == CacheState::WarmMetadata;
+    let dropped = caches::drop_data(&run.stage.held, &files, metadata)?;
+    run.recording.observed.page_cache.system_dropped = dropped.system;
+    run.recording.finish(phase, clock::monotonic_ns(), true, dropped.note);
+    run.mail.watcher.end(&run.recording.phases[phase as usize]);
     Ok(Some(store))
 }
 

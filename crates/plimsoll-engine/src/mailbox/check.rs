@@ -14,16 +14,16 @@ use plimsoll_workload::mailbox::{
 };
 use plimsoll_workload::step::{FileSpec, StepWorkload};
 
-use super::home::Home;
+use super::locator::Locator;
 use super::manifest::{FILE, StoreState};
-use super::place::Locator;
-use super::run::Latest;
+use super::run::LatestSnapshots;
 use super::settings;
-use super::witness::{Witnessed, read_commits};
+use super::store_directories::StoreDirectories;
+use super::witness::{WitnessedCommits, read_commits};
 use crate::backend::{Direct, Prefer};
-use crate::matrix::home::memory_bytes;
-use crate::step::{Control, Ended, Event, Glance, Stage, run_stage};
-use crate::work_dir::find::{There, holds, look_at};
+use crate::matrix::data_set::memory_bytes;
+use crate::step::{Control, Event, PartResult, Stage, WorkloadProgress, run_stage};
+use crate::work_dir::find_manifest::{FileState, file_state, has_manifest};
 use crate::{EngineError, issue};
 
 /// Result of checking a store.
@@ -69,7 +69,7 @@ pub struct StoreCheck {
 /// manifest need not be readable.
 #[must_use]
 pub fn is_mail_store(path: &Path) -> bool {
-    holds(path, FILE)
+    has_manifest(path, FILE)
 }
 
 /// Checks the store at `path` and creates nothing. With a `witness`, every commit of this store
@@ -84,22 +84,22 @@ pub fn check_store(
     interrupt: &AtomicBool,
     watcher: &mut dyn Watcher,
 ) -> Result<StoreCheck, EngineError> {
-    let (home, in_place) = Home::open(path)?;
-    if home.manifest.state == StoreState::Creating {
+    let (store_directories, in_place) = StoreDirectories::open(path)?;
+    if store_directories.manifest.state == StoreState::Creating {
         return Err(EngineError::Config(format!(
             "the store at {} was never completed: its run ended while it was being made",
             path.display()
         )));
     }
-    let config = settings::of_manifest(&home.manifest)?;
+    let config = settings::config_of(&store_directories.manifest)?;
     fits_memory(&config, memory_bytes())?;
-    let store = settings::store_to_check(&home.manifest, in_place)?;
-    let absent = Absent::look(&store, &home)?;
-    let store = store.with_short_files(absent.held());
+    let store = settings::open_store_read_only(&store_directories.manifest, in_place)?;
+    let absent = AbsentFiles::find(&store, &store_directories)?;
+    let store = store.with_short_files(absent.present_bytes());
     let cpus = plimsoll_sys::cpu::allowed().map_or(1, |cpus| cpus.len() as u32);
     let witnessed = match witness {
-        Some(path) => read_commits(path, home.manifest.store_id)?,
-        None => Witnessed::default(),
+        Some(path) => read_commits(path, store_directories.manifest.store_id)?,
+        None => WitnessedCommits::default(),
     };
     // With a witness, one machine checks the commits of all databases. Otherwise up to one machine
     // per CPU shares the databases.
@@ -109,12 +109,16 @@ pub fn check_store(
         .into_iter()
         .map(|part| {
             let verify = Verify::new(part, witnessed.expected.clone(), PhaseIo::default());
-            if home.manifest.state == StoreState::Clean { verify.of_closed() } else { verify }
+            if store_directories.manifest.state == StoreState::Clean {
+                verify.of_closed()
+            } else {
+                verify
+            }
         })
         .collect();
-    let ended = read_all(machines, &home, &absent, interrupt, watcher);
+    let ended = read_all(machines, &store_directories, &absent, interrupt, watcher);
     let mut check = StoreCheck {
-        state: home.manifest.state,
+        state: store_directories.manifest.state,
         pages_checked: 0,
         pages_by_log: 0,
         pages_by_map: 0,
@@ -124,14 +128,14 @@ pub fn check_store(
         log_changes: 0,
         pages_recoverable: 0,
         commits_expected: witnessed.count,
-        commits_of_others: witnessed.of_others,
+        commits_of_others: witnessed.foreign_count,
         damage: Vec::new(),
         damage_count: 0,
         unconfirmed: Vec::new(),
         complete: true,
         io_error: None,
     };
-    let locator = Locator { directories: home.directories(), config };
+    let locator = Locator { directories: store_directories.directories(), config };
     check.damage.extend(absent.damage());
     check.damage_count += check.damage.len() as u64;
     for part in ended {
@@ -144,14 +148,14 @@ pub fn check_store(
 /// Reads the whole store, with one thread per machine.
 fn read_all(
     machines: Vec<Verify>,
-    home: &Home,
-    absent: &Absent,
+    store_directories: &StoreDirectories,
+    absent: &AbsentFiles,
     interrupt: &AtomicBool,
     watcher: &mut dyn Watcher,
-) -> Vec<Ended<Verify>> {
+) -> Vec<PartResult<Verify>> {
     let stage = Stage {
-        directories: home.directories(),
-        held: home.held.clone(),
+        directories: store_directories.directories(),
+        held: store_directories.held.clone(),
         missing: absent.missing(),
         prefer: Prefer::Auto,
         direct: Direct::Auto,
@@ -166,13 +170,17 @@ fn read_all(
     let started_ns = clock::monotonic_ns();
     let control = Arc::new(Control::new(0, started_ns));
     let classes: Vec<_> = machines.iter().map(|machine| machine.classes().to_vec()).collect();
-    let mut latest = Latest::new(&classes, |_| true);
+    let mut latest = LatestSnapshots::new(&classes, |_| true);
     watcher.begin(PhaseKind::Verify);
-    let glance = |machine: &Verify| {
+    let progress_of = |machine: &Verify| {
         let progress = machine.progress();
-        Glance { done_bytes: progress.done_bytes, total_bytes: progress.total_bytes, ready: false }
+        WorkloadProgress {
+            done_bytes: progress.done_bytes,
+            total_bytes: progress.total_bytes,
+            ready: false,
+        }
     };
-    run_stage(machines, &stage, &control, glance, |event| match event {
+    run_stage(machines, &stage, &control, progress_of, |event| match event {
         Event::Snapshot(snapshot) => latest.take(*snapshot),
         Event::Tick => {
             if interrupt.load(Ordering::Relaxed) {
@@ -195,20 +203,21 @@ impl StoreCheck {
         self.log_blocks_checked += report.log_blocks_checked;
         self.log_changes += report.log_changes;
         self.pages_recoverable += report.pages_rebuilt.iter().sum::<u64>();
-        // `Absent` has already listed short files.
+        // `AbsentFiles` has already listed short files.
         let (absent, other): (Vec<&Finding>, Vec<&Finding>) = machine
             .findings()
             .iter()
             .partition(|finding| matches!(finding.trouble, Failure::FileEnds { .. }));
         self.damage_count += report.findings.saturating_sub(absent.len() as u64);
         self.damage.extend(other.into_iter().map(|finding| locator.damage(finding)));
-        self.unconfirmed.extend(machine.unconfirmed().iter().map(|finding| locator.says(finding)));
+        self.unconfirmed
+            .extend(machine.unconfirmed().iter().map(|finding| locator.describe(finding)));
         if let Some(poison) = machine.poison() {
             if poison.is_corruption() {
                 self.damage_count += 1;
                 self.damage.push(locator.damage(poison));
             } else {
-                self.io_error.get_or_insert_with(|| locator.says(poison));
+                self.io_error.get_or_insert_with(|| locator.describe(poison));
             }
         }
         self.complete &= machine.is_complete();
@@ -216,12 +225,13 @@ impl StoreCheck {
 }
 
 /// Files of a store that are missing or too short.
-struct Absent(Vec<(PathBuf, FileSpec, There)>);
+struct AbsentFiles(Vec<(PathBuf, FileSpec, FileState)>);
 
-impl Absent {
+impl AbsentFiles {
     /// Compares each file on disk with its expected size.
-    fn look(store: &Store, home: &Home) -> Result<Self, EngineError> {
-        let (open, directories) = (home.held.directories(), home.directories());
+    fn find(store: &Store, store_directories: &StoreDirectories) -> Result<Self, EngineError> {
+        let (open, directories) =
+            (store_directories.held.directories(), store_directories.directories());
         let mut absent = Vec::new();
         for spec in store.files() {
             let number = spec.directory as usize;
@@ -229,32 +239,32 @@ impl Absent {
                 let says = format!("{} lies in a directory that is not named", spec.name);
                 return Err(EngineError::Config(says));
             };
-            let there = look_at(own, directory, Path::new(&spec.name), spec.size_bytes)?;
-            if there != There::Whole {
-                absent.push((directory.join(&spec.name), spec.clone(), there));
+            let state = file_state(own, directory, Path::new(&spec.name), spec.size_bytes)?;
+            if state != FileState::Whole {
+                absent.push((directory.join(&spec.name), spec.clone(), state));
             }
         }
         Ok(Self(absent))
     }
 
-    fn held(&self) -> BTreeMap<String, u64> {
-        let held = |there| if let There::Short(held_bytes) = there { held_bytes } else { 0 };
-        self.0.iter().map(|(_, spec, there)| (spec.name.clone(), held(*there))).collect()
+    fn present_bytes(&self) -> BTreeMap<String, u64> {
+        let held = |state| if let FileState::Short(held_bytes) = state { held_bytes } else { 0 };
+        self.0.iter().map(|(_, spec, state)| (spec.name.clone(), held(*state))).collect()
     }
 
     fn missing(&self) -> Vec<PathBuf> {
-        let missing = self.0.iter().filter(|(_, _, there)| *there == There::Missing);
+        let missing = self.0.iter().filter(|(_, _, state)| *state == FileState::Missing);
         missing.map(|(path, ..)| path.clone()).collect()
     }
 
     fn damage(&self) -> impl Iterator<Item = Damage> {
-        self.0.iter().map(|(path, spec, there)| {
+        self.0.iter().map(|(path, spec, state)| {
             // `db03.edb`, `db03-log/0001.log`
             let digits = spec.name.trim_start_matches("db");
             let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
             let id = digits[..end].parse().unwrap_or(0u32);
-            let (kind, says) = match there {
-                There::Short(held) => {
+            let (kind, says) = match state {
+                FileState::Short(held) => {
                     let of = spec.size_bytes;
                     ("truncated", format!("truncated: {held} of {of} bytes are there"))
                 }

@@ -4,7 +4,7 @@
 //! position up to which commits were acknowledged. The kernel keeps the data of a shared mapping if
 //! the process dies. A crash of the host loses the data that the kernel had not yet written back.
 //!
-//! [`KeptGenerationMap`] therefore trusts a map in two cases only. Either the host was not
+//! [`StoredGenerationMap`] therefore trusts a map in two cases only. Either the host was not
 //! restarted since (`store.json` has the boot's identity), or the store was closed. Closing flushes
 //! map and manifest to stable storage and writes the end of the log into both.
 
@@ -16,8 +16,8 @@ use plimsoll_sys::SysError;
 use plimsoll_sys::map::CellMap;
 use plimsoll_workload::mailbox::{GenerationMap, Mark};
 
-use crate::open_target::beneath::file_or_new;
-use crate::open_target::held::OwnDirectory;
+use crate::open_target::handles::OwnDirectory;
+use crate::open_target::openat::open_or_create_file;
 use crate::work_dir::maps::read_exactly;
 
 /// Marks of one database, in mapped files.
@@ -37,7 +37,7 @@ impl MappedGenerationMap {
         let file = |what: &str| {
             let name = format!("db{id:02}.{what}");
             let path = directory.join(&name);
-            let fd = file_or_new(own.fd.as_fd(), Path::new(&name))
+            let fd = open_or_create_file(own.fd.as_fd(), Path::new(&name))
                 .map_err(|errno| SysError::new("open", errno.raw_os_error()).at(&path))?;
             Ok::<_, SysError>((fd, path))
         };
@@ -95,7 +95,7 @@ pub(super) enum Trust {
 }
 
 /// Read-only copy of the marks of one database. Reading creates, grows and maps no file.
-pub(super) struct KeptGenerationMap {
+pub(super) struct StoredGenerationMap {
     generations: Vec<u8>,
     durable_lsn: u64,
     trusted: bool,
@@ -103,7 +103,7 @@ pub(super) struct KeptGenerationMap {
 
 const CELL: usize = size_of::<u32>();
 
-impl KeptGenerationMap {
+impl StoredGenerationMap {
     /// Reads the maps of database `id` below `directory`. Returns an empty, untrusted map if a file
     /// is missing or has another size.
     pub fn read(directory: &Path, id: u32, pages: u32, trust: Trust) -> Self {
@@ -125,7 +125,7 @@ impl KeptGenerationMap {
     }
 }
 
-impl GenerationMap for KeptGenerationMap {
+impl GenerationMap for StoredGenerationMap {
     fn get(&self, page: u32) -> Mark {
         let (cells, _) = self.generations.as_chunks::<CELL>();
         Mark::from_bits(cells.get(page as usize).map_or(0, |cell| u32::from_ne_bytes(*cell)))
@@ -155,7 +155,7 @@ mod tests {
         map.set(7, Mark { acked: 5, in_flight: false });
         map.set_durable_lsn(8192);
         drop(map);
-        let read = |pages, trust| KeptGenerationMap::read(directory.path(), 3, pages, trust);
+        let read = |pages, trust| StoredGenerationMap::read(directory.path(), 3, pages, trust);
         let kept = read(10, Trust::SameBoot);
         assert_eq!(kept.get(7), Mark { acked: 5, in_flight: false });
         assert_eq!((kept.durable_lsn(), kept.is_trusted(0)), (8192, true));
@@ -164,7 +164,7 @@ mod tests {
         assert!(!read(10, Trust::Never).is_trusted(0));
         assert!(!read(11, Trust::SameBoot).is_trusted(0), "it is of another size");
         assert!(!directory.path().join("db04.durable").exists());
-        KeptGenerationMap::read(directory.path(), 4, 10, Trust::SameBoot);
+        StoredGenerationMap::read(directory.path(), 4, 10, Trust::SameBoot);
         assert!(!directory.path().join("db04.durable").exists());
     }
 

@@ -16,24 +16,24 @@ use plimsoll_workload::mailbox::{Group, Store, spread};
 use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
 
 use super::caches;
-use super::profiled::Profiled;
-use super::run::Latest;
-use super::running::Running;
+use super::profiled_group::ProfiledGroup;
+use super::run::LatestSnapshots;
+use super::run_state::MailRunState;
 use super::witness::CommitWitness;
-use crate::step::{Control, Ended, Event, Glance, Stage, run_stage};
-use crate::{EngineError, barrier, issue};
+use crate::step::{Control, Event, PartResult, Stage, WorkloadProgress, run_stage};
+use crate::{EngineError, issue, start_barrier};
 
 /// Counters that are levels, not sums. The difference over a phase has no meaning for them.
 const LEVELS: [&str; 2] = ["pages_used", "cache_pages_dirty"];
 
-impl Running<'_> {
+impl MailRunState<'_> {
     /// Runs warm-up, measurement and close. Returns `None` if the store could not be closed.
     pub(super) fn load(&mut self, store: Store) -> Result<Option<Store>, EngineError> {
         let parts = spread(store.config(), self.threads);
         self.recording.engine.threads = parts.len() as u32;
         let stores = store.split(&parts);
         let mut groups = Vec::new();
-        let store_id = self.mail.home.manifest.store_id;
+        let store_id = self.mail.store_directories.manifest.store_id;
         for (store, part) in stores.into_iter().zip(&parts) {
             let mut group = Group::new(store, &part.sessions)
                 .map_err(|error| EngineError::Config(error.to_string()))?;
@@ -44,38 +44,48 @@ impl Running<'_> {
         }
         let classes: Vec<Vec<Class>> = groups.iter().map(|g| g.classes().to_vec()).collect();
         let (run_ns, warm_up) = (self.recording.start_ns, PhaseKind::WarmUp);
-        let started_ns = barrier::wait(self.mail.watcher, self.mail.interrupt, warm_up, run_ns);
+        let started_ns =
+            start_barrier::wait_for_start(self.mail.watcher, self.mail.interrupt, warm_up, run_ns);
         let phase = self.recording.begin(warm_up, started_ns);
         self.mail.watcher.begin(PhaseKind::WarmUp);
         let control = Arc::new(Control::new(phase, started_ns));
-        let latest = Latest::new(&classes, |class| class.group == ClassGroup::Transactional);
-        let mut conductor = Conductor::new(self, &control, &classes, latest, phase, started_ns);
-        let polling = issue::polling(&conductor.running.mail.plan.engine, groups.len());
-        let stage = Stage { spin_ns: polling.longest_ns, ..conductor.running.stage.clone() };
-        conductor.running.recording.engine.polling = Some(polling);
-        let groups = Profiled::all(groups, &control, conductor.running.mail.plan.seed);
-        conductor.observer.watch_workload(groups.iter().map(Profiled::live).collect());
-        let ended = run_stage(groups, &stage, &control, glance, |event| conductor.hear(event));
-        let measured = conductor.measure_phase.is_some();
-        let counters = conductor.finish();
+        let latest =
+            LatestSnapshots::new(&classes, |class| class.group == ClassGroup::Transactional);
+        let mut coordinator =
+            LoadCoordinator::new(self, &control, &classes, latest, phase, started_ns);
+        let polling = issue::polling(&coordinator.run.mail.plan.engine, groups.len());
+        let stage = Stage { spin_ns: polling.longest_ns, ..coordinator.run.stage.clone() };
+        coordinator.run.recording.engine.polling = Some(polling);
+        let groups = ProfiledGroup::wrap_all(groups, &control, coordinator.run.mail.plan.seed);
+        coordinator
+            .observer
+            .watch_workload(groups.iter().map(ProfiledGroup::live_access).collect());
+        let ended = run_stage(groups, &stage, &control, progress_of, |event| {
+            coordinator.handle_event(event)
+        });
+        let measured = coordinator.measure_phase.is_some();
+        let counters = coordinator.finish();
         self.recording.counters = counters;
         if measured {
-            self.access_profile(Profiled::measured(
+            self.access_profile(ProfiledGroup::merge_profiles(
                 ended.iter().filter_map(|e| e.workload.as_ref()),
             ));
         }
         self.end_groups(ended)
     }
 
-    fn end_groups(&mut self, ended: Vec<Ended<Profiled>>) -> Result<Option<Store>, EngineError> {
+    fn end_groups(
+        &mut self,
+        ended: Vec<PartResult<ProfiledGroup>>,
+    ) -> Result<Option<Store>, EngineError> {
         self.note_outcomes(&ended);
         let mut closed = true;
         let mut stores = Vec::new();
         let mut threads = Vec::new();
-        for Ended { workload, outcome, thread } in ended {
+        for PartResult { workload, outcome, thread } in ended {
             threads.push(thread);
             closed &= outcome.is_ok();
-            let Some(Profiled { group, .. }) = workload else {
+            let Some(ProfiledGroup { group, .. }) = workload else {
                 closed = false;
                 continue;
             };
@@ -124,11 +134,11 @@ impl Running<'_> {
 }
 
 /// State of the coordinating thread: phases, recording, observation.
-struct Conductor<'r, 'a> {
-    running: &'r mut Running<'a>,
+struct LoadCoordinator<'r, 'a> {
+    run: &'r mut MailRunState<'a>,
     control: &'r Control,
     classes: &'r [Vec<Class>],
-    latest: Latest,
+    latest: LatestSnapshots,
     observer: Observer,
     kind: PhaseKind,
     phase: u32,
@@ -141,27 +151,28 @@ struct Conductor<'r, 'a> {
     measure_phase: Option<u32>,
     /// End of each thread's latest interval in the measured phase.
     measured_to_ns: BTreeMap<u32, u64>,
-    /// Number of whole intervals of the measured phase passed to [`Ending`](crate::ending::Ending).
-    told: u64,
+    /// Number of whole intervals of the measured phase passed to
+    /// [`EndCondition`](crate::end_condition::EndCondition).
+    intervals_reported: u64,
     may_end: bool,
 }
 
-impl<'r, 'a> Conductor<'r, 'a> {
+impl<'r, 'a> LoadCoordinator<'r, 'a> {
     fn new(
-        running: &'r mut Running<'a>,
+        run: &'r mut MailRunState<'a>,
         control: &'r Control,
         classes: &'r [Vec<Class>],
-        latest: Latest,
+        latest: LatestSnapshots,
         phase: u32,
         started_ns: u64,
     ) -> Self {
-        let since_ns = running.recording.since_start_ns(started_ns);
-        let mut observer = Observer::new(running.stage.directories.clone(), since_ns);
-        observer.examine_files(&caches::files_below(&running.stage.held));
-        observer.watch_metrics(crate::issue::endpoints(&running.mail.plan.observe));
-        let next_sample_ns = started_ns + running.stage.interval_ns;
+        let since_ns = run.recording.since_start_ns(started_ns);
+        let mut observer = Observer::new(run.stage.directories.clone(), since_ns);
+        observer.examine_files(&caches::files_below(&run.stage.held));
+        observer.watch_metrics(crate::issue::endpoints(&run.mail.plan.observe));
+        let next_sample_ns = started_ns + run.stage.interval_ns;
         Self {
-            running,
+            run,
             control,
             classes,
             latest,
@@ -174,12 +185,12 @@ impl<'r, 'a> Conductor<'r, 'a> {
             counters: BTreeMap::new(),
             measure_phase: None,
             measured_to_ns: BTreeMap::new(),
-            told: 0,
+            intervals_reported: 0,
             may_end: false,
         }
     }
 
-    fn hear(&mut self, event: Event) {
+    fn handle_event(&mut self, event: Event) {
         inject::point("step-conductor");
         match event {
             Event::Snapshot(snapshot) => self.take(*snapshot),
@@ -189,7 +200,7 @@ impl<'r, 'a> Conductor<'r, 'a> {
 
     fn take(&mut self, snapshot: Snapshot) {
         let classes = &self.classes[snapshot.thread as usize];
-        self.running.recording.take(&snapshot, classes);
+        self.run.recording.take(&snapshot, classes);
         if snapshot.drained {
             return;
         }
@@ -204,12 +215,12 @@ impl<'r, 'a> Conductor<'r, 'a> {
     fn tick(&mut self) {
         let now_ns = clock::monotonic_ns();
         if now_ns >= self.next_sample_ns {
-            let since_ns = self.running.recording.since_start_ns(now_ns);
-            self.observer.sample(since_ns, self.phase, &mut self.running.recording.series);
-            self.next_sample_ns = now_ns + self.running.stage.interval_ns;
+            let since_ns = self.run.recording.since_start_ns(now_ns);
+            self.observer.sample(since_ns, self.phase, &mut self.run.recording.series);
+            self.next_sample_ns = now_ns + self.run.stage.interval_ns;
         }
         let elapsed_ns = now_ns.saturating_sub(self.phase_started_ns);
-        let phases = &self.running.mail.plan.phases;
+        let phases = &self.run.mail.plan.phases;
         let (warm_up_ns, measure_ns) = (phases.warm_up_ns, phases.measure_ns);
         let total_ns = match self.kind {
             PhaseKind::WarmUp => warm_up_ns,
@@ -217,24 +228,24 @@ impl<'r, 'a> Conductor<'r, 'a> {
             _ => 0,
         };
         let progress = self.latest.progress(elapsed_ns, total_ns);
-        self.running.recording.tell(self.running.mail.watcher);
-        self.running.mail.watcher.progress(self.kind, &progress);
-        if self.running.mail.interrupt.load(Ordering::Relaxed) && self.kind != PhaseKind::Close {
-            self.running.note_interrupt();
+        self.run.recording.tell(self.run.mail.watcher);
+        self.run.mail.watcher.progress(self.kind, &progress);
+        if self.run.mail.interrupt.load(Ordering::Relaxed) && self.kind != PhaseKind::Close {
+            self.run.note_interrupt();
             return self.close(false);
         }
         match self.kind {
             PhaseKind::WarmUp if self.latest.ready() || elapsed_ns >= warm_up_ns => {
                 // The hosts of a fleet keep warming up until every host is ready.
-                let run_ns = self.running.recording.start_ns;
+                let run_ns = self.run.recording.start_ns;
                 let ready_ns = now_ns + drain::AHEAD_NS;
-                let watcher = &mut self.running.mail.watcher;
+                let watcher = &mut self.run.mail.watcher;
                 if let Some(at_ns) = watcher.begins_at(PhaseKind::Measure, run_ns, ready_ns) {
                     self.measure(at_ns);
                 }
             }
             PhaseKind::Measure => {
-                self.tell_intervals();
+                self.report_intervals();
                 if self.may_end || elapsed_ns >= measure_ns {
                     self.close(true);
                 }
@@ -243,30 +254,29 @@ impl<'r, 'a> Conductor<'r, 'a> {
         }
     }
 
-    /// Passes the intervals that all threads have reported to the ending, which decides when to
+    /// Passes the intervals that all threads have reported to the end condition, which decides when to
     /// stop.
-    fn tell_intervals(&mut self) {
-        if !self.running.mail.plan.phases.until_steady
-            || self.measured_to_ns.len() < self.classes.len()
+    fn report_intervals(&mut self) {
+        if !self.run.mail.plan.phases.until_steady || self.measured_to_ns.len() < self.classes.len()
         {
             return;
         }
-        let interval_ns = self.running.stage.interval_ns;
+        let interval_ns = self.run.stage.interval_ns;
         let to_ns = self.measured_to_ns.values().min().copied().unwrap_or(0);
         // A thread's interval ends on its first completion after the grid line, or slightly before
         // the line.
         let reached_ns = to_ns.saturating_sub(self.phase_started_ns) + interval_ns / 4;
-        while !self.may_end && (self.told + 1) * interval_ns <= reached_ns {
-            let (operations, written_bytes) = self.interval(self.told, interval_ns);
-            self.told += 1;
-            self.may_end = self.running.mail.ending.take(operations, written_bytes);
+        while !self.may_end && (self.intervals_reported + 1) * interval_ns <= reached_ns {
+            let (operations, written_bytes) = self.interval(self.intervals_reported, interval_ns);
+            self.intervals_reported += 1;
+            self.may_end = self.run.mail.end_condition.add_interval(operations, written_bytes);
         }
     }
 
     /// Returns transactional I/Os and written bytes of interval `number` of the measured phase,
     /// from the series. A row that crosses a grid line counts in the interval of its midpoint.
     fn interval(&self, number: u64, interval_ns: u64) -> (u64, u64) {
-        let recording = &self.running.recording;
+        let recording = &self.run.recording;
         let start_ns = recording.since_start_ns(self.phase_started_ns);
         // Rows of other threads can arrive later, but never by two intervals.
         let oldest_ns = start_ns + number.saturating_sub(2) * interval_ns;
@@ -292,22 +302,22 @@ impl<'r, 'a> Conductor<'r, 'a> {
         let ready = self.latest.ready();
         let note = if ready { String::new() } else { self.warm_up_note() };
         // The work until the switch counts as warm-up, not as measurement.
-        let resident = caches::resident_bytes(&self.running.stage);
-        self.running.recording.observed.page_cache.resident_bytes_before = resident.map(|r| r.0);
-        let instances = self.running.recording.instances.iter();
+        let resident = caches::resident_bytes(&self.run.stage);
+        self.run.recording.observed.page_cache.resident_bytes_before = resident.map(|r| r.0);
+        let instances = self.run.recording.instances.iter();
         let sizes_bytes: Vec<u64> = instances.map(|instance| instance.allocated_bytes).collect();
-        self.running.mail.ending.begin(PhaseKind::Measure, &sizes_bytes, 0);
-        let start_ns = self.running.recording.start_ns;
+        self.run.mail.end_condition.begin(PhaseKind::Measure, &sizes_bytes, 0);
+        let start_ns = self.run.recording.start_ns;
         let clock = || clock::monotonic_ns().saturating_sub(start_ns);
-        let since_ns = self.running.recording.since_start_ns(from_ns);
-        let before = Some((self.phase, &mut self.running.recording.series));
+        let since_ns = self.run.recording.since_start_ns(from_ns);
+        let before = Some((self.phase, &mut self.run.recording.series));
         self.observer.begin(since_ns, clock, before);
         let at_ns = from_ns.max(clock::monotonic_ns() + drain::AHEAD_NS);
-        self.running.recording.finish(self.phase, at_ns, ready, note);
+        self.run.recording.finish(self.phase, at_ns, ready, note);
         let warm_up = self.begin_phase(PhaseKind::Measure, at_ns);
         self.boundary_error_ns = self.control.measure(self.phase, at_ns);
-        self.tell_of_change(warm_up);
-        self.next_sample_ns = at_ns + self.running.stage.interval_ns;
+        self.report_phase_change(warm_up);
+        self.next_sample_ns = at_ns + self.run.stage.interval_ns;
         self.measure_phase = Some(self.phase);
     }
 
@@ -322,55 +332,55 @@ impl<'r, 'a> Conductor<'r, 'a> {
     fn close(&mut self, reached: bool) {
         let measured = self.kind == PhaseKind::Measure;
         let at_ns = clock::monotonic_ns() + drain::AHEAD_NS;
-        self.running.recording.finish(self.phase, at_ns, reached, "");
+        self.run.recording.finish(self.phase, at_ns, reached, "");
         let ended = self.begin_phase(PhaseKind::Close, at_ns);
         let late_ns = self.control.close(self.phase, at_ns);
         if measured {
             self.boundary_error_ns = self.boundary_error_ns.max(late_ns);
             self.end_measure(ended, clock::monotonic_ns());
-            let (settled, says) = self.running.mail.ending.end();
-            let phase = &mut self.running.recording.phases[ended as usize];
+            let (settled, says) = self.run.mail.end_condition.end();
+            let phase = &mut self.run.recording.phases[ended as usize];
             (phase.reached, phase.note) = (reached && settled, says);
         }
-        self.tell_of_change(ended);
+        self.report_phase_change(ended);
     }
 
     /// Records the observations at the end of the measured phase.
     fn end_measure(&mut self, measured: u32, now_ns: u64) {
-        let phase = &mut self.running.recording.phases[measured as usize];
+        let phase = &mut self.run.recording.phases[measured as usize];
         phase.boundary_error_ns = Some(self.boundary_error_ns);
-        let since_ns = self.running.recording.since_start_ns(now_ns);
-        self.observer.sample(since_ns, measured, &mut self.running.recording.series);
+        let since_ns = self.run.recording.since_start_ns(now_ns);
+        self.observer.sample(since_ns, measured, &mut self.run.recording.series);
         let mut observed = self.observer.end(since_ns);
-        let before = &self.running.recording.observed;
+        let before = &self.run.recording.observed;
         observed.page_cache = before.page_cache.clone();
         observed.unknown.extend(before.unknown.iter().cloned());
-        if let Some((resident, files)) = caches::resident_bytes(&self.running.stage) {
+        if let Some((resident, files)) = caches::resident_bytes(&self.run.stage) {
             observed.page_cache.resident_bytes_after = Some(resident);
             observed.page_cache.files_bytes = Some(files);
         }
-        self.running.recording.observed = observed;
+        self.run.recording.observed = observed;
     }
 
     /// Records the start of a phase and returns the index of the previous one.
     fn begin_phase(&mut self, kind: PhaseKind, at_ns: u64) -> u32 {
         let before = self.phase;
-        self.phase = self.running.recording.begin(kind, at_ns);
+        self.phase = self.run.recording.begin(kind, at_ns);
         self.kind = kind;
         self.phase_started_ns = at_ns;
         before
     }
 
-    fn tell_of_change(&mut self, ended: u32) {
-        self.running.mail.watcher.end(&self.running.recording.phases[ended as usize]);
-        self.running.mail.watcher.begin(self.kind);
+    fn report_phase_change(&mut self, ended: u32) {
+        self.run.mail.watcher.end(&self.run.recording.phases[ended as usize]);
+        self.run.mail.watcher.begin(self.kind);
     }
 
     fn end_phase(&mut self, now_ns: u64, reached: bool, note: String) {
-        self.running.recording.finish(self.phase, now_ns, reached, note);
-        self.running.recording.tell(self.running.mail.watcher);
-        let phase = &self.running.recording.phases[self.phase as usize];
-        self.running.mail.watcher.end(phase);
+        self.run.recording.finish(self.phase, now_ns, reached, note);
+        self.run.recording.tell(self.run.mail.watcher);
+        let phase = &self.run.recording.phases[self.phase as usize];
+        self.run.mail.watcher.end(phase);
     }
 
     /// Ends the last phase after all threads have finished. Returns the counters of the measured
@@ -412,10 +422,10 @@ fn sum_counters(snapshot: &Snapshot) -> Vec<(&'static str, u64)> {
     sums
 }
 
-fn glance(profiled: &Profiled) -> Glance {
+fn progress_of(profiled: &ProfiledGroup) -> WorkloadProgress {
     let warm_up = profiled.group.warm_up();
     let page_bytes = 32 << 10;
-    Glance {
+    WorkloadProgress {
         done_bytes: warm_up.frames_filled * page_bytes + warm_up.logged_bytes,
         total_bytes: warm_up.frames_needed * page_bytes + warm_up.logged_needed_bytes,
         ready: warm_up.reached(),

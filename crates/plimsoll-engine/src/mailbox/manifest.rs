@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::EngineError;
 use crate::open_target::HeldTarget;
 use crate::work_dir::contents::Contents;
-use crate::work_dir::{self, Manifested};
+use crate::work_dir::{self, DataManifest};
 use plimsoll_sys::SysError;
 
 /// Name of the file in each directory of a store.
@@ -88,7 +88,7 @@ pub struct Manifest {
     pub positions: Vec<Position>,
 }
 
-impl Manifested for Manifest {
+impl DataManifest for Manifest {
     const FILE: &'static str = FILE;
     const WHAT: &'static str = "mail store";
     const VERSION: u32 = VERSION;

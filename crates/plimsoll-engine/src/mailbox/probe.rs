@@ -12,7 +12,7 @@ use super::manifest::io;
 use crate::EngineError;
 use crate::backend::{Backend, BackendConfig, FileSource};
 use crate::open_target::HeldTarget;
-use crate::open_target::held::OwnDirectory;
+use crate::open_target::handles::OwnDirectory;
 
 const CHUNK_BYTES: u32 = 1 << 20;
 const DEPTH: u32 = 8;

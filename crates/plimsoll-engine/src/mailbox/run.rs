@@ -16,14 +16,14 @@ use plimsoll_workload::mailbox::{
 use plimsoll_workload::step::Class;
 
 use super::generation_map::MappedGenerationMap;
-use super::home::Home;
+use super::locator::Locator;
 use super::manifest::StoreState;
-use super::place::Locator;
-use super::running::{MailRun, Running};
+use super::run_state::{MailRun, MailRunState};
+use super::store_directories::StoreDirectories;
 use super::{caches, settings};
 use crate::backend::BackendReport;
-use crate::step::{Control, Ended, Event, Glance, Stage, run_stage};
-use crate::{EngineError, barrier, defect, issue};
+use crate::step::{Control, Event, PartResult, Stage, WorkloadProgress, run_stage};
+use crate::{EngineError, defect, issue, start_barrier};
 
 /// Maximum number of damages listed in the bundle. Further damages are only counted.
 const DAMAGE_LISTED_MAX: usize = 100;
@@ -31,86 +31,88 @@ const DAMAGE_LISTED_MAX: usize = 100;
 const HISTOGRAM_INTERVALS: u64 = 600;
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Runs all phases. Returns the home and all recorded data, even after an error.
-pub fn run(mail: MailRun<'_>) -> (Recording, Home) {
-    let mut running = Running {
-        stage: stage(mail.plan, mail.target, &mail.home),
+/// Runs all phases. Returns the store's directories and all recorded data, even after an error.
+pub fn run(mail: MailRun<'_>) -> (Recording, StoreDirectories) {
+    let mut run = MailRunState {
+        stage: stage(mail.plan, mail.target, &mail.store_directories),
         threads: threads(mail.plan, mail.mailbox),
         recording: Recording::new(clock::monotonic_ns()),
         mail,
     };
-    running.recording.engine.sessions = running.mail.mailbox.threads;
-    running.recording.engine.closed_loop = running.mail.mailbox.pace == plimsoll_plan::Pace::Free;
-    running.recording.engine.clock = issue::clock();
-    match defect::caught(|| running.phases()) {
+    run.recording.engine.sessions = run.mail.mailbox.threads;
+    run.recording.engine.closed_loop = run.mail.mailbox.pace == plimsoll_plan::Pace::Free;
+    run.recording.engine.clock = issue::clock();
+    match defect::catch_panic(|| run.phases()) {
         Ok(Ok(())) => {}
-        Ok(Err(error)) | Err(error) => running.fail(&error),
+        Ok(Err(error)) | Err(error) => run.fail(&error),
     }
-    defect::note(&mut running.recording);
-    (running.recording, running.mail.home)
+    defect::note_panic(&mut run.recording);
+    (run.recording, run.mail.store_directories)
 }
 
-impl Running<'_> {
+impl MailRunState<'_> {
     fn phases(&mut self) -> Result<(), EngineError> {
-        let store = settings::store(&self.mail.home.manifest)?;
+        let store = settings::open_store(&self.mail.store_directories.manifest)?;
         self.recording.instances = self.instances(&store);
-        let store = if self.mail.home.is_prepared() {
+        let store = if self.mail.store_directories.is_prepared() {
             store
         } else {
-            self.mail.home.make_files(&store)?;
+            self.mail.store_directories.make_files(&store)?;
             let Some(store) = self.prepare(store)? else { return Ok(()) };
             store
         };
-        let Some(store) = caches::carry_out(self, store)? else { return Ok(()) };
-        self.mail.home.mark(StoreState::InUse, settings::positions(&store))?;
+        let Some(store) = caches::prepare(self, store)? else { return Ok(()) };
+        self.mail.store_directories.mark(StoreState::InUse, settings::positions(&store))?;
         let Some(store) = self.load(store)? else { return Ok(()) };
         self.close(&store)?;
         if !self.recording.is_well() {
             return Ok(());
         }
-        self.afterwards(store)
+        self.run_final_phases(store)
     }
 
     /// Creates the first database, duplicates it to the other databases and formats the logs.
     fn prepare(&mut self, store: Store) -> Result<Option<Store>, EngineError> {
         let io = PhaseIo::default();
         let create = Create::new(store, io);
-        let Some(store) = self.machines(PhaseKind::Create, vec![create])? else { return Ok(None) };
+        let Some(store) = self.run_machines(PhaseKind::Create, vec![create])? else {
+            return Ok(None);
+        };
         let store = if store.databases().len() > 1 {
-            self.machines(PhaseKind::Duplicate, vec![Duplicate::new(store, io)])?
+            self.run_machines(PhaseKind::Duplicate, vec![Duplicate::new(store, io)])?
         } else {
             Some(store)
         };
         let Some(store) = store else { return Ok(None) };
         let parts = self.split(store).into_iter().map(|part| Format::new(part, io)).collect();
-        self.machines(PhaseKind::FormatLogs, parts)
+        self.run_machines(PhaseKind::FormatLogs, parts)
     }
 
     /// Marks the store as clean: every change is in the databases, and the generation maps are
     /// durable.
     fn close(&mut self, store: &Store) -> Result<(), EngineError> {
-        let directory = self.mail.home.marks_directory();
+        let directory = self.mail.store_directories.marks_directory();
         for state in store.databases() {
             MappedGenerationMap::persist(&directory, state.config.id, state.config.pages_max)
                 .map_err(|error| EngineError::system("storing the generations", error))?;
         }
-        self.mail.home.mark(StoreState::Clean, settings::positions(store))
+        self.mail.store_directories.mark(StoreState::Clean, settings::positions(store))
     }
 
     /// Runs the phases after the load that the plan requests: soft recovery, backup and checksum of
     /// all pages.
-    fn afterwards(&mut self, store: Store) -> Result<(), EngineError> {
+    fn run_final_phases(&mut self, store: Store) -> Result<(), EngineError> {
         let mut store = Some(store);
         let files = self.mail.mailbox.soft_recovery_log_files;
         if files > 0
             && let Some(whole) = store.take()
         {
             // Recovery writes pages and a log block. If it is killed, the store was not closed.
-            self.mail.home.mark(StoreState::InUse, settings::positions(&whole))?;
+            self.mail.store_directories.mark(StoreState::InUse, settings::positions(&whole))?;
             let from = ReplayFrom::LogFiles(files);
             let parts = self.split(whole).into_iter();
             let parts = parts.map(|p| Recover::new(p, from, PhaseIo::default())).collect();
-            store = self.machines(PhaseKind::SoftRecovery, parts)?;
+            store = self.run_machines(PhaseKind::SoftRecovery, parts)?;
             if let Some(recovered) = store.as_ref().filter(|_| self.recording.is_well()) {
                 self.close(recovered)?;
             }
@@ -120,7 +122,7 @@ impl Running<'_> {
         {
             let parts = self.split(whole).into_iter();
             let parts = parts.map(|p| Scan::new(p, ScanKind::Backup, PhaseIo::default())).collect();
-            store = self.machines(PhaseKind::Backup, parts)?;
+            store = self.run_machines(PhaseKind::Backup, parts)?;
         }
         if self.mail.plan.phases.verify
             && let Some(whole) = store.take()
@@ -149,7 +151,7 @@ impl Running<'_> {
 
     /// Drives phase machines in parallel and returns their store, or `None` if a machine did not
     /// complete.
-    pub(super) fn machines<W: Phase + Send + 'static>(
+    pub(super) fn run_machines<W: Phase + Send + 'static>(
         &mut self,
         kind: PhaseKind,
         parts: Vec<W>,
@@ -162,38 +164,41 @@ impl Running<'_> {
         &mut self,
         kind: PhaseKind,
         parts: Vec<W>,
-    ) -> Result<(Vec<Ended<W>>, u32), EngineError> {
+    ) -> Result<(Vec<PartResult<W>>, u32), EngineError> {
         let classes: Vec<_> = parts.iter().map(|part| part.classes().to_vec()).collect();
         let run_ns = self.recording.start_ns;
-        let started_ns = barrier::wait(self.mail.watcher, self.mail.interrupt, kind, run_ns);
+        let started_ns =
+            start_barrier::wait_for_start(self.mail.watcher, self.mail.interrupt, kind, run_ns);
         let phase = self.recording.begin(kind, started_ns);
         self.mail.watcher.begin(kind);
         let control = Arc::new(Control::new(phase, started_ns));
-        let mut latest = Latest::new(&classes, |_| true);
+        let mut latest = LatestSnapshots::new(&classes, |_| true);
         let (recording, mail) = (&mut self.recording, &mut self.mail);
-        let ended = run_stage(parts, &self.stage, &control, glance::<W>, |event| match event {
-            Event::Snapshot(snapshot) => {
-                recording.take(&snapshot, &classes[snapshot.thread as usize]);
-                latest.take(*snapshot);
-            }
-            Event::Tick => {
-                if mail.interrupt.load(Ordering::Relaxed) {
-                    control.stop();
+        let ended =
+            run_stage(parts, &self.stage, &control, progress_of::<W>, |event| match event {
+                Event::Snapshot(snapshot) => {
+                    recording.take(&snapshot, &classes[snapshot.thread as usize]);
+                    latest.take(*snapshot);
                 }
-                let elapsed_ns = clock::monotonic_ns().saturating_sub(started_ns);
-                mail.watcher.progress(kind, &latest.progress(elapsed_ns, 0));
-            }
-        });
+                Event::Tick => {
+                    if mail.interrupt.load(Ordering::Relaxed) {
+                        control.stop();
+                    }
+                    let elapsed_ns = clock::monotonic_ns().saturating_sub(started_ns);
+                    mail.watcher.progress(kind, &latest.progress(elapsed_ns, 0));
+                }
+            });
         Ok((ended, phase))
     }
 
     fn end_machines<W: Phase + Send + 'static>(
         &mut self,
         phase: u32,
-        ended: Vec<Ended<W>>,
+        ended: Vec<PartResult<W>>,
     ) -> Result<Option<Store>, EngineError> {
-        let done =
-            |e: &Ended<W>| e.outcome.is_ok() && e.workload.as_ref().is_some_and(Phase::is_complete);
+        let done = |e: &PartResult<W>| {
+            e.outcome.is_ok() && e.workload.as_ref().is_some_and(Phase::is_complete)
+        };
         let complete = ended.iter().all(done);
         self.recording.finish(phase, clock::monotonic_ns(), complete, "");
         self.recording.tell(self.mail.watcher);
@@ -214,13 +219,13 @@ impl Running<'_> {
     }
 
     /// Records how the threads issued their I/O and which errors ended them.
-    pub(super) fn note_outcomes<W>(&mut self, ended: &[Ended<W>]) {
-        self.recording.left_behind |= ended.iter().any(Ended::is_stuck);
-        let left = |e: &Ended<W>| e.is_stuck() || e.outcome == Err(EngineError::Stopped);
+    pub(super) fn note_outcomes<W>(&mut self, ended: &[PartResult<W>]) {
+        self.recording.left_behind |= ended.iter().any(PartResult::is_abandoned);
+        let left = |e: &PartResult<W>| e.is_abandoned() || e.outcome == Err(EngineError::Stopped);
         if ended.iter().any(left) {
             self.note_interrupt();
         }
-        for Ended { outcome, .. } in ended {
+        for PartResult { outcome, .. } in ended {
             match outcome {
                 Ok(report) => self.note_backend(report),
                 // The thread that caused the stop reports the error.
@@ -259,7 +264,7 @@ impl Running<'_> {
     fn note_damage(&mut self, finding: &Finding) {
         let locator = self.locator();
         let says = match &locator {
-            Some(locator) => locator.says(finding),
+            Some(locator) => locator.describe(finding),
             None => finding.to_string(),
         };
         let checks = &mut self.recording.checks;
@@ -296,7 +301,7 @@ impl Running<'_> {
 
     /// Returns a locator, or `None` if the store's settings are not valid.
     fn locator(&self) -> Option<Locator> {
-        let config = settings::of_manifest(&self.mail.home.manifest).ok()?;
+        let config = settings::config_of(&self.mail.store_directories.manifest).ok()?;
         Some(Locator { directories: self.stage.directories.clone(), config })
     }
 
@@ -333,7 +338,7 @@ impl Running<'_> {
 }
 
 /// Latest interval of each thread, for progress reports.
-pub(super) struct Latest {
+pub(super) struct LatestSnapshots {
     threads: Vec<Option<Snapshot>>,
     /// By thread and class: true if the class counts for rate and latency. Threads that own
     /// different numbers of databases have different classes.
@@ -343,7 +348,7 @@ pub(super) struct Latest {
     latency: (u64, u64),
 }
 
-impl Latest {
+impl LatestSnapshots {
     /// Creates an entry for each thread. `counts` selects the classes for rate and latency.
     pub(super) fn new(classes: &[Vec<Class>], counts: impl Fn(&Class) -> bool) -> Self {
         let counted = |classes: &Vec<Class>| classes.iter().map(&counts).collect();
@@ -395,9 +400,9 @@ impl Latest {
     }
 }
 
-fn glance<W: Phase>(phase: &W) -> Glance {
+fn progress_of<W: Phase>(phase: &W) -> WorkloadProgress {
     let progress = phase.progress();
-    Glance {
+    WorkloadProgress {
         done_bytes: progress.done_bytes,
         total_bytes: progress.total_bytes,
         ready: phase.is_complete(),
@@ -411,11 +416,11 @@ fn threads(plan: &ResolvedPlan, mailbox: &Mailbox) -> u32 {
     asked.clamp(1, mailbox.databases.max(1))
 }
 
-fn stage(plan: &ResolvedPlan, target: &Target, home: &Home) -> Stage {
+fn stage(plan: &ResolvedPlan, target: &Target, store_directories: &StoreDirectories) -> Stage {
     let interval_ns = plan.evidence.interval_ns.max(10_000_000);
     Stage {
-        directories: home.directories(),
-        held: home.held.clone(),
+        directories: store_directories.directories(),
+        held: store_directories.held.clone(),
         missing: Vec::new(),
         prefer: issue::prefer(plan.engine.io),
         direct: issue::direct(plan.engine.direct),

@@ -5,12 +5,12 @@ use std::path::Path;
 use plimsoll_workload::mailbox::{DatabaseState, GenerationMap, MailboxConfig, Store};
 use plimsoll_workload::planned;
 
-use super::generation_map::{KeptGenerationMap, MappedGenerationMap, Trust};
+use super::generation_map::{MappedGenerationMap, StoredGenerationMap, Trust};
 use super::manifest::{Manifest, Position, StoreState};
 use crate::EngineError;
 
 /// Returns the configuration that a manifest describes.
-pub fn of_manifest(manifest: &Manifest) -> Result<MailboxConfig, EngineError> {
+pub fn config_of(manifest: &Manifest) -> Result<MailboxConfig, EngineError> {
     let config = planned::store::config(
         &manifest.mailbox,
         manifest.seed,
@@ -22,8 +22,8 @@ pub fn of_manifest(manifest: &Manifest) -> Result<MailboxConfig, EngineError> {
 }
 
 /// Opens the store that a manifest describes for reading and writing, with its generation maps.
-pub fn store(manifest: &Manifest) -> Result<Store, EngineError> {
-    store_with(manifest, |id, pages, _| {
+pub fn open_store(manifest: &Manifest) -> Result<Store, EngineError> {
+    open_store_with(manifest, |id, pages, _| {
         let map = MappedGenerationMap::open(Path::new(&manifest.generation_maps), id, pages);
         let map = map.map_err(|error| EngineError::system("mapping the generations", error))?;
         Ok(Box::new(map))
@@ -31,8 +31,8 @@ pub fn store(manifest: &Manifest) -> Result<Store, EngineError> {
 }
 
 /// Opens the store for reading only. `in_place` is true if the store is in its original place.
-pub fn store_to_check(manifest: &Manifest, in_place: bool) -> Result<Store, EngineError> {
-    store_with(manifest, |id, pages, position| {
+pub fn open_store_read_only(manifest: &Manifest, in_place: bool) -> Result<Store, EngineError> {
+    open_store_with(manifest, |id, pages, position| {
         let trust = match position {
             Some(position) if manifest.state == StoreState::Clean => {
                 Trust::ClosedAt(position.next_lsn)
@@ -40,7 +40,7 @@ pub fn store_to_check(manifest: &Manifest, in_place: bool) -> Result<Store, Engi
             _ if in_place && manifest.is_of_this_boot() => Trust::SameBoot,
             _ => Trust::Never,
         };
-        Ok(Box::new(KeptGenerationMap::read(
+        Ok(Box::new(StoredGenerationMap::read(
             Path::new(&manifest.generation_maps),
             id,
             pages,
@@ -49,11 +49,11 @@ pub fn store_to_check(manifest: &Manifest, in_place: bool) -> Result<Store, Engi
     })
 }
 
-fn store_with(
+fn open_store_with(
     manifest: &Manifest,
     map: impl Fn(u32, u32, Option<&Position>) -> Result<Box<dyn GenerationMap>, EngineError>,
 ) -> Result<Store, EngineError> {
-    let config = of_manifest(manifest)?;
+    let config = config_of(manifest)?;
     // Validation comes first, because the numbers determine the size of allocations.
     config.validate().map_err(|error| EngineError::Config(error.to_string()))?;
     let mut states = Vec::new();

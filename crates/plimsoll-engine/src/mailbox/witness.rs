@@ -17,7 +17,7 @@ use plimsoll_sys::SysError;
 use plimsoll_workload::mailbox::{Commit, ExpectedCommits, Witness};
 
 use crate::EngineError;
-use crate::open_target::follow::open_for_appending;
+use crate::open_target::resolve::open_for_appending;
 use crate::work_dir::failed;
 
 const RECORD_BYTES: usize = 40;
@@ -91,20 +91,20 @@ fn decode(bytes: &[u8]) -> Option<(Commit, Option<u64>, &[u8])> {
 
 /// Commits in a witness's file.
 #[derive(Debug, Default)]
-pub struct Witnessed {
+pub struct WitnessedCommits {
     /// Commits that must be present in the store.
     pub expected: ExpectedCommits,
     /// Number of commits of the store.
     pub count: u64,
     /// Number of commits of other stores, which the check skips.
-    pub of_others: u64,
+    pub foreign_count: u64,
 }
 
 /// Reads the commits of store `store_id` from a witness's file.
 ///
 /// # Errors
 /// Fails if the file cannot be read or has other contents.
-pub fn read_commits(path: &Path, store_id: u64) -> Result<Witnessed, EngineError> {
+pub fn read_commits(path: &Path, store_id: u64) -> Result<WitnessedCommits, EngineError> {
     let read = || {
         let mut bytes = Vec::new();
         File::open(path)?.read_to_end(&mut bytes)?;
@@ -113,7 +113,7 @@ pub fn read_commits(path: &Path, store_id: u64) -> Result<Witnessed, EngineError
     let bytes = read().map_err(|error: std::io::Error| {
         EngineError::system("reading the witness", SysError::from_io("read", &error).at(path))
     })?;
-    let mut witnessed = Witnessed::default();
+    let mut witnessed = WitnessedCommits::default();
     let mut rest = &bytes[..];
     // A process that was killed during a write to a file may leave a partial record at the end.
     while rest.len() >= RECORD_BYTES || decode(rest).is_some() {
@@ -123,7 +123,7 @@ pub fn read_commits(path: &Path, store_id: u64) -> Result<Witnessed, EngineError
         };
         rest = after;
         if of.is_some_and(|id| id != store_id) {
-            witnessed.of_others += 1;
+            witnessed.foreign_count += 1;
         } else {
             witnessed.expected.add(commit);
             witnessed.count += 1;
@@ -155,7 +155,7 @@ mod tests {
         witness.acknowledged(&Commit { version: 10, ..commit });
         CommitWitness::open(&path, 78).unwrap().acknowledged(&commit);
         let witnessed = read_commits(&path, 77).unwrap();
-        assert_eq!((witnessed.count, witnessed.of_others), (2, 1));
+        assert_eq!((witnessed.count, witnessed.foreign_count), (2, 1));
         // Old format, with a partial record at the end.
         let mut old = record[..32].to_vec();
         old[24..].copy_from_slice(OLD_MARK);

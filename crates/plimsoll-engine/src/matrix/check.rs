@@ -9,16 +9,16 @@ use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::planned::pace::Pace;
 use plimsoll_workload::stamp::Finding;
 
-use super::data::pass_classes;
-use super::data::{CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource};
-use super::home::DataHome;
+use super::data_set::DataSet;
 use super::manifest::{DataFile, FILE};
+use super::pass::pass_classes;
+use super::pass::{CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource};
 use crate::EngineError;
 use crate::backend::{BackendConfig, Direct, FileSource};
-use crate::placement::Place;
-use crate::stream::run::{Event, Group, RunConfig, Target, UNTIL_DONE_NS, watch};
-use crate::work_dir::NOTHING;
-use crate::work_dir::find::{There, holds};
+use crate::placement::Placement;
+use crate::stream::run::{Event, Group, RunConfig, Target, UNTIL_DONE_NS, run_with_events};
+use crate::work_dir::DEV_NULL;
+use crate::work_dir::find_manifest::{FileState, has_manifest};
 
 /// Result of a check.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ pub struct DataCheck {
 /// manifest need not be readable.
 #[must_use]
 pub fn is_data_set(path: &Path) -> bool {
-    holds(path, FILE)
+    has_manifest(path, FILE)
 }
 
 /// Reads and verifies the data set at `path` on all CPUs.
@@ -52,36 +52,39 @@ pub fn check_data(
     interrupt: &AtomicBool,
     watcher: &mut dyn Watcher,
 ) -> Result<DataCheck, EngineError> {
-    let (home, there) = DataHome::open_at(path)?;
-    let mut plan = PassPlan::new(&home, Pass::Check, false)?;
-    let unit_bytes = u64::from(home.manifest.unit_bytes);
-    let held = |(there, size): (&There, &u64)| match there {
-        There::Whole => *size,
-        There::Short(held) => held / unit_bytes * unit_bytes,
-        There::Missing => 0,
+    let (data_set, file_states) = DataSet::open_at(path)?;
+    let mut plan = PassPlan::new(&data_set, Pass::Check, false)?;
+    let unit_bytes = u64::from(data_set.manifest.unit_bytes);
+    let held = |(state, size): (&FileState, &u64)| match state {
+        FileState::Whole => *size,
+        FileState::Short(held) => held / unit_bytes * unit_bytes,
+        FileState::Missing => 0,
     };
-    plan.sizes_bytes = there.iter().zip(plan.sizes_bytes.iter()).map(held).collect();
+    plan.sizes_bytes = file_states.iter().zip(plan.sizes_bytes.iter()).map(held).collect();
     let cpus = plimsoll_sys::cpu::allowed().unwrap_or_default();
     let threads = cpus.len().max(1);
     // Verification needs the CPU more than the disk.
-    let place = |at: usize| cpus.get(at).map(|cpu| Place::on(*cpu, "a CPU for each thread"));
-    let groups = (0..threads)
-        .map(|at| group(&home, &there, &plan, (at, threads), place(at).unwrap_or_default()));
+    let place =
+        |at: usize| cpus.get(at).map(|cpu| Placement::pinned(*cpu, "a CPU for each thread"));
+    let groups = (0..threads).map(|at| {
+        group(&data_set, &file_states, &plan, (at, threads), place(at).unwrap_or_default())
+    });
     let names = pass_classes().into_iter().map(|class| class.name).collect();
     let config = RunConfig { classes: names, ..RunConfig::new(&[], UNTIL_DONE_NS) };
     let started_ns = monotonic_ns();
     watcher.begin(PhaseKind::Verify);
-    let (mut report, sources) = watch(&config, groups.collect(), interrupt, &mut |event| {
-        if matches!(event, Event::Tick) {
-            let progress = Progress {
-                elapsed_ns: monotonic_ns().saturating_sub(started_ns),
-                done_bytes: plan.done_bytes.load(Ordering::Relaxed),
-                total_bytes: plan.total_bytes(),
-                ..Progress::default()
-            };
-            watcher.progress(PhaseKind::Verify, &progress);
-        }
-    })?;
+    let (mut report, sources) =
+        run_with_events(&config, groups.collect(), interrupt, &mut |event| {
+            if matches!(event, Event::Tick) {
+                let progress = Progress {
+                    elapsed_ns: monotonic_ns().saturating_sub(started_ns),
+                    done_bytes: plan.done_bytes.load(Ordering::Relaxed),
+                    total_bytes: plan.total_bytes(),
+                    ..Progress::default()
+                };
+                watcher.progress(PhaseKind::Verify, &progress);
+            }
+        })?;
     report.error.take().map_or(Ok(()), Err)?;
     let done_bytes = plan.done_bytes.load(Ordering::Relaxed);
     let complete = done_bytes == plan.total_bytes();
@@ -95,14 +98,14 @@ pub fn check_data(
         note: String::new(),
         boundary_error_ns: None,
     });
-    let files = home.files().iter().zip(&there);
-    let mut damage: Vec<Damage> = files.filter_map(|(file, there)| absent(file, *there)).collect();
+    let files = data_set.files().iter().zip(&file_states);
+    let mut damage: Vec<Damage> = files.filter_map(|(file, state)| absent(file, *state)).collect();
     let (mut blocks_checked, mut damage_count) = (0, damage.len() as u64);
     for source in sources.iter().flatten() {
         let (counts, first) = source.found();
         damage_count += counts.damaged();
         blocks_checked += counts.good + counts.damaged();
-        damage.extend(first.map(|finding| describe(&home, &finding)));
+        damage.extend(first.map(|finding| describe(&data_set, &finding)));
     }
     let failure = report.groups.iter().find_map(|group| group.failure());
     let io_error = failure.map(|error| error.to_string());
@@ -110,40 +113,40 @@ pub fn check_data(
 }
 
 /// Describes a missing or short file as damage. Returns `None` for a whole one.
-fn absent(file: &DataFile, there: There) -> Option<Damage> {
+fn absent(file: &DataFile, state: FileState) -> Option<Damage> {
     let path = file.path.display().to_string();
-    let (kind, says) = match there {
-        There::Whole => return None,
-        There::Short(held) => (
+    let (kind, says) = match state {
+        FileState::Whole => return None,
+        FileState::Short(held) => (
             "truncated",
             format!("{path}: truncated: {held} of {} bytes are there", file.size_bytes),
         ),
-        There::Missing => ("missing", format!("{path}: missing")),
+        FileState::Missing => ("missing", format!("{path}: missing")),
     };
     Some(Damage { target: path, page: 0, kind: kind.to_owned(), says })
 }
 
 fn group(
-    home: &DataHome,
-    there: &[There],
+    data_set: &DataSet,
+    file_states: &[FileState],
     plan: &PassPlan,
     (at, threads): (usize, usize),
-    place: Place,
+    place: Placement,
 ) -> Group<PassSource> {
-    let source = |(file, there): (&DataFile, &There)| match there {
+    let source = |(file, state): (&DataFile, &FileState)| match state {
         // A missing file has no data to read.
-        There::Missing => FileSource::read_only(NOTHING),
-        There::Whole | There::Short(_) => FileSource::read_only(&file.path),
+        FileState::Missing => FileSource::read_only(DEV_NULL),
+        FileState::Whole | FileState::Short(_) => FileSource::read_only(&file.path),
     };
-    let files = home.files().iter().zip(there).map(source).collect();
+    let files = data_set.files().iter().zip(file_states).map(source).collect();
     Group {
         name: format!("check-{at}"),
         place,
         target: Target::Files(BackendConfig {
             files,
-            held: home.held.clone(),
+            held: data_set.held.clone(),
             // Direct I/O requires whole sectors.
-            direct: match home.manifest.unit_bytes.is_multiple_of(512) {
+            direct: match data_set.manifest.unit_bytes.is_multiple_of(512) {
                 true => Direct::Auto,
                 false => Direct::Off,
             },
@@ -153,20 +156,20 @@ fn group(
         clients: 1,
         pace: Pace::Closed { depth: CHUNKS_IN_FLIGHT },
         cap: None,
-        size_bytes_max: home.chunk_bytes(),
+        size_bytes_max: data_set.chunk_bytes(),
         operations_max: u64::MAX,
         spin_ns: 0,
     }
 }
 
 /// Converts a finding to an entry of the bundle.
-pub(super) fn describe(home: &DataHome, finding: &Finding) -> Damage {
-    let file = home.files().get(finding.target as usize);
+pub(super) fn describe(data_set: &DataSet, finding: &Finding) -> Damage {
+    let file = data_set.files().get(finding.target as usize);
     let path = file.map_or(String::new(), |file| file.path.display().to_string());
     let (offset_bytes, kind) = (finding.offset_bytes, finding.damage.name());
     let (generation, damage) = (finding.expected.generation, finding.damage);
     Damage {
-        page: offset_bytes / u64::from(home.manifest.unit_bytes.max(1)),
+        page: offset_bytes / u64::from(data_set.manifest.unit_bytes.max(1)),
         kind: kind.to_owned(),
         says: format!(
             "{path} at byte {offset_bytes}: {kind} ({damage}; generation {generation} was expected)"

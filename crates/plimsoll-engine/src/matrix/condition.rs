@@ -12,11 +12,11 @@ use plimsoll_workload::matrix::stream_classes;
 use plimsoll_workload::planned::streams;
 use plimsoll_workload::step::{Class, ClassGroup};
 
-use super::data::Pass;
-use super::pulse::{Pulse, whole};
-use super::running::Running;
-use crate::stream::run::{Event, watch};
-use crate::{EngineError, barrier};
+use super::pass::Pass;
+use super::progress_meter::{ProgressMeter, interval_totals};
+use super::run_state::MatrixRunState;
+use crate::stream::run::{Event, run_with_events};
+use crate::{EngineError, start_barrier};
 
 /// Minimum number of outstanding operations per client during conditioning. Deeper queues bring
 /// flash to its long-term state sooner.
@@ -47,10 +47,10 @@ pub fn random_overwrite(matrix: &Matrix) -> Matrix {
     overwriting
 }
 
-impl Running<'_> {
+impl MatrixRunState<'_> {
     /// Runs the conditioning that the plan declares. Returns false if it ended early.
     pub(super) fn condition(&mut self) -> Result<bool, EngineError> {
-        if self.matrix.home.is_null {
+        if self.matrix.data_set.is_null {
             return Ok(true);
         }
         match self.matrix.plan.phases.condition {
@@ -61,7 +61,7 @@ impl Running<'_> {
                         return Ok(false);
                     }
                 }
-                self.matrix.home.written_once();
+                self.matrix.data_set.written_once();
                 Ok(true)
             }
             Condition::RandomOverwrite => {
@@ -76,7 +76,7 @@ impl Running<'_> {
 
     fn overwrite(&mut self) -> Result<bool, EngineError> {
         let plan = self.matrix.plan;
-        let device_bytes = self.matrix.home.device_bytes();
+        let device_bytes = self.matrix.data_set.device_bytes();
         let configs = streams::streams(self.matrix.matrix, plan.seed, device_bytes)?;
         let groups = self.groups(&configs)?;
         let classes: Vec<Class> = stream_classes(&configs)
@@ -94,26 +94,26 @@ impl Running<'_> {
         let phase = self.recording.begin(kind, started_ns);
         self.matrix.watcher.begin(kind);
         let sizes_bytes = self.sizes_bytes();
-        self.matrix.ending.begin(kind, &sizes_bytes, 0);
+        self.matrix.end_condition.begin(kind, &sizes_bytes, 0);
         let mut scribe = Scribe::new(classes, config.interval_ns, 0);
         let mut phases = Phases { warm_up: None, measure: phase, measure_from_ns: started_ns };
-        let mut pulse = Pulse::new(scribe.classes().len());
+        let mut meter = ProgressMeter::new(scribe.classes().len());
         let stop = AtomicBool::new(false);
         let (recording, matrix) = (&mut self.recording, &mut self.matrix);
-        let outcome = watch(&config, groups, &stop, &mut |event| match event {
+        let outcome = run_with_events(&config, groups, &stop, &mut |event| match event {
             Event::Ready { start_ns } => {
                 let (watcher, interrupt) = (&mut *matrix.watcher, matrix.interrupt);
                 let of = (kind, phase);
-                if barrier::put_off(watcher, interrupt, recording, of, start_ns) {
+                if start_barrier::delay_start(watcher, interrupt, recording, of, start_ns) {
                     started_ns = *start_ns;
                 }
             }
             Event::Starts { measure_from_ns } => phases.measure_from_ns = measure_from_ns,
             Event::Row(row) => {
-                pulse.take(row, config.interval_ns);
+                meter.take(row, config.interval_ns);
                 scribe.take(row, &phases, recording);
-                if let Some((operations, bytes)) = whole(row, scribe.classes())
-                    && matrix.ending.take(operations, bytes)
+                if let Some((operations, bytes)) = interval_totals(row, scribe.classes())
+                    && matrix.end_condition.add_interval(operations, bytes)
                 {
                     stop.store(true, Ordering::Relaxed);
                 }
@@ -123,12 +123,12 @@ impl Running<'_> {
                     stop.store(true, Ordering::Relaxed);
                 }
                 let elapsed_ns = monotonic_ns().saturating_sub(started_ns);
-                let progress = pulse.progress(elapsed_ns, config.measure_ns);
+                let progress = meter.progress(elapsed_ns, config.measure_ns);
                 matrix.watcher.progress(kind, &progress);
             }
         });
         scribe.close(&mut self.recording);
-        let (reached, note) = self.matrix.ending.end();
+        let (reached, note) = self.matrix.end_condition.end();
         self.end_phase(phase, monotonic_ns(), reached, &note);
         let (report, sources) = outcome?;
         for source in sources.into_iter().flatten() {

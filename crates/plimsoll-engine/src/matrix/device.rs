@@ -24,9 +24,9 @@ use rustix::fs::{Advice, OFlags, fadvise};
 
 use self::labels::{BTRFS_MIRRORS, LABELS};
 use crate::EngineError;
-use crate::allowed::AllowedPlaces;
-use crate::open_target::follow::real_path;
-use crate::open_target::held::HeldDevice;
+use crate::allow_list::AllowList;
+use crate::open_target::handles::HeldDevice;
+use crate::open_target::resolve::real_path;
 use crate::work_dir::failed;
 
 /// Bytes at each end that are read completely. They include VMFS's label at 2 MiB, LUKS's last
@@ -34,11 +34,11 @@ use crate::work_dir::failed;
 const ENDS_BYTES: u64 = 8 << 20;
 /// Number of samples between the ends. Assume data on 1 % of a device, scattered in pieces much
 /// smaller than a thousandth of it. All samples then miss it on one in e^10 = 22,000 devices.
-const PLACES: u64 = 1000;
+const SAMPLES: u64 = 1000;
 /// Bytes of each sample.
-const PLACE_BYTES: u64 = 64 << 10;
+const SAMPLE_BYTES: u64 = 64 << 10;
 /// Number of samples requested ahead from the kernel, so that a disk can reorder the reads.
-const AHEAD: usize = 32;
+const SAMPLES_AHEAD: usize = 32;
 
 /// Device that a run may use.
 #[derive(Debug)]
@@ -57,9 +57,9 @@ impl Device {
     ///
     /// # Errors
     /// Fails if the path is missing, is not a block device or is not allowed.
-    pub(crate) fn find(
+    pub(crate) fn open_node(
         path: &Path,
-        allowed: Option<&AllowedPlaces>,
+        allowed: Option<&AllowList>,
     ) -> Result<HeldDevice, EngineError> {
         let found = HeldDevice::open(path)
             .map_err(|error| failed("taking the device", "stat", path, &error))?;
@@ -80,7 +80,7 @@ impl Device {
     /// # Errors
     /// Fails if the device cannot be opened or is in use. Also fails if it has data and is not in
     /// `destroy`.
-    pub(crate) fn take(
+    pub(crate) fn claim(
         node: &HeldDevice,
         write: bool,
         destroy: &[PathBuf],
@@ -96,9 +96,10 @@ impl Device {
         let file = File::from(file);
         let size_bytes = size_bytes(&file).map_err(|error| system("lseek", &error))?;
         if write && !destroy.iter().any(|named| named == path) {
-            let held = holds(&file, size_bytes, seed).map_err(|error| system("read", &error))?;
+            let held =
+                find_data(&file, size_bytes, seed).map_err(|error| system("read", &error))?;
             if let Some(what) = held {
-                return Err(EngineError::Precious { path: path.clone(), what });
+                return Err(EngineError::HasData { path: path.clone(), what });
             }
         }
         Ok(Self { path: path.clone(), size_bytes, _held: file.into() })
@@ -111,11 +112,11 @@ fn size_bytes(file: &File) -> std::io::Result<u64> {
 }
 
 /// Describes the data on a device. Returns `None` if all samples are zero.
-fn holds(file: &File, size_bytes: u64, seed: u64) -> std::io::Result<Option<String>> {
+fn find_data(file: &File, size_bytes: u64, seed: u64) -> std::io::Result<Option<String>> {
     // Disables read-ahead after each sample.
     let _ = fadvise(file, 0, None, Advice::Random);
-    let found = match data(file, size_bytes, seed)? {
-        Some(at) => Some(name(file, size_bytes, at)?),
+    let found = match first_data_offset(file, size_bytes, seed)? {
+        Some(at) => Some(label_of(file, size_bytes, at)?),
         None => None,
     };
     // Frees the page cache of the samples.
@@ -124,11 +125,11 @@ fn holds(file: &File, size_bytes: u64, seed: u64) -> std::io::Result<Option<Stri
 }
 
 /// Returns the offset of the first non-zero byte in the samples.
-fn data(file: &File, size_bytes: u64, seed: u64) -> std::io::Result<Option<u64>> {
-    let places = places(size_bytes, seed);
+fn first_data_offset(file: &File, size_bytes: u64, seed: u64) -> std::io::Result<Option<u64>> {
+    let samples = samples(size_bytes, seed);
     let mut bytes = Vec::new();
-    for (number, &(offset_bytes, length_bytes)) in places.iter().enumerate() {
-        if let Some(&(ahead, length)) = places.get(number + AHEAD) {
+    for (number, &(offset_bytes, length_bytes)) in samples.iter().enumerate() {
+        if let Some(&(ahead, length)) = samples.get(number + SAMPLES_AHEAD) {
             let _ = fadvise(file, ahead, std::num::NonZeroU64::new(length), Advice::WillNeed);
         }
         bytes.resize(length_bytes as usize, 0);
@@ -142,37 +143,38 @@ fn data(file: &File, size_bytes: u64, seed: u64) -> std::io::Result<Option<u64>>
 
 /// Returns offset and length of each sample. The order is: both ends in pieces of 1 MiB, backup
 /// superblocks, one sample in each of a thousand equal parts.
-fn places(size_bytes: u64, seed: u64) -> Vec<(u64, u64)> {
+fn samples(size_bytes: u64, seed: u64) -> Vec<(u64, u64)> {
     const MIB: u64 = 1 << 20;
-    let mut places = Vec::new();
+    let mut samples = Vec::new();
     let mut add = |offset_bytes: u64, length_bytes: u64| {
         let length_bytes = length_bytes.min(size_bytes.saturating_sub(offset_bytes));
         if length_bytes > 0 {
-            places.push((offset_bytes, length_bytes));
+            samples.push((offset_bytes, length_bytes));
         }
     };
     (0..ENDS_BYTES / MIB).for_each(|number| add(number * MIB, MIB));
     let end = size_bytes.saturating_sub(ENDS_BYTES);
     (0..ENDS_BYTES / MIB).for_each(|number| add(end + number * MIB, MIB));
-    BTRFS_MIRRORS.iter().for_each(|at| add(*at, PLACE_BYTES));
+    BTRFS_MIRRORS.iter().for_each(|at| add(*at, SAMPLE_BYTES));
     // XFS makes four allocation groups on a device without RAID that is smaller than 4 TiB. On a
     // larger device, groups have 1 TiB. Each group starts with a copy of the superblock
     // (mkfs.xfs(8)).
     let group = if size_bytes < 4 << 40 { size_bytes / 4 / 4096 * 4096 } else { 1 << 40 };
-    (1..4).for_each(|number| add(number * group, PLACE_BYTES));
-    let part = size_bytes / PLACES;
-    for number in 0..PLACES {
+    (1..4).for_each(|number| add(number * group, SAMPLE_BYTES));
+    let part = size_bytes / SAMPLES;
+    for number in 0..SAMPLES {
         // A random offset within the part, so that data at regular intervals cannot fall between
         // all samples.
-        let room = part.saturating_sub(PLACE_BYTES) / 4096;
-        let within = if room == 0 { 0 } else { mix(seed ^ mix(number)) % room * 4096 };
-        add((number * part + within) / 4096 * 4096, PLACE_BYTES);
+        let room = part.saturating_sub(SAMPLE_BYTES) / 4096;
+        let within =
+            if room == 0 { 0 } else { splitmix64(seed ^ splitmix64(number)) % room * 4096 };
+        add((number * part + within) / 4096 * 4096, SAMPLE_BYTES);
     }
-    places
+    samples
 }
 
 /// Applies the finaliser of SplitMix64 (Steele, Lea, Flood 2014).
-fn mix(value: u64) -> u64 {
+fn splitmix64(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -180,9 +182,9 @@ fn mix(value: u64) -> u64 {
 }
 
 /// Names the data on a device, given the offset `at` of a non-zero byte.
-fn name(file: &File, size_bytes: u64, at: u64) -> std::io::Result<String> {
+fn label_of(file: &File, size_bytes: u64, at: u64) -> std::io::Result<String> {
     for label in LABELS {
-        let Some(offset_bytes) = label.at.offset_bytes(size_bytes) else { continue };
+        let Some(offset_bytes) = label.position.offset_bytes(size_bytes) else { continue };
         let length = label.bytes.len();
         if offset_bytes.checked_add(length as u64).is_none_or(|end| end > size_bytes) {
             continue;
@@ -216,16 +218,18 @@ mod tests {
 
     fn found(at: u64, bytes: &[u8]) -> Option<String> {
         let (_directory, file) = image(at, bytes);
-        holds(&file, SIZE, 7).unwrap()
+        find_data(&file, SIZE, 7).unwrap()
     }
 
     /// Each label alone on an otherwise blank device is detected and named correctly.
     #[test]
     fn every_label_is_found_where_it_lies() {
         for label in LABELS {
-            let Some(at) = label.at.offset_bytes(SIZE).filter(|at| *at < SIZE) else { continue };
+            let Some(at) = label.position.offset_bytes(SIZE).filter(|at| *at < SIZE) else {
+                continue;
+            };
             let named = found(at, label.bytes);
-            assert_eq!(named.as_deref(), Some(label.name), "{:?}", label.at);
+            assert_eq!(named.as_deref(), Some(label.name), "{:?}", label.position);
         }
     }
 
@@ -244,16 +248,16 @@ mod tests {
     /// Data that fills one of the thousand parts is detected at any offset.
     #[test]
     fn the_whole_device_is_looked_at() {
-        let places = places(SIZE, 3);
-        let part = SIZE / PLACES;
-        for start in (0..PLACES - 2).map(|number| number * part + part / 3) {
+        let samples = samples(SIZE, 3);
+        let part = SIZE / SAMPLES;
+        for start in (0..SAMPLES - 2).map(|number| number * part + part / 3) {
             let within =
                 |&&(at, length): &&(u64, u64)| at >= start && at + length <= start + 2 * part;
-            assert!(places.iter().any(|place| within(&place)), "nothing is read behind {start}");
+            assert!(samples.iter().any(|place| within(&place)), "nothing is read behind {start}");
         }
-        assert!(places.iter().all(|(at, length)| at + length <= SIZE));
-        assert_ne!(places, super::places(SIZE, 4), "other places each time");
-        let read_bytes: u64 = places.iter().map(|(_, length)| length).sum();
+        assert!(samples.iter().all(|(at, length)| at + length <= SIZE));
+        assert_ne!(samples, super::samples(SIZE, 4), "other places each time");
+        let read_bytes: u64 = samples.iter().map(|(_, length)| length).sum();
         assert!(read_bytes < 100 << 20, "{read_bytes}");
     }
 
@@ -261,7 +265,7 @@ mod tests {
     fn small_devices_are_read_whole() {
         for size_bytes in [0, 512, 4096, 1 << 20, 40 << 20] {
             let mut covered = vec![false; (size_bytes / 512) as usize];
-            for (at, length) in places(size_bytes, 1) {
+            for (at, length) in samples(size_bytes, 1) {
                 assert!(at + length <= size_bytes);
                 covered[(at / 512) as usize..((at + length) / 512) as usize].fill(true);
             }
@@ -272,7 +276,7 @@ mod tests {
     #[test]
     fn a_file_is_no_device() {
         let (directory, _file) = image(0, b"");
-        let error = Device::find(&directory.path().join("disk"), None).unwrap_err();
+        let error = Device::open_node(&directory.path().join("disk"), None).unwrap_err();
         assert!(error.to_string().contains("no block device"), "{error}");
     }
 }

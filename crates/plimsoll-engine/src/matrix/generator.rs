@@ -8,10 +8,10 @@ use plimsoll_record::collect::GroupTotals;
 use plimsoll_record::generator::{self, HELD_TAG, LAG_TAG};
 use plimsoll_record::histogram::Totals;
 
-use super::running::Running;
+use super::run_state::MatrixRunState;
 use crate::stream::run::{GroupReport, RunReport};
 
-impl Running<'_> {
+impl MatrixRunState<'_> {
     /// Records all generator figures after a load.
     pub(super) fn note_generator(&mut self, report: &RunReport) {
         let groups = &report.collected.groups;

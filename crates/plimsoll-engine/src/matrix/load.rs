@@ -13,21 +13,21 @@ use plimsoll_workload::matrix::{StreamConfig, stream_classes};
 use plimsoll_workload::planned::StreamPace;
 use plimsoll_workload::planned::pace::Pace;
 
-use super::conductor::Conductor;
+use super::coordinator::LoadCoordinator;
 use super::replay;
-use super::running::Running;
+use super::run_state::MatrixRunState;
 use crate::EngineError;
 use crate::backend::BackendConfig;
 use crate::issue;
 use crate::stream::matrix::{MatrixSource, WriteContent};
-use crate::stream::run::{Group, RunConfig, Target, watch};
+use crate::stream::run::{Group, RunConfig, Target, run_with_events};
 
 /// Time before a scheduled start in which a thread polls the clock instead of sleeping.
 const SPIN_NS: u64 = 50_000;
 /// Maximum number of clients with a histogram each.
 const CLIENTS_APART_MAX: u32 = 64;
 
-impl Running<'_> {
+impl MatrixRunState<'_> {
     /// Distributes the clients of all streams over threads.
     pub(super) fn groups(
         &self,
@@ -36,7 +36,7 @@ impl Running<'_> {
         let threads = self.threads();
         let mut parts: Vec<(usize, Box<[u32]>)> = Vec::new();
         for (number, config) in configs.iter().enumerate() {
-            if let Some(remote) = &self.matrix.home.remote {
+            if let Some(remote) = &self.matrix.data_set.remote {
                 // One thread drives all clients of a share.
                 let shares = remote.shares(number);
                 let of = threads.min(shares).min(config.clients).max(1);
@@ -52,7 +52,7 @@ impl Running<'_> {
         }
         let writes = self.matrix.matrix.writes();
         let sizes = file_sizes(configs);
-        let places = self.placed(parts.len());
+        let places = self.placements(parts.len());
         let mut groups = Vec::new();
         for ((at, (number, clients)), place) in parts.into_iter().enumerate().zip(places) {
             let (stream, config) = (&self.matrix.matrix.streams[number], &configs[number]);
@@ -70,7 +70,7 @@ impl Running<'_> {
             let before = configs[..number].iter();
             let first_class: usize = before.map(|config| config.classes().len()).sum();
             let content = self.write_content(stream, config)?;
-            let target = match &self.matrix.home.remote {
+            let target = match &self.matrix.data_set.remote {
                 Some(remote) => {
                     let shares = remote.shares(number);
                     remote.target(number, |share| clients.iter().any(|c| c % shares == share))
@@ -109,7 +109,7 @@ impl Running<'_> {
         match self.target(issue::direct(stream.direct), writes) {
             Target::Files(files) => {
                 let has_names = stream.metadata_percent > 0.0;
-                let names = || self.matrix.home.names(self.matrix.matrix, configs, number);
+                let names = || self.matrix.data_set.names(self.matrix.matrix, configs, number);
                 let names = has_names.then(names).flatten();
                 let flushes = configs[number].sync.kind.flushes();
                 Target::Files(BackendConfig { names, flushes, ..files })
@@ -123,22 +123,22 @@ impl Running<'_> {
         stream: &plimsoll_plan::Stream,
         config: &StreamConfig,
     ) -> Result<WriteContent, EngineError> {
-        let home = &self.matrix.home;
-        if home.is_null {
+        let data_set = &self.matrix.data_set;
+        if data_set.is_null {
             return Ok(WriteContent::Buffers);
         }
-        let Some(file) = home.files().get(config.files.first_file as usize) else {
+        let Some(file) = data_set.files().get(config.files.first_file as usize) else {
             return Ok(WriteContent::Buffers);
         };
-        let content = home.content(file)?;
-        Ok(match &home.generations {
+        let content = data_set.content(file)?;
+        Ok(match &data_set.generations {
             Some(generations) => WriteContent::Followed {
                 content,
                 generations: Arc::clone(generations),
                 verify_reads: stream.verify_reads,
-                sample: home.sample.clone(),
+                sample: data_set.sample.clone(),
             },
-            None => match &home.sample {
+            None => match &data_set.sample {
                 Some(sample) if content.has_stamps() => {
                     WriteContent::Sampled { content, sample: Arc::clone(sample) }
                 }
@@ -155,8 +155,8 @@ impl Running<'_> {
         let plan = self.matrix.plan;
         let engine = &mut self.recording.engine;
         engine.threads = groups.len() as u32;
-        let home = &self.matrix.home;
-        let is_local = !home.is_null && home.remote.is_none();
+        let data_set = &self.matrix.data_set;
+        let is_local = !data_set.is_null && data_set.remote.is_none();
         engine.polling = is_local.then(|| issue::polling(&plan.engine, groups.len()));
         let spin_ns = engine.polling.as_ref().map_or(0, |polling| polling.longest_ns);
         engine.sessions = configs.iter().map(|config| config.clients * config.queue_depth).sum();
@@ -177,21 +177,22 @@ impl Running<'_> {
         };
         let stop = AtomicBool::new(false);
         let (sizes_bytes, conditioned_bytes) = (self.sizes_bytes(), self.conditioned_bytes());
-        self.matrix.ending.begin(PhaseKind::Measure, &sizes_bytes, conditioned_bytes);
-        let mut conductor = Conductor::new(self, classes, &config, &stop);
+        self.matrix.end_condition.begin(PhaseKind::Measure, &sizes_bytes, conditioned_bytes);
+        let mut coordinator = LoadCoordinator::new(self, classes, &config, &stop);
         let profilers = groups.iter().filter_map(|group| group.source.profiler());
-        conductor.watch_workload(profilers.map(AccessProfiler::live).collect());
-        let outcome = watch(&config, groups, &stop, &mut |event| conductor.hear(event));
+        coordinator.watch_workload(profilers.map(AccessProfiler::live).collect());
+        let outcome =
+            run_with_events(&config, groups, &stop, &mut |event| coordinator.handle_event(event));
         let (report, sources) = match outcome {
             Ok(ended) => ended,
             Err(error) => {
-                conductor.give_up();
+                coordinator.abort();
                 return Err(error);
             }
         };
         let access_profile = access_profile_of(&sources);
-        conductor.may_end |= replay::is_over(&sources, &report);
-        conductor.end(&report);
+        coordinator.may_end |= replay::is_complete(&sources, &report);
+        coordinator.end(&report);
         self.note_replay(configs, &report);
         let classes = stream_classes(configs);
         for (source, group) in sources.iter().zip(&report.collected.groups) {

@@ -8,9 +8,9 @@ use plimsoll_workload::content::is_unit;
 use serde::{Deserialize, Serialize};
 
 use crate::EngineError;
-use crate::open_target::{HeldTarget, beneath};
+use crate::open_target::{HeldTarget, openat};
 use crate::work_dir::contents::Contents;
-use crate::work_dir::{self, Manifested};
+use crate::work_dir::{self, DataManifest};
 
 /// Name of the file in each directory of a data set.
 pub const FILE: &str = "data.json";
@@ -65,7 +65,7 @@ pub struct Manifest {
     pub state: DataState,
 }
 
-impl Manifested for Manifest {
+impl DataManifest for Manifest {
     const FILE: &'static str = FILE;
     const WHAT: &'static str = "data set";
     const VERSION: u32 = VERSION;
@@ -118,7 +118,7 @@ impl Manifest {
         let mut directories = self.directories.iter().enumerate();
         let (number, below) = directories
             .find_map(|(at, directory)| Some((at, path.strip_prefix(directory).ok()?)))?;
-        beneath::is_plain(below).then(|| (number, below.to_path_buf()))
+        openat::is_plain(below).then(|| (number, below.to_path_buf()))
     }
 
     /// Reads the manifest in `directory`. Returns `None` if there is none.

@@ -11,14 +11,14 @@ use plimsoll_workload::content::Content;
 use plimsoll_workload::matrix::{InFlight, SampleCounts, Sampler};
 use plimsoll_workload::planned::pace::Pace;
 
-use super::data::pass_classes;
-use super::data::{CHUNKS_IN_FLIGHT, Pass, PassPlan};
-use super::running::Running;
+use super::pass::pass_classes;
+use super::pass::{CHUNKS_IN_FLIGHT, Pass, PassPlan};
+use super::run_state::MatrixRunState;
 use crate::EngineError;
 use crate::issue;
-use crate::placement::Place;
-use crate::stream::run::{Event, Group, watch};
-use crate::stream::source::{Op, Source, UNFOLLOWED, Wants};
+use crate::placement::Placement;
+use crate::stream::run::{Event, Group, run_with_events};
+use crate::stream::source::{Op, Source, SourceCallbacks, UNFOLLOWED};
 
 /// Maximum number of blocks to read. Damage to one block in 300 is detected with 95 % probability.
 const BLOCKS_MAX: usize = 1024;
@@ -31,22 +31,22 @@ const READ_BYTES_MIN: u64 = 4096;
 
 /// Source of reads, one for each place to check.
 #[derive(Debug)]
-struct Places {
+struct ReadBackSource {
     /// Remaining places: file, offset and size.
-    left: std::vec::IntoIter<(u32, u64, u32)>,
+    remaining: std::vec::IntoIter<(u32, u64, u32)>,
     /// Samplers, by content.
     samplers: Vec<Sampler>,
     /// Index into `samplers`, by file.
     content_of: Arc<[usize]>,
 }
 
-impl Places {
+impl ReadBackSource {
     fn sampler(&mut self, file: u32) -> Option<&mut Sampler> {
         self.samplers.get_mut(*self.content_of.get(file as usize)?)
     }
 
     /// Returns the combined result of all checks.
-    fn found(&self) -> SampleCounts {
+    fn counts(&self) -> SampleCounts {
         let mut all = SampleCounts::default();
         for found in self.samplers.iter().map(Sampler::found) {
             all.reads += found.reads;
@@ -57,13 +57,13 @@ impl Places {
     }
 }
 
-impl Source for Places {
-    fn wants(&self) -> Wants {
-        Wants { followed: true, ..Wants::default() }
+impl Source for ReadBackSource {
+    fn callbacks(&self) -> SourceCallbacks {
+        SourceCallbacks { followed: true, ..SourceCallbacks::default() }
     }
 
     fn next(&mut self, _client: u32) -> Option<Op> {
-        let (file, offset_bytes, size_bytes) = self.left.next()?;
+        let (file, offset_bytes, size_bytes) = self.remaining.next()?;
         let sampler = self.sampler(file);
         let begun = sampler.and_then(|one| one.begin_read(file, offset_bytes, size_bytes));
         let tag = begun.map_or(UNFOLLOWED, InFlight::number);
@@ -85,7 +85,7 @@ impl Source for Places {
     }
 }
 
-impl Running<'_> {
+impl MatrixRunState<'_> {
     /// Reads back a sample of the writes. Does nothing if the run wrote nothing, or if operations
     /// were abandoned: a hung target would block this phase too.
     pub(super) fn read_back(&mut self) -> Result<(), EngineError> {
@@ -93,12 +93,13 @@ impl Running<'_> {
             return Ok(());
         }
         let Some(source) = self.written_places()? else { return Ok(()) };
-        let size_bytes_max = source.left.as_slice().iter().map(|place| place.2).max().unwrap_or(0);
+        let size_bytes_max =
+            source.remaining.as_slice().iter().map(|place| place.2).max().unwrap_or(0);
         let stream = self.matrix.matrix.streams.first();
         let direct = stream.map_or(crate::backend::Direct::Auto, |s| issue::direct(s.direct));
         let group = Group {
             name: "read-back".to_owned(),
-            place: Place::default(),
+            place: Placement::default(),
             target: self.target(direct, false),
             source,
             clients: 1,
@@ -113,7 +114,7 @@ impl Running<'_> {
         let names = pass_classes().into_iter().map(|class| class.name).collect();
         let config = self.run_config(names, 0, NS_MAX);
         let mut read_bytes = 0;
-        let outcome = watch(&config, vec![group], self.matrix.interrupt, &mut |event| {
+        let outcome = run_with_events(&config, vec![group], self.matrix.interrupt, &mut |event| {
             if let Event::Row(row) = event {
                 read_bytes += row.classes.iter().map(|class| class.sums.bytes).sum::<u64>();
             }
@@ -122,9 +123,11 @@ impl Running<'_> {
             phase.read_bytes = read_bytes;
         }
         let found = match &outcome {
-            Ok((_, sources)) => {
-                sources.iter().flatten().next().map_or_else(SampleCounts::default, Places::found)
-            }
+            Ok((_, sources)) => sources
+                .iter()
+                .flatten()
+                .next()
+                .map_or_else(SampleCounts::default, ReadBackSource::counts),
             Err(_) => SampleCounts::default(),
         };
         let blocks = found.counts.good + found.counts.damaged();
@@ -140,33 +143,33 @@ impl Running<'_> {
     }
 
     /// Returns the places of sampled blocks that the run wrote, or `None` if it wrote none.
-    fn written_places(&self) -> Result<Option<Places>, EngineError> {
-        let home = &self.matrix.home;
-        let Some(sample) = &home.sample else { return Ok(None) };
-        let chunk_bytes = match &home.remote {
+    fn written_places(&self) -> Result<Option<ReadBackSource>, EngineError> {
+        let data_set = &self.matrix.data_set;
+        let Some(sample) = &data_set.sample else { return Ok(None) };
+        let chunk_bytes = match &data_set.remote {
             Some(remote) => u64::from(remote.read_back_bytes()),
             None => READ_BYTES_MIN,
         };
-        let chunk_bytes = chunk_bytes.next_multiple_of(home.manifest.unit_bytes.max(1).into());
+        let chunk_bytes = chunk_bytes.next_multiple_of(data_set.manifest.unit_bytes.max(1).into());
         let most = (BYTES_MAX / chunk_bytes.max(1)).clamp(1, BLOCKS_MAX as u64) as usize;
-        let unit_bytes = u64::from(home.manifest.unit_bytes);
+        let unit_bytes = u64::from(data_set.manifest.unit_bytes);
         let place = |(file, unit): (u32, u64)| {
-            let data = home.files().get(file as usize).filter(|data| data.stamps)?;
+            let data = data_set.files().get(file as usize).filter(|data| data.stamps)?;
             let offset_bytes = unit * unit_bytes / chunk_bytes * chunk_bytes;
             let size_bytes = chunk_bytes.min(data.size_bytes - offset_bytes);
             Some((file, offset_bytes, size_bytes as u32))
         };
-        let mut left: Vec<_> = sample.written(most).into_iter().filter_map(place).collect();
-        left.dedup();
-        if left.is_empty() {
+        let mut remaining: Vec<_> = sample.written(most).into_iter().filter_map(place).collect();
+        remaining.dedup();
+        if remaining.is_empty() {
             return Ok(None);
         }
-        let PassPlan { contents, content_of, .. } = PassPlan::new(home, Pass::Check, false)?;
+        let PassPlan { contents, content_of, .. } = PassPlan::new(data_set, Pass::Check, false)?;
         let sampler = |content: &Content| {
             let sample = Arc::clone(sample);
             Sampler::new(content.clone(), sample, CHUNKS_IN_FLIGHT, chunk_bytes as u32)
         };
         let samplers = contents.iter().map(sampler).collect();
-        Ok(Some(Places { left: left.into_iter(), samplers, content_of }))
+        Ok(Some(ReadBackSource { remaining: remaining.into_iter(), samplers, content_of }))
     }
 }

@@ -9,11 +9,11 @@ use plimsoll_nfs::Stability;
 use plimsoll_plan::{Stream, SyncKind, TargetKind};
 use plimsoll_workload::matrix::{FileSet, StreamConfig};
 
-use super::request::{CHUNK_BYTES, HomeRequest};
+use super::request::{CHUNK_BYTES, DataSetRequest};
 use crate::nfs::{self, NfsTarget};
 use crate::s3::{self, S3Target};
-use crate::stream::run::{Remote as Said, Target};
-use crate::{EngineError, urgency};
+use crate::stream::run::{RemoteCalls, Target};
+use crate::{EngineError, stop_request};
 
 /// Returns the first XID of one of a run's clients. Scattered values make collisions between
 /// clients unlikely. They also keep a server from treating a call as one of an earlier run.
@@ -27,8 +27,8 @@ fn xid_seed(run: u64, client: u32) -> u32 {
 
 /// Data of a run on servers.
 #[derive(Debug)]
-pub struct Remote {
-    lies: Lies,
+pub struct RemoteData {
+    data_set: RemoteDataSet,
     /// Number of the data set.
     run: u64,
     /// Number of NFS clients created, which scatters their XIDs.
@@ -47,26 +47,26 @@ pub struct Remote {
 }
 
 #[derive(Debug)]
-enum Lies {
-    Nfs(Box<nfs::Home>),
-    S3(Box<s3::Home>),
+enum RemoteDataSet {
+    Nfs(Box<nfs::NfsDataSet>),
+    S3(Box<s3::S3DataSet>),
 }
 
-impl Remote {
+impl RemoteData {
     /// Connects to the target of a plan and creates everything that must exist before the data.
     ///
     /// # Errors
     /// Fails if a server is unreachable or rejects a call. Also fails if the target does not
     /// support the plan.
     pub fn create(
-        request: &HomeRequest<'_>,
+        request: &DataSetRequest<'_>,
         configs: &[StreamConfig],
     ) -> Result<Self, EngineError> {
         let files: Vec<FileSet> = configs.iter().map(|config| config.files).collect();
         let name = &request.plan.name;
         let mut connections = 1;
         let outage_max_ns = request.target.outage_max_ns(request.plan.phases.measure_ns);
-        let lies = match &request.target.kind {
+        let data_set = match &request.target.kind {
             TargetKind::Nfs { exports, connections: each, uid, gid } => {
                 connections = *each;
                 let own = |export: &String| match request.allowed {
@@ -74,7 +74,7 @@ impl Remote {
                     None => Ok(export.clone()),
                 };
                 let exports: Vec<String> = exports.iter().map(own).collect::<Result<_, _>>()?;
-                Lies::Nfs(Box::new(nfs::Home::create(&nfs::HomeRequest {
+                RemoteDataSet::Nfs(Box::new(nfs::NfsDataSet::create(&nfs::NfsDataSetRequest {
                     name,
                     exports: &exports,
                     uid: *uid,
@@ -91,8 +91,8 @@ impl Remote {
                     return Err(EngineError::Config(says.to_owned()));
                 };
                 s3::object_bytes(config).map_err(EngineError::Config)?;
-                let request = s3::HomeRequest { name, url, endpoint, region, outage_max_ns };
-                Lies::S3(Box::new(s3::Home::create(&request)?))
+                let request = s3::S3DataSetRequest { name, url, endpoint, region, outage_max_ns };
+                RemoteDataSet::S3(Box::new(s3::S3DataSet::create(&request)?))
             }
             _ => {
                 let kind = request.target.kind_word();
@@ -105,7 +105,7 @@ impl Remote {
             _ => Stability::DataSync,
         };
         Ok(Self {
-            lies,
+            data_set,
             run: request.data_id,
             clients: AtomicU32::new(1),
             files,
@@ -121,9 +121,9 @@ impl Remote {
     /// Returns true if the data of an earlier run was removed to make room.
     #[must_use]
     pub fn replaced(&self) -> bool {
-        match &self.lies {
-            Lies::Nfs(home) => home.replaced,
-            Lies::S3(home) => home.replaced,
+        match &self.data_set {
+            RemoteDataSet::Nfs(data_set) => data_set.replaced,
+            RemoteDataSet::S3(data_set) => data_set.replaced,
         }
     }
 
@@ -142,27 +142,27 @@ impl Remote {
     /// Returns the location of the data, one for each export or bucket.
     #[must_use]
     pub fn directories(&self) -> Vec<String> {
-        match &self.lies {
-            Lies::Nfs(home) => home.directories(),
-            Lies::S3(home) => vec![home.directory()],
+        match &self.data_set {
+            RemoteDataSet::Nfs(data_set) => data_set.directories(),
+            RemoteDataSet::S3(data_set) => vec![data_set.directory()],
         }
     }
 
     /// Returns the addresses of the servers.
     #[must_use]
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        match &self.lies {
-            Lies::Nfs(home) => home.addresses(),
-            Lies::S3(home) => vec![home.address()],
+        match &self.data_set {
+            RemoteDataSet::Nfs(data_set) => data_set.addresses(),
+            RemoteDataSet::S3(data_set) => vec![data_set.address()],
         }
     }
 
     /// Returns the name of a data file for messages.
     #[must_use]
     pub fn name_of(&self, file: u32) -> String {
-        match &self.lies {
-            Lies::Nfs(home) => home.name_of(file),
-            Lies::S3(home) => format!("{} file {file}", home.directory()),
+        match &self.data_set {
+            RemoteDataSet::Nfs(data_set) => data_set.name_of(file),
+            RemoteDataSet::S3(data_set) => format!("{} file {file}", data_set.directory()),
         }
     }
 
@@ -188,11 +188,11 @@ impl Remote {
         durable: Stability,
         takes: impl Fn(usize) -> bool,
     ) -> Target {
-        match &self.lies {
-            Lies::Nfs(home) => {
+        match &self.data_set {
+            RemoteDataSet::Nfs(data_set) => {
                 let client = self.clients.fetch_add(1, Ordering::Relaxed);
                 let each = |set: &FileSet| vec![set.files_per_share; set.shares as usize];
-                let shares = home.shares().into_iter().enumerate();
+                let shares = data_set.shares().into_iter().enumerate();
                 Target::Nfs(NfsTarget {
                     shares: shares.map(|(n, share)| takes(n).then_some(share)).collect(),
                     files: self.files.iter().flat_map(each).collect(),
@@ -203,13 +203,13 @@ impl Remote {
                     xid_seed: xid_seed(self.run, client),
                 })
             }
-            Lies::S3(home) => {
-                let (target, prefix) = home.bucket();
+            RemoteDataSet::S3(data_set) => {
+                let (target, prefix) = data_set.bucket();
                 Target::S3(Box::new(S3Target {
                     target,
                     prefix,
                     files_per_share: self.files.first().map_or(1, |set| set.files_per_share),
-                    object_bytes: home.object_bytes.unwrap_or(1),
+                    object_bytes: data_set.object_bytes.unwrap_or(1),
                     give_up_after_ns: self.outage_max_ns,
                 }))
             }
@@ -219,18 +219,18 @@ impl Remote {
     /// Returns the bytes of one transfer of a full pass.
     #[must_use]
     pub fn chunk_bytes(&self) -> u32 {
-        match &self.lies {
-            Lies::Nfs(_) => CHUNK_BYTES,
-            Lies::S3(home) => home.object_bytes.unwrap_or(1),
+        match &self.data_set {
+            RemoteDataSet::Nfs(_) => CHUNK_BYTES,
+            RemoteDataSet::S3(data_set) => data_set.object_bytes.unwrap_or(1),
         }
     }
 
     /// Returns the bytes of one read of a sampled block. An object is read whole.
     #[must_use]
     pub fn read_back_bytes(&self) -> u32 {
-        match &self.lies {
-            Lies::Nfs(_) => 4096,
-            Lies::S3(home) => home.object_bytes.unwrap_or(1),
+        match &self.data_set {
+            RemoteDataSet::Nfs(_) => 4096,
+            RemoteDataSet::S3(data_set) => data_set.object_bytes.unwrap_or(1),
         }
     }
 
@@ -240,15 +240,15 @@ impl Remote {
     /// # Errors
     /// Fails if the target does not support the stream or if an object cannot be removed.
     pub fn fit(&mut self, config: &StreamConfig) -> Result<bool, EngineError> {
-        let Lies::S3(home) = &mut self.lies else { return Ok(true) };
+        let RemoteDataSet::S3(data_set) = &mut self.data_set else { return Ok(true) };
         let object_bytes = s3::object_bytes(config).map_err(EngineError::Config)?;
-        if home.object_bytes == Some(object_bytes) {
+        if data_set.object_bytes == Some(object_bytes) {
             return Ok(true);
         }
-        if home.object_bytes.is_some() {
-            home.clear("s")?;
+        if data_set.object_bytes.is_some() {
+            data_set.clear("s")?;
         }
-        home.object_bytes = Some(object_bytes);
+        data_set.object_bytes = Some(object_bytes);
         Ok(false)
     }
 
@@ -257,9 +257,9 @@ impl Remote {
     /// # Errors
     /// Fails if a call fails, or if the target's files have no size of their own.
     pub fn lay_out(&mut self) -> Result<(), EngineError> {
-        match &mut self.lies {
-            Lies::Nfs(home) => home.truncate(),
-            Lies::S3(_) => {
+        match &mut self.data_set {
+            RemoteDataSet::Nfs(data_set) => data_set.truncate(),
+            RemoteDataSet::S3(_) => {
                 let says = "on S3 every object has to be written: set layout = \"written\"";
                 Err(EngineError::Config(says.to_owned()))
             }
@@ -273,17 +273,17 @@ impl Remote {
     pub fn reset_small(&mut self, stream: usize, config: &StreamConfig) -> Result<(), EngineError> {
         let (clients, names) = (config.clients, config.names_per_client);
         let (range, shares) = (self.range(stream), self.shares(stream));
-        match &mut self.lies {
-            Lies::Nfs(home) => home.reset_small(range, clients, names),
-            Lies::S3(home) => home.reset_small(shares, clients, names),
+        match &mut self.data_set {
+            RemoteDataSet::Nfs(data_set) => data_set.reset_small(range, clients, names),
+            RemoteDataSet::S3(data_set) => data_set.reset_small(shares, clients, names),
         }
     }
 
     /// Adds the calls that a thread reported.
-    pub fn note(&mut self, said: &Said) {
-        match said {
-            Said::Nfs { calls, .. } => self.nfs_calls.merge(calls),
-            Said::S3 { calls, .. } => self.s3_calls.merge(calls),
+    pub fn add_calls(&mut self, reported: &RemoteCalls) {
+        match reported {
+            RemoteCalls::Nfs { calls, .. } => self.nfs_calls.merge(calls),
+            RemoteCalls::S3 { calls, .. } => self.s3_calls.merge(calls),
         }
     }
 
@@ -295,14 +295,14 @@ impl Remote {
     /// Writes the counters of all calls since the data was created, with the servers' statistics
     /// for that time. Resets the calls, so that none counts twice.
     pub fn counters(&mut self, into: &mut BTreeMap<String, u64>) {
-        match &mut self.lies {
-            Lies::Nfs(home) => {
-                let mut calls = home.calls();
+        match &mut self.data_set {
+            RemoteDataSet::Nfs(data_set) => {
+                let mut calls = data_set.calls();
                 calls.merge(&std::mem::take(&mut self.nfs_calls));
                 calls.counters(into);
             }
-            Lies::S3(home) => {
-                let mut calls = home.calls();
+            RemoteDataSet::S3(data_set) => {
+                let mut calls = data_set.calls();
                 calls.merge(&std::mem::take(&mut self.s3_calls));
                 calls.counters(into);
             }
@@ -315,10 +315,11 @@ impl Remote {
     /// # Errors
     /// Fails if a call fails or if the operator interrupts it.
     pub fn remove(self) -> Result<(), EngineError> {
-        let patience_ns = if self.silent { urgency::LAST_WORDS_NS } else { self.outage_max_ns };
-        match self.lies {
-            Lies::Nfs(home) => home.remove(patience_ns),
-            Lies::S3(home) => home.remove(patience_ns),
+        let timeout_ns =
+            if self.silent { stop_request::FINAL_REPLY_NS } else { self.outage_max_ns };
+        match self.data_set {
+            RemoteDataSet::Nfs(data_set) => data_set.remove(timeout_ns),
+            RemoteDataSet::S3(data_set) => data_set.remove(timeout_ns),
         }
     }
 }

@@ -5,14 +5,14 @@ use plimsoll_record::replay::{Lags, note};
 use plimsoll_workload::matrix::StreamConfig;
 use plimsoll_workload::planned;
 
-use super::running::Running;
+use super::run_state::MatrixRunState;
 use crate::EngineError;
 use crate::stream::matrix::MatrixSource;
 use crate::stream::run::RunReport;
 
-impl Running<'_> {
+impl MatrixRunState<'_> {
     /// Maps the trace, if there is one, to the file of its stream.
-    pub(super) fn lay_trace(&mut self, configs: &mut [StreamConfig]) -> Result<(), EngineError> {
+    pub(super) fn map_trace(&mut self, configs: &mut [StreamConfig]) -> Result<(), EngineError> {
         let plan = self.matrix.plan;
         let Some(to_replay) = self.matrix.trace.take() else { return Ok(()) };
         let measure_ns = plan.phases.measure_ns;
@@ -47,7 +47,7 @@ fn lags(report: &RunReport) -> Lags {
 }
 
 /// Returns true if a trace was replayed completely.
-pub(super) fn is_over(sources: &[Option<MatrixSource>], report: &RunReport) -> bool {
+pub(super) fn is_complete(sources: &[Option<MatrixSource>], report: &RunReport) -> bool {
     let given =
         |source: &Option<MatrixSource>| source.as_ref().is_some_and(MatrixSource::is_replayed);
     !sources.is_empty()

@@ -4,14 +4,14 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_plan::{Matrix, ResolvedPlan, Target};
 
-use crate::allowed::AllowedPlaces;
+use crate::allow_list::AllowList;
 
 /// Bytes of one transfer.
 pub const CHUNK_BYTES: u32 = 1 << 20;
 
 /// Parameters of a new data set.
 #[derive(Clone, Copy, Debug)]
-pub struct HomeRequest<'a> {
+pub struct DataSetRequest<'a> {
     /// Plan. With a sweep, the whole plan, because its points share the data.
     pub plan: &'a ResolvedPlan,
     /// Target of the data.
@@ -27,5 +27,5 @@ pub struct HomeRequest<'a> {
     /// Devices that may be overwritten.
     pub destroy: &'a [PathBuf],
     /// Places that must contain the target; `None` for no restriction.
-    pub allowed: Option<&'a AllowedPlaces>,
+    pub allowed: Option<&'a AllowList>,
 }

@@ -14,66 +14,67 @@ use plimsoll_workload::planned::pace::Pace;
 use plimsoll_workload::planned::streams;
 use plimsoll_workload::stamp::Finding;
 
-use super::data::{CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource, lay_out, pass_classes, sync};
-use super::home::DataHome;
+use super::data_set::DataSet;
 use super::manifest::DataState;
-use super::pulse::Pulse;
-use super::running::{MatrixRun, Running};
+use super::pass::{CHUNKS_IN_FLIGHT, Pass, PassPlan, PassSource, lay_out, pass_classes, sync};
+use super::progress_meter::ProgressMeter;
+use super::run_state::{MatrixRun, MatrixRunState};
 use crate::backend::{BackendConfig, Direct, FileSource};
 use crate::error::ErrorKind;
-use crate::placement::{self, Place, WaitsFor};
+use crate::placement::{self, Placement, WakeSource};
 use crate::stream::matrix::Checks;
 use crate::stream::run::{
-    Event, Group, GroupReport, INTERVAL_NS_MIN, RunConfig, RunReport, Target, UNTIL_DONE_NS, watch,
+    Event, Group, GroupReport, INTERVAL_NS_MIN, RunConfig, RunReport, Target, UNTIL_DONE_NS,
+    run_with_events,
 };
-use crate::{EngineError, barrier, caches, defect, issue};
+use crate::{EngineError, caches, defect, issue, start_barrier};
 
-/// Runs all phases. Returns the home and all recorded data, even after an error.
-pub fn run(matrix: MatrixRun<'_>) -> (Recording, DataHome) {
+/// Runs all phases. Returns the data set and all recorded data, even after an error.
+pub fn run(matrix: MatrixRun<'_>) -> (Recording, DataSet) {
     let cpus = plimsoll_sys::cpu::allowed().unwrap_or_default();
-    let places = matrix.home.places();
-    let waits_for = match (matrix.home.is_null, &matrix.home.remote) {
-        (true, _) => WaitsFor::Nothing,
-        (_, Some(_)) => WaitsFor::Network,
-        _ => placement::waits_for(&places),
+    let places = matrix.data_set.places();
+    let wake_source = match (matrix.data_set.is_null, &matrix.data_set.remote) {
+        (true, _) => WakeSource::Nothing,
+        (_, Some(_)) => WakeSource::Network,
+        _ => placement::wake_source(&places),
     };
     let recording = Recording::new(monotonic_ns());
-    let mut running = Running { recording, places, cpus, waits_for, matrix, replay: None };
-    running.recording.engine.clock = issue::clock();
-    match defect::caught(|| running.phases()) {
+    let mut run = MatrixRunState { recording, places, cpus, wake_source, matrix, replay: None };
+    run.recording.engine.clock = issue::clock();
+    match defect::catch_panic(|| run.phases()) {
         Ok(Ok(())) => {}
-        Ok(Err(error)) | Err(error) => running.fail(&error),
+        Ok(Err(error)) | Err(error) => run.fail(&error),
     }
-    defect::note(&mut running.recording);
-    if let Some(remote) = &mut running.matrix.home.remote {
-        remote.counters(&mut running.recording.counters);
+    defect::note_panic(&mut run.recording);
+    if let Some(remote) = &mut run.matrix.data_set.remote {
+        remote.counters(&mut run.recording.counters);
     }
-    clip(&mut running.recording);
-    (running.recording, running.matrix.home)
+    clip(&mut run.recording);
+    (run.recording, run.matrix.data_set)
 }
 
-impl Running<'_> {
+impl MatrixRunState<'_> {
     fn phases(&mut self) -> Result<(), EngineError> {
         let plan = self.matrix.plan;
-        let device_bytes = self.matrix.home.device_bytes();
+        let device_bytes = self.matrix.data_set.device_bytes();
         let mut configs = streams::streams(self.matrix.matrix, plan.seed, device_bytes)?;
-        self.lay_trace(&mut configs)?;
+        self.map_trace(&mut configs)?;
         self.recording.instances = self.instances(&configs);
-        if let (Some(remote), Some(config)) = (&mut self.matrix.home.remote, configs.first()) {
-            self.matrix.home.is_made &= remote.fit(config)?;
+        if let (Some(remote), Some(config)) = (&mut self.matrix.data_set.remote, configs.first()) {
+            self.matrix.data_set.is_created &= remote.fit(config)?;
         }
         // A plan that cannot be driven fails here, before anything is written.
         let groups = self.groups(&configs)?;
-        if !self.matrix.home.is_made && !self.make()? {
+        if !self.matrix.data_set.is_created && !self.create_data()? {
             return Ok(());
         }
-        self.matrix.home.mark(DataState::InUse)?;
-        if !self.condition()? || !self.caches()? {
+        self.matrix.data_set.mark(DataState::InUse)?;
+        if !self.condition()? || !self.prepare_caches()? {
             return Ok(());
         }
-        self.matrix.home.reset_small(self.matrix.matrix, &configs)?;
+        self.matrix.data_set.reset_small(self.matrix.matrix, &configs)?;
         self.load(&configs, groups)?;
-        if self.recording.is_well() && !self.matrix.home.is_null {
+        if self.recording.is_well() && !self.matrix.data_set.is_null {
             // The recording describes how the load was issued, not how verification was.
             let engine = self.recording.engine.clone();
             let checked = if plan.phases.verify { self.verify() } else { self.read_back() };
@@ -81,7 +82,7 @@ impl Running<'_> {
             checked?;
         }
         if self.recording.is_well() {
-            self.matrix.home.mark(DataState::Clean)?;
+            self.matrix.data_set.mark(DataState::Clean)?;
         }
         Ok(())
     }
@@ -101,16 +102,16 @@ impl Running<'_> {
     }
 
     /// Returns the CPUs for the threads of a number of groups.
-    pub(super) fn placed(&self, groups: usize) -> Vec<Place> {
-        placement::place(&self.waits_for, groups, &self.cpus)
+    pub(super) fn placements(&self, groups: usize) -> Vec<Placement> {
+        placement::place_threads(&self.wake_source, groups, &self.cpus)
     }
 
     pub(super) fn target(&self, direct: Direct, write: bool) -> Target {
-        let home = &self.matrix.home;
-        if home.is_null {
+        let data_set = &self.matrix.data_set;
+        if data_set.is_null {
             return Target::Null;
         }
-        if let Some(remote) = &home.remote {
+        if let Some(remote) = &data_set.remote {
             return remote.whole();
         }
         let source = |path: &PathBuf| FileSource::Path {
@@ -121,10 +122,10 @@ impl Running<'_> {
         };
         let engine = &self.matrix.plan.engine;
         Target::Files(BackendConfig {
-            files: home.files().iter().map(|file| source(&file.path)).collect(),
+            files: data_set.files().iter().map(|file| source(&file.path)).collect(),
             prefer: issue::prefer(engine.io),
             direct,
-            held: home.held.clone(),
+            held: data_set.held.clone(),
             poll_completions: engine.io_poll,
             poll_submissions: engine.sq_poll,
             ..BackendConfig::default()
@@ -134,15 +135,15 @@ impl Running<'_> {
     // Creation and verification of the data.
 
     /// Creates the data. Returns false if creation ended early.
-    fn make(&mut self) -> Result<bool, EngineError> {
+    fn create_data(&mut self) -> Result<bool, EngineError> {
         let layout = self.matrix.matrix.streams.first().map_or(Layout::Written, |s| s.layout);
-        let on_device = self.matrix.home.device_bytes().is_some();
+        let on_device = self.matrix.data_set.device_bytes().is_some();
         let whole = match layout {
             Layout::Written | Layout::Zeros => {
                 let zeros = layout == Layout::Zeros;
                 let sources = self.pass(PhaseKind::Create, Pass::Fill, zeros)?;
                 if sources.is_some() && !zeros {
-                    self.matrix.home.written_once();
+                    self.matrix.data_set.written_once();
                 }
                 sources.is_some()
             }
@@ -151,9 +152,9 @@ impl Running<'_> {
             Layout::Allocated | Layout::Sparse => {
                 let phase = self.recording.begin(PhaseKind::Create, monotonic_ns());
                 self.matrix.watcher.begin(PhaseKind::Create);
-                match &mut self.matrix.home.remote {
+                match &mut self.matrix.data_set.remote {
                     Some(remote) => remote.lay_out()?,
-                    None => lay_out(&self.matrix.home, layout, self.matrix.interrupt)?,
+                    None => lay_out(&self.matrix.data_set, layout, self.matrix.interrupt)?,
                 }
                 let note = format!("files are {}", layout.word());
                 self.end_phase(phase, monotonic_ns(), true, &note);
@@ -162,17 +163,17 @@ impl Running<'_> {
         };
         if whole {
             // On servers, each thread has committed its own writes at its end.
-            if self.matrix.home.remote.is_none() {
-                sync(&self.matrix.home)?;
+            if self.matrix.data_set.remote.is_none() {
+                sync(&self.matrix.data_set)?;
             }
-            self.matrix.home.is_made = true;
+            self.matrix.data_set.is_created = true;
         }
         Ok(whole)
     }
 
     /// Brings the caches into the state that the plan declares. Returns false if interrupted.
-    fn caches(&mut self) -> Result<bool, EngineError> {
-        if self.matrix.home.is_null {
+    fn prepare_caches(&mut self) -> Result<bool, EngineError> {
+        if self.matrix.data_set.is_null {
             return Ok(true);
         }
         let state = self.matrix.plan.phases.cache;
@@ -181,14 +182,17 @@ impl Running<'_> {
         }
         let phase = self.recording.begin(PhaseKind::Caches, monotonic_ns());
         self.matrix.watcher.begin(PhaseKind::Caches);
-        if self.matrix.home.remote.is_some() {
+        if self.matrix.data_set.remote.is_some() {
             let note = "no cache of this host is in the way; the servers' caches are as they were";
             self.end_phase(phase, monotonic_ns(), true, note);
             return Ok(!self.is_interrupted());
         }
         let files = self.paths();
-        let dropped =
-            caches::drop_data(&self.matrix.home.held, &files, state == CacheState::WarmMetadata)?;
+        let dropped = caches::drop_data(
+            &self.matrix.data_set.held,
+            &files,
+            state == CacheState::WarmMetadata,
+        )?;
         self.recording.observed.page_cache.system_dropped = dropped.system;
         self.end_phase(phase, monotonic_ns(), true, &dropped.note);
         Ok(!self.is_interrupted())
@@ -196,7 +200,7 @@ impl Running<'_> {
 
     /// Reads and verifies all data.
     fn verify(&mut self) -> Result<(), EngineError> {
-        if self.matrix.home.generations.is_none() {
+        if self.matrix.data_set.generations.is_none() {
             self.recording.checks.pages_checked = None;
             return Ok(());
         }
@@ -220,7 +224,7 @@ impl Running<'_> {
         pass: Pass,
         zeros: bool,
     ) -> Result<Option<Vec<PassSource>>, EngineError> {
-        let plan = PassPlan::new(&self.matrix.home, pass, zeros)?;
+        let plan = PassPlan::new(&self.matrix.data_set, pass, zeros)?;
         let threads = self.threads();
         let direct = self
             .matrix
@@ -230,7 +234,7 @@ impl Running<'_> {
             .map_or(Direct::Auto, |stream| issue::direct(stream.direct));
         // Reads that warm the page cache must go through it.
         let direct = if kind == PhaseKind::Caches { Direct::Off } else { direct };
-        let places = self.placed(threads as usize);
+        let places = self.placements(threads as usize);
         let groups: Vec<Group<PassSource>> = (0..threads)
             .zip(places)
             .map(|(thread, place)| Group {
@@ -254,29 +258,30 @@ impl Running<'_> {
             self.run_config(classes.iter().map(|c| c.name.clone()).collect(), 0, UNTIL_DONE_NS);
         let mut scribe = Scribe::new(classes, config.interval_ns, 0);
         let mut phases = Phases { warm_up: None, measure: phase, measure_from_ns: started_ns };
-        let mut pulse = Pulse::new(scribe.classes().len());
+        let mut meter = ProgressMeter::new(scribe.classes().len());
         let (recording, matrix) = (&mut self.recording, &mut self.matrix);
-        let outcome = watch(&config, groups, matrix.interrupt, &mut |event| match event {
-            Event::Ready { start_ns } => {
-                let (watcher, interrupt) = (&mut *matrix.watcher, matrix.interrupt);
-                let of = (kind, phase);
-                if barrier::put_off(watcher, interrupt, recording, of, start_ns) {
-                    started_ns = *start_ns;
+        let outcome =
+            run_with_events(&config, groups, matrix.interrupt, &mut |event| match event {
+                Event::Ready { start_ns } => {
+                    let (watcher, interrupt) = (&mut *matrix.watcher, matrix.interrupt);
+                    let of = (kind, phase);
+                    if start_barrier::delay_start(watcher, interrupt, recording, of, start_ns) {
+                        started_ns = *start_ns;
+                    }
                 }
-            }
-            Event::Starts { measure_from_ns } => phases.measure_from_ns = measure_from_ns,
-            Event::Row(row) => {
-                pulse.take(row, config.interval_ns);
-                scribe.take(row, &phases, recording);
-            }
-            Event::Tick => {
-                let elapsed_ns = monotonic_ns().saturating_sub(started_ns);
-                let mut progress = pulse.progress(elapsed_ns, 0);
-                progress.done_bytes = plan.done_bytes.load(Ordering::Relaxed);
-                progress.total_bytes = plan.total_bytes();
-                matrix.watcher.progress(kind, &progress);
-            }
-        });
+                Event::Starts { measure_from_ns } => phases.measure_from_ns = measure_from_ns,
+                Event::Row(row) => {
+                    meter.take(row, config.interval_ns);
+                    scribe.take(row, &phases, recording);
+                }
+                Event::Tick => {
+                    let elapsed_ns = monotonic_ns().saturating_sub(started_ns);
+                    let mut progress = meter.progress(elapsed_ns, 0);
+                    progress.done_bytes = plan.done_bytes.load(Ordering::Relaxed);
+                    progress.total_bytes = plan.total_bytes();
+                    matrix.watcher.progress(kind, &progress);
+                }
+            });
         scribe.close(&mut self.recording);
         let whole = plan.done_bytes.load(Ordering::Relaxed) == plan.total_bytes();
         self.end_phase(phase, monotonic_ns(), whole, "");
@@ -315,7 +320,7 @@ impl Running<'_> {
         self.note_groups(&report.groups);
         if let Some(error) = &report.error {
             if let (Some(remote), EngineError::Remote { .. }) =
-                (&mut self.matrix.home.remote, error)
+                (&mut self.matrix.data_set.remote, error)
             {
                 remote.note_silence();
             }
@@ -328,8 +333,8 @@ impl Running<'_> {
         // load.
         let warming = self.recording.phases.last().is_some_and(|p| p.kind == PhaseKind::Caches);
         for group in groups {
-            if let (Some(remote), Some(said)) = (&mut self.matrix.home.remote, &group.remote) {
-                remote.note(said);
+            if let (Some(remote), Some(calls)) = (&mut self.matrix.data_set.remote, &group.remote) {
+                remote.add_calls(calls);
                 issue::note_remote(&mut self.recording.engine, &remote.directories());
             }
             if !warming {
@@ -339,7 +344,7 @@ impl Running<'_> {
                 && error.kind() != ErrorKind::Corrupt
             {
                 if let (Some(remote), EngineError::Remote { errno: Some(libc::ETIMEDOUT), .. }) =
-                    (&mut self.matrix.home.remote, &error)
+                    (&mut self.matrix.data_set.remote, &error)
                 {
                     remote.note_silence();
                 }
@@ -363,10 +368,10 @@ impl Running<'_> {
             return;
         }
         self.recording.checks.errors += damaged;
-        let unit_bytes = u64::from(self.matrix.home.manifest.unit_bytes);
+        let unit_bytes = u64::from(self.matrix.data_set.manifest.unit_bytes);
         let says = match first {
             Some(finding) => {
-                let file = self.matrix.home.files().get(finding.target as usize);
+                let file = self.matrix.data_set.files().get(finding.target as usize);
                 let path = file.map_or(String::new(), |file| file.path.display().to_string());
                 let (offset_bytes, kind) = (finding.offset_bytes, finding.damage.name());
                 let says = format!("{path} at byte {offset_bytes}: {kind}");
@@ -384,7 +389,7 @@ impl Running<'_> {
     }
 
     fn fail(&mut self, error: &EngineError) {
-        if matches!(error, EngineError::Stopped | EngineError::Stuck { .. }) {
+        if matches!(error, EngineError::Stopped | EngineError::Abandoned { .. }) {
             self.note_interrupt();
         }
         self.recording.fail_with(error);
@@ -420,15 +425,15 @@ impl Running<'_> {
     }
 
     pub(super) fn paths(&self) -> Vec<PathBuf> {
-        if self.matrix.home.remote.is_some() {
+        if self.matrix.data_set.remote.is_some() {
             return Vec::new();
         }
-        self.matrix.home.files().iter().map(|file| file.path.clone()).collect()
+        self.matrix.data_set.files().iter().map(|file| file.path.clone()).collect()
     }
 
     /// Returns one instance for each stream.
     fn instances(&self, configs: &[StreamConfig]) -> Vec<Instance> {
-        let remote = self.matrix.home.remote.as_ref();
+        let remote = self.matrix.data_set.remote.as_ref();
         let remote = remote.and_then(|remote| remote.directories().into_iter().next());
         let place = self.places.first().map(|place| place.display().to_string());
         let place = remote.or(place).unwrap_or_else(|| "null".to_owned());

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use crate::EngineError;
 use crate::open_target::HeldTarget;
-use crate::open_target::beneath::names_in;
+use crate::open_target::openat::names_in;
 
 /// Paths of a stream's files.
 #[derive(Debug)]

@@ -24,11 +24,11 @@ use plimsoll_sys::arena::AlignedBuffer;
 use plimsoll_sys::op::{OpKind, PushError, RingOp};
 use plimsoll_workload::matrix::MetadataKind;
 
-use super::home::{MODE, Share, data_name};
+use super::data_set::{MODE, Share, data_name};
 use super::{Calls, UnverifiedWindow, failed};
 use crate::backend::NameOp;
 use crate::backend::{Queue, bytes_of};
-use crate::{EngineError, urgency};
+use crate::{EngineError, stop_request};
 
 /// Maximum number of this queue's own COMMITs in flight, in addition to its operations.
 const OWN_COMMITS: u32 = 16;
@@ -92,9 +92,9 @@ pub struct NfsQueue {
     out: Vec<Completion>,
     /// Completed operations, in order of completion.
     ready: VecDeque<Completion>,
-    unverified: UnverifiedWindow,
+    window: UnverifiedWindow,
     /// By place: true if the data of the last reaped read can be checked.
-    sure: Vec<bool>,
+    verifiable: Vec<bool>,
     calls: Calls,
     first_error: Option<String>,
 }
@@ -154,18 +154,18 @@ impl NfsQueue {
             client,
             arena,
             capacity,
-            together: together(size_bytes_max),
+            together: calls_per_send(size_bytes_max),
             in_flight: 0,
             tick_ns: TICK_NS,
             durable: target.durable,
             first_share: target.first_share,
-            unverified: UnverifiedWindow::new(files.len()),
+            window: UnverifiedWindow::new(files.len()),
             files,
             shares,
             attributes: mode(MODE),
             out: Vec::with_capacity(capacity + OWN_COMMITS as usize),
             ready: VecDeque::with_capacity(capacity),
-            sure: vec![true; capacity],
+            verifiable: vec![true; capacity],
             calls: Calls::default(),
             first_error: None,
         })
@@ -175,15 +175,15 @@ impl NfsQueue {
     /// function. A COMMIT that fails may lose acknowledged writes. Servers that are disconnected or
     /// owe an answer get a moment to answer here. With `cut`, the queue sends no more requests.
     #[must_use]
-    pub fn close(mut self, cut: bool) -> (Calls, Option<String>, Option<EngineError>) {
-        self.client.fail_calls_when(urgency::is_over);
+    pub fn close(mut self, abort: bool) -> (Calls, Option<String>, Option<EngineError>) {
+        self.client.fail_calls_when(stop_request::has_timed_out);
         if self.client.core().outstanding() > 0 || self.client.connections_down() > 0 {
-            self.client.give_up_after(urgency::LAST_WORDS_NS);
+            self.client.give_up_after(stop_request::FINAL_REPLY_NS);
         }
         let mut dirty: Vec<u32> = Vec::new();
-        if !cut {
-            self.abandon();
-            dirty.extend(self.unverified.dirty());
+        if !abort {
+            self.wait_for_outstanding();
+            dirty.extend(self.window.dirty());
         }
         let mut error = None;
         for file in dirty {
@@ -202,7 +202,7 @@ impl NfsQueue {
 
     /// Waits for operations still in flight after the drain time. The timeout of a call bounds the
     /// wait.
-    fn abandon(&mut self) {
+    fn wait_for_outstanding(&mut self) {
         while self.client.core().outstanding() > 0 {
             let polled =
                 self.client.poll(self.arena.as_mut_slice(), Timeout::Completion, &mut self.out);
@@ -221,29 +221,29 @@ impl NfsQueue {
             self.calls.note(&event);
         }
         if restarted {
-            self.unverified.begin();
+            self.window.open();
         }
     }
 
     /// Hands over COMMITs of files in doubt, as far as there is room.
-    fn dispel(&mut self) {
-        while let Some(file) = self.unverified.next() {
+    fn submit_doubt_commits(&mut self) {
+        while let Some(file) = self.window.next_commit() {
             let Some(Some((object, _))) = self.files.get(file as usize).copied() else {
-                self.unverified.took();
-                self.unverified.ended();
+                self.window.commit_submitted();
+                self.window.commit_finished();
                 continue;
             };
             let commit = Op::Commit { file: object, offset_bytes: 0, size_bytes: 0 };
             if self.client.submit(OWN | u64::from(file), &commit).is_err() {
                 return;
             }
-            self.unverified.took();
+            self.window.commit_submitted();
             self.calls.doubt_commits += 1;
         }
     }
 
     /// Separates completions of this queue's own COMMITs from those of operations.
-    fn sort(&mut self) {
+    fn sort_completions(&mut self) {
         let mut out = std::mem::take(&mut self.out);
         for completion in out.drain(..) {
             if completion.token & OWN == 0 {
@@ -253,16 +253,16 @@ impl NfsQueue {
             if let Err(error) = completion.result {
                 self.note_error(&completion, error);
             }
-            self.unverified.ended();
+            self.window.commit_finished();
         }
         self.out = out;
     }
 
     fn file(&self, number: u32) -> Result<ObjectId, PushError> {
-        self.place(number).map(|(object, _)| object)
+        self.file_entry(number).map(|(object, _)| object)
     }
 
-    fn place(&self, number: u32) -> Result<(ObjectId, u32), PushError> {
+    fn file_entry(&self, number: u32) -> Result<(ObjectId, u32), PushError> {
         self.files.get(number as usize).copied().flatten().ok_or(PushError::UnknownFile(number))
     }
 
@@ -275,17 +275,17 @@ impl NfsQueue {
 
 /// Returns how many calls that came back together go into one send. One send costs the same for
 /// many small calls; separate sends would delay the last call by all sends before it.
-fn together(size_bytes_max: u32) -> usize {
+fn calls_per_send(size_bytes_max: u32) -> usize {
     ((SEND_BYTES / size_bytes_max.max(1)) as usize).clamp(1, SEND_CALLS)
 }
 
 /// Converts a failure to wait for sockets, which no server causes.
-fn broken(_: plimsoll_nfs::PollError) -> SysError {
+fn poll_error(_: plimsoll_nfs::PollError) -> SysError {
     SysError::new("epoll_wait", libc::EIO)
 }
 
 /// Converts a rejected operation to the error of the queue's caller.
-fn refused(error: SubmitError, op: &RingOp) -> PushError {
+fn push_error(error: SubmitError, op: &RingOp) -> PushError {
     let (offset_bytes, size_bytes) = (op.buffer_offset_bytes, op.size_bytes);
     match error {
         SubmitError::Full => PushError::Full,
@@ -319,14 +319,14 @@ impl Queue for NfsQueue {
                     _ => self.durable,
                 };
                 if stability == Stability::Unstable {
-                    self.unverified.wrote(op.file);
+                    self.window.note_write(op.file);
                 }
                 Op::Write { file, offset_bytes, size_bytes, buffer_offset_bytes, stability }
             }
             OpKind::Flush | OpKind::Sync => Op::Commit { file, offset_bytes: 0, size_bytes: 0 },
             OpKind::Nop => Op::GetAttr { object: file },
         };
-        self.client.submit(op.user_data, &call).map_err(|error| refused(error, op))?;
+        self.client.submit(op.user_data, &call).map_err(|error| push_error(error, op))?;
         self.in_flight += 1;
         Ok(())
     }
@@ -349,7 +349,7 @@ impl Queue for NfsQueue {
                 Op::SetAttr { object: self.file(op.file)?, change: &self.attributes }
             }
             MetadataKind::Lookup => {
-                data = data_name(self.place(op.file)?.1);
+                data = data_name(self.file_entry(op.file)?.1);
                 Op::Lookup { dir: share.data, name: data.as_bytes(), into: None }
             }
             MetadataKind::Readdir => {
@@ -372,8 +372,8 @@ impl Queue for NfsQueue {
         Ok(())
     }
 
-    fn is_sure(&self, user_data: u64) -> bool {
-        self.sure.get(user_data as usize).copied().unwrap_or(false)
+    fn is_verifiable(&self, user_data: u64) -> bool {
+        self.verifiable.get(user_data as usize).copied().unwrap_or(false)
     }
 
     fn submit_and_wait(
@@ -385,14 +385,16 @@ impl Queue for NfsQueue {
         let until_ns = now_ns.saturating_add(timeout_ns.unwrap_or(self.tick_ns));
         let enough = min_complete as usize;
         loop {
-            self.dispel();
+            self.submit_doubt_commits();
             let timeout = match self.ready.len() >= enough {
                 true => Timeout::Now,
                 false => Timeout::Until(until_ns),
             };
-            self.client.poll(self.arena.as_mut_slice(), timeout, &mut self.out).map_err(broken)?;
+            self.client
+                .poll(self.arena.as_mut_slice(), timeout, &mut self.out)
+                .map_err(poll_error)?;
             self.take_events();
-            self.sort();
+            self.sort_completions();
             if self.ready.len() >= enough || self.client.now_ns() >= until_ns {
                 return Ok(());
             }
@@ -400,11 +402,11 @@ impl Queue for NfsQueue {
     }
 
     fn hand_over(&mut self) -> Result<(), SysError> {
-        self.dispel();
-        self.client.flush(self.arena.as_mut_slice()).map_err(broken)
+        self.submit_doubt_commits();
+        self.client.flush(self.arena.as_mut_slice()).map_err(poll_error)
     }
 
-    fn together(&self) -> usize {
+    fn submit_batch_len(&self) -> usize {
         self.together
     }
 
@@ -424,11 +426,11 @@ impl Queue for NfsQueue {
                 completion.procedure,
                 plimsoll_nfs::Procedure::Read | plimsoll_nfs::Procedure::Write
             );
-            let sure = self.unverified.is_sure(completion.submitted_ns);
-            if let Some(place) = self.sure.get_mut(completion.token as usize) {
-                *place = sure;
+            let verifiable = self.window.is_verifiable(completion.submitted_ns);
+            if let Some(place) = self.verifiable.get_mut(completion.token as usize) {
+                *place = verifiable;
             }
-            if !sure && completion.procedure == plimsoll_nfs::Procedure::Read {
+            if !verifiable && completion.procedure == plimsoll_nfs::Procedure::Read {
                 self.calls.reads_unsure += 1;
             }
             self.in_flight = self.in_flight.saturating_sub(1);
@@ -437,7 +439,7 @@ impl Queue for NfsQueue {
             each(completion.token, completion.result.map(bytes).map_err(CallError::errno));
         }
         if self.ready.is_empty() {
-            self.unverified.settle(self.client.now_ns(), self.client.connections_down());
+            self.window.close_if_committed(self.client.now_ns(), self.client.connections_down());
         }
         reaped
     }

@@ -144,7 +144,7 @@ impl S3Queue {
     }
 
     fn small_key(&mut self, op: &NameOp, name: bool) {
-        let small = small(op.share);
+        let small = small_prefix(op.share);
         let name = if name { name_text(op.client, op.name) } else { String::new() };
         self.key.clear();
         let _ = write!(self.key, "{}{small}{name}", self.target.prefix);
@@ -275,6 +275,6 @@ impl Queue for S3Queue {
 }
 
 /// Returns the name part between the prefix and a share's small objects.
-pub(super) fn small(share: u32) -> String {
+pub(super) fn small_prefix(share: u32) -> String {
     format!("s{share:03}/small/")
 }

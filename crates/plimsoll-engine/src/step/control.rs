@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use plimsoll_sys::clock::monotonic_ns;
 
-const GO_ON: u8 = 0;
+const CONTINUE: u8 = 0;
 const STOP: u8 = 1;
 const ABORT: u8 = 2;
 
@@ -31,7 +31,7 @@ impl Mark {
 
     /// Returns the phase and its start, if it has begun by `now_ns`.
     #[inline]
-    fn begun(&self, now_ns: u64) -> Option<(u32, u64)> {
+    fn started_by(&self, now_ns: u64) -> Option<(u32, u64)> {
         let at_ns = self.at_ns.load(Ordering::Acquire);
         (at_ns <= now_ns).then(|| (self.phase.load(Ordering::Relaxed), at_ns))
     }
@@ -51,14 +51,14 @@ pub struct Control {
     close: Mark,
     level: AtomicU8,
     /// Completions that stopping threads saw.
-    beats: AtomicU64,
+    completions: AtomicU64,
 }
 
 impl Control {
     /// Creates a control in this phase, which began at `start_ns` on the drivers' clock.
     pub fn new(phase: u32, start_ns: u64) -> Self {
-        let (level, beats) = (AtomicU8::new(GO_ON), AtomicU64::new(0));
-        Self { phase, start_ns, measure: Mark::UNSET, close: Mark::UNSET, level, beats }
+        let (level, completions) = (AtomicU8::new(CONTINUE), AtomicU64::new(0));
+        Self { phase, start_ns, measure: Mark::UNSET, close: Mark::UNSET, level, completions }
     }
 
     /// Returns the first phase and its start.
@@ -81,13 +81,13 @@ impl Control {
     /// Returns the measured phase and its start, if it has begun.
     #[inline]
     pub fn measured(&self, now_ns: u64) -> Option<(u32, u64)> {
-        self.measure.begun(now_ns)
+        self.measure.started_by(now_ns)
     }
 
     /// Returns the phase after the measured one and its start, if it has begun.
     #[inline]
     pub fn closing(&self, now_ns: u64) -> Option<(u32, u64)> {
-        self.close.begun(now_ns)
+        self.close.started_by(now_ns)
     }
 
     /// Requests the workload to end at once.
@@ -112,13 +112,13 @@ impl Control {
     }
 
     /// Counts a completion that a stopping thread saw.
-    pub(super) fn beat(&self) {
-        self.beats.fetch_add(1, Ordering::Relaxed);
+    pub(super) fn count_completion(&self) {
+        self.completions.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Returns the number of these completions.
-    pub(super) fn beats(&self) -> u64 {
-        self.beats.load(Ordering::Relaxed)
+    pub(super) fn completions(&self) -> u64 {
+        self.completions.load(Ordering::Relaxed)
     }
 }
 

@@ -24,11 +24,11 @@ use crate::backend::{AnyQueue, Backend, Batch, Queue};
 use crate::timer::Timer;
 
 /// Longest time between two checks of [`Control`] by a driving thread.
-const LOOK_NS: u64 = 100_000_000;
+const POLL_INTERVAL_NS: u64 = 100_000_000;
 
 /// Progress of a workload between two intervals.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Glance {
+pub struct WorkloadProgress {
     /// Completed bytes of the phase's total.
     pub done_bytes: u64,
     /// Total of the phase; 0 if it has none.
@@ -38,7 +38,7 @@ pub struct Glance {
 }
 
 /// Arguments of a drive.
-pub struct Driven<'a, W, Q = AnyQueue, T = Clock> {
+pub struct DriveArgs<'a, W, Q = AnyQueue, T = Clock> {
     /// Part of the workload that this thread owns.
     pub workload: &'a mut W,
     /// Files, buffers and queue of the part.
@@ -56,7 +56,7 @@ pub struct Driven<'a, W, Q = AnyQueue, T = Clock> {
     /// Silence, with I/Os in flight, after which the drive fails.
     pub outage_max_ns: u64,
     /// Reads the progress of the workload once per interval.
-    pub glance: fn(&W) -> Glance,
+    pub read_progress: fn(&W) -> WorkloadProgress,
     /// CPUs that the thread ran on at the ends of intervals.
     pub ran_on: &'a mut Vec<u32>,
 }
@@ -85,20 +85,20 @@ struct InFlight {
 ///
 /// # Errors
 /// [`EngineError`] if the queue fails or rejects an operation of the workload. Also if the queue is
-/// silent for [`Driven::outage_max_ns`], or does not answer one I/O for
+/// silent for [`DriveArgs::outage_max_ns`], or does not answer one I/O for
 /// [`one_max_ns`](plimsoll_record::drain::one_max_ns). [`EngineError::Stopped`] after
 /// [`Control::abort`].
 pub fn drive<W: StepWorkload, Q: Queue, T: Timer>(
-    driven: Driven<'_, W, Q, T>,
+    args: DriveArgs<'_, W, Q, T>,
 ) -> Result<(), EngineError> {
-    let classes = driven.workload.classes().len();
-    let depth = driven.workload.depth_max();
-    let (phase, start_ns) = driven.control.first();
-    let began_ns = driven.backend.now_ns();
-    let recorder = Recorder::new(classes, start_ns, driven.histogram_interval_ns);
+    let classes = args.workload.classes().len();
+    let depth = args.workload.depth_max();
+    let (phase, start_ns) = args.control.first();
+    let began_ns = args.backend.now_ns();
+    let recorder = Recorder::new(classes, start_ns, args.histogram_interval_ns);
     let mut thread = Thread {
         phase,
-        stage: Stage::Before,
+        drive_phase: DrivePhase::Before,
         recorder,
         late: None,
         in_flight: Vec::with_capacity(depth),
@@ -106,30 +106,30 @@ pub fn drive<W: StepWorkload, Q: Queue, T: Timer>(
         seen: 0,
         seen_ns: 0,
         silence: Silence::from(began_ns),
-        look_at_oldest_ns: began_ns,
+        next_oldest_check_ns: began_ns,
         oldest: OldestOperation::default(),
-        driven,
+        args,
     };
     let result = thread.run();
-    let now_ns = thread.driven.backend.now_ns();
-    thread.hand_over(now_ns, true);
-    thread.leave(now_ns);
+    let now_ns = thread.args.backend.now_ns();
+    thread.hand_over_interval(now_ns, true);
+    thread.hand_over_unfinished(now_ns);
     result
 }
 
 /// Progress of a thread through the phases of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum DrivePhase {
     Before,
     Measured,
     Closing,
 }
 
 struct Thread<'a, W, Q, T> {
-    driven: Driven<'a, W, Q, T>,
+    args: DriveArgs<'a, W, Q, T>,
     recorder: Recorder,
     phase: u32,
-    stage: Stage,
+    drive_phase: DrivePhase,
     /// After the measured phase: recorder of its I/Os that had not completed.
     late: Option<LateRecorder>,
     in_flight: Vec<InFlight>,
@@ -141,30 +141,30 @@ struct Thread<'a, W, Q, T> {
     /// Time since the last completion, or since no I/O was in flight.
     silence: Silence,
     /// Time of the next check of the oldest I/O in flight.
-    look_at_oldest_ns: u64,
+    next_oldest_check_ns: u64,
     oldest: OldestOperation,
 }
 
 impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
     fn run(&mut self) -> Result<(), EngineError> {
-        let depth = self.driven.workload.depth_max();
+        let depth = self.args.workload.depth_max();
         let mut out: Vec<Io> = Vec::with_capacity(depth);
         let mut completions: Vec<Completion> = Vec::with_capacity(depth);
         let mut stopping = false;
         // End of the workload's wait before it was stepped.
-        let mut ready_ns = self.driven.backend.now_ns();
+        let mut ready_ns = self.args.backend.now_ns();
         loop {
-            let now_ns = self.driven.backend.now_ns();
-            if self.driven.control.aborted() {
+            let now_ns = self.args.backend.now_ns();
+            if self.args.control.aborted() {
                 return Err(EngineError::Stopped);
             }
-            if !stopping && self.driven.control.stopped(now_ns) {
-                self.driven.workload.stop();
+            if !stopping && self.args.control.stopped(now_ns) {
+                self.args.workload.stop();
                 stopping = true;
             }
             out.clear();
-            let arena: &mut dyn Arena = self.driven.backend;
-            let wait = self.driven.workload.step(now_ns, &completions, arena, &mut out);
+            let arena: &mut dyn Arena = self.args.backend;
+            let wait = self.args.workload.step(now_ns, &completions, arena, &mut out);
             completions.clear();
             self.issue(&out, now_ns, ready_ns.min(now_ns))?;
             let until_ns = match wait {
@@ -173,15 +173,15 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
                 Wait::Until(ns) => ns,
             };
             self.wait(now_ns, until_ns)?;
-            let seen_ns = self.take(&mut completions);
+            let seen_ns = self.take_completions(&mut completions);
             ready_ns = if completions.is_empty() { until_ns } else { self.seen_ns };
-            self.heed_silence(now_ns, !completions.is_empty())?;
+            self.check_silence(now_ns, !completions.is_empty())?;
             if stopping && !completions.is_empty() {
-                self.driven.control.beat();
+                self.args.control.count_completion();
             }
             // This must precede recording: I/Os that completed after an interval or phase belong to
             // the next.
-            self.look(seen_ns.max(now_ns));
+            self.advance_phase(seen_ns.max(now_ns));
             for completion in &completions {
                 self.record(completion);
             }
@@ -192,10 +192,10 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
     fn issue(&mut self, out: &[Io], now_ns: u64, ready_ns: u64) -> Result<(), EngineError> {
         let late_before_ns = self.late.as_ref().map_or(0, LateRecorder::end_ns);
         for io in out {
-            if self.driven.backend.queued() >= self.batch.len() {
+            if self.args.backend.queued() >= self.batch.len() {
                 self.submit()?;
             }
-            self.driven.backend.push(io)?;
+            self.args.backend.push(io)?;
             self.in_flight.push(InFlight {
                 token: io.token,
                 class: io.class,
@@ -212,7 +212,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
 
     /// Hands over queued I/Os, and adapts the batch if they are back at once.
     fn submit(&mut self) -> Result<(), EngineError> {
-        let backend = &mut *self.driven.backend;
+        let backend = &mut *self.args.backend;
         backend.hand_over()?;
         let (arrived, in_flight) = (backend.arrived(), backend.in_flight());
         self.batch.learn(arrived, in_flight);
@@ -221,21 +221,21 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
 
     /// Hands over the rest. If no completion has arrived, waits for one, or until `until_ns`.
     fn wait(&mut self, now_ns: u64, until_ns: u64) -> Result<(), EngineError> {
-        let is_queued = self.driven.backend.queued() > 0;
-        if is_queued && (self.batch.is_grown() || self.driven.backend.arrived() > 0) {
+        let is_queued = self.args.backend.queued() > 0;
+        if is_queued && (self.batch.is_grown() || self.args.backend.arrived() > 0) {
             self.submit()?;
         }
-        if self.driven.backend.arrived() > 0 {
+        if self.args.backend.arrived() > 0 {
             return Ok(());
         }
-        let look_ns = now_ns.saturating_add(LOOK_NS);
-        let timeout_ns = until_ns.min(look_ns).saturating_sub(self.driven.backend.now_ns());
-        self.driven.backend.wait(timeout_ns)
+        let poll_ns = now_ns.saturating_add(POLL_INTERVAL_NS);
+        let timeout_ns = until_ns.min(poll_ns).saturating_sub(self.args.backend.now_ns());
+        self.args.backend.wait(timeout_ns)
     }
 
     /// Takes a batch of completions. Returns the time at which they were taken.
-    fn take(&mut self, completions: &mut Vec<Completion>) -> u64 {
-        let backend = &mut *self.driven.backend;
+    fn take_completions(&mut self, completions: &mut Vec<Completion>) -> u64 {
+        let backend = &mut *self.args.backend;
         if self.seen == 0 {
             (self.seen, self.seen_ns) = (backend.arrived(), backend.now_ns());
         }
@@ -250,16 +250,16 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
     /// Records whether a completion has arrived.
     ///
     /// # Errors
-    /// [`EngineError::Unanswered`] if none has for [`Driven::outage_max_ns`].
-    fn heed_silence(&mut self, now_ns: u64, answered: bool) -> Result<(), EngineError> {
+    /// [`EngineError::NoAnswer`] if none has for [`DriveArgs::outage_max_ns`].
+    fn check_silence(&mut self, now_ns: u64, answered: bool) -> Result<(), EngineError> {
         if answered || self.in_flight.is_empty() {
             self.silence = Silence::from(now_ns);
-        } else if self.silence.is_outage(now_ns, self.driven.outage_max_ns) {
-            return Err(self.unanswered(self.silence.since_ns(), now_ns));
+        } else if self.silence.is_outage(now_ns, self.args.outage_max_ns) {
+            return Err(self.no_answer(self.silence.since_ns(), now_ns));
         }
-        if now_ns >= self.look_at_oldest_ns {
-            self.look_at_oldest_ns = now_ns.saturating_add(self.driven.interval_ns);
-            self.heed_oldest(now_ns)?;
+        if now_ns >= self.next_oldest_check_ns {
+            self.next_oldest_check_ns = now_ns.saturating_add(self.args.interval_ns);
+            self.check_oldest(now_ns)?;
         }
         Ok(())
     }
@@ -268,21 +268,21 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
     /// a file system that accepts no writes still answers reads.
     ///
     /// # Errors
-    /// [`EngineError::Unanswered`] if one I/O has been out for
+    /// [`EngineError::NoAnswer`] if one I/O has been out for
     /// [`one_max_ns`](plimsoll_record::drain::one_max_ns).
     #[cold]
-    fn heed_oldest(&mut self, now_ns: u64) -> Result<(), EngineError> {
+    fn check_oldest(&mut self, now_ns: u64) -> Result<(), EngineError> {
         let oldest_ns = self.in_flight.iter().map(|io| io.queued_ns).min();
-        match self.oldest.is_lost(oldest_ns, now_ns, self.driven.outage_max_ns) {
-            true => Err(self.unanswered(oldest_ns.unwrap_or(now_ns), now_ns)),
+        match self.oldest.is_lost(oldest_ns, now_ns, self.args.outage_max_ns) {
+            true => Err(self.no_answer(oldest_ns.unwrap_or(now_ns), now_ns)),
             false => Ok(()),
         }
     }
 
     #[cold]
-    fn unanswered(&self, since_ns: u64, now_ns: u64) -> EngineError {
-        let first = self.driven.backend.paths().first();
-        EngineError::Unanswered {
+    fn no_answer(&self, since_ns: u64, now_ns: u64) -> EngineError {
+        let first = self.args.backend.paths().first();
+        EngineError::NoAnswer {
             what: first.map_or_else(|| "the target".to_owned(), |path| path.display().to_string()),
             in_flight: self.in_flight.len(),
             after_ns: now_ns.saturating_sub(since_ns),
@@ -321,79 +321,79 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
     /// Switches to another phase, or to the next interval, if it is due. In all threads, intervals
     /// count from the start of their phase. A thread that was delayed for long catches up with
     /// every missed interval.
-    fn look(&mut self, now_ns: u64) {
-        if self.stage == Stage::Before
-            && let Some((phase, at_ns)) = self.driven.control.measured(now_ns)
+    fn advance_phase(&mut self, now_ns: u64) {
+        if self.drive_phase == DrivePhase::Before
+            && let Some((phase, at_ns)) = self.args.control.measured(now_ns)
         {
-            self.change(phase, at_ns, Stage::Measured);
+            self.switch_phase(phase, at_ns, DrivePhase::Measured);
         }
-        if self.stage != Stage::Closing
-            && let Some((phase, at_ns)) = self.driven.control.closing(now_ns)
+        if self.drive_phase != DrivePhase::Closing
+            && let Some((phase, at_ns)) = self.args.control.closing(now_ns)
         {
-            if self.stage == Stage::Measured {
-                self.hold(at_ns);
+            if self.drive_phase == DrivePhase::Measured {
+                self.mark_late(at_ns);
             }
-            self.change(phase, at_ns, Stage::Closing);
+            self.switch_phase(phase, at_ns, DrivePhase::Closing);
         }
-        self.cut_up_to(now_ns);
+        self.hand_over_intervals(now_ns);
     }
 
     /// Marks I/Os in flight at the end of the measured phase, so that they count in it.
-    fn hold(&mut self, end_ns: u64) {
-        let classes = self.driven.workload.classes().len();
+    fn mark_late(&mut self, end_ns: u64) {
+        let classes = self.args.workload.classes().len();
         let histogram_start_ns = self.recorder.histogram_start_ns();
         self.late = Some(LateRecorder::new(classes, self.phase, end_ns, histogram_start_ns));
         self.in_flight.iter_mut().for_each(|io| io.is_late = true);
     }
 
-    fn change(&mut self, phase: u32, at_ns: u64, stage: Stage) {
-        self.cut_up_to(at_ns);
-        self.hand_over(at_ns, true);
-        (self.phase, self.stage) = (phase, stage);
+    fn switch_phase(&mut self, phase: u32, at_ns: u64, drive_phase: DrivePhase) {
+        self.hand_over_intervals(at_ns);
+        self.hand_over_interval(at_ns, true);
+        (self.phase, self.drive_phase) = (phase, drive_phase);
     }
 
     /// Hands over the complete intervals.
-    fn cut_up_to(&mut self, now_ns: u64) {
-        while now_ns.saturating_sub(self.recorder.start_ns()) >= self.driven.interval_ns {
-            self.hand_over(self.recorder.start_ns() + self.driven.interval_ns, false);
+    fn hand_over_intervals(&mut self, now_ns: u64) {
+        while now_ns.saturating_sub(self.recorder.start_ns()) >= self.args.interval_ns {
+            self.hand_over_interval(self.recorder.start_ns() + self.args.interval_ns, false);
         }
     }
 
     /// Hands over I/Os of the measured phase that had not completed at its end. Called at the end
     /// of the thread.
-    fn leave(&mut self, now_ns: u64) {
+    fn hand_over_unfinished(&mut self, now_ns: u64) {
         let Some(mut late) = self.late.take() else { return };
         for io in self.in_flight.iter().filter(|io| io.is_late) {
             let waited_ns = |from_ns: u64| now_ns.saturating_sub(from_ns);
             let intended_ns = io.intended_ns.unwrap_or(io.queued_ns);
             late.abandon(io.class.into(), waited_ns(intended_ns), waited_ns(io.queued_ns));
         }
-        self.driven.workload.never_started(&mut |class, intended_ns| {
+        self.args.workload.never_started(&mut |class, intended_ns| {
             late.leave(class.into(), now_ns.saturating_sub(intended_ns));
         });
         // A missing receiver is fine, as below.
-        let _ = self.driven.snapshots.send(late.into_snapshot(self.driven.thread, now_ns));
+        let _ = self.args.snapshots.send(late.into_snapshot(self.args.thread, now_ns));
     }
 
     /// Hands over the records up to `end_ns`, which is never before the start of the interval.
-    fn hand_over(&mut self, end_ns: u64, all: bool) {
+    fn hand_over_interval(&mut self, end_ns: u64, all: bool) {
         if let Some(cpu) = present_cpu()
-            && !self.driven.ran_on.contains(&cpu)
+            && !self.args.ran_on.contains(&cpu)
         {
-            self.driven.ran_on.push(cpu);
+            self.args.ran_on.push(cpu);
         }
         let end_ns = end_ns.max(self.recorder.start_ns());
-        let mut snapshot = self.recorder.take(self.driven.thread, self.phase, end_ns, all);
-        let workload = &*self.driven.workload;
+        let mut snapshot = self.recorder.take(self.args.thread, self.phase, end_ns, all);
+        let workload = &*self.args.workload;
         workload.counters(&mut |name, instance, value| {
             snapshot.counters.push((name, instance, value));
         });
-        let glance = (self.driven.glance)(workload);
-        snapshot.progress_bytes = (glance.done_bytes, glance.total_bytes);
-        snapshot.ready = glance.ready;
-        snapshot.spun_ns = self.driven.backend.take_spun_ns();
+        let progress = (self.args.read_progress)(workload);
+        snapshot.progress_bytes = (progress.done_bytes, progress.total_bytes);
+        snapshot.ready = progress.ready;
+        snapshot.spun_ns = self.args.backend.take_spun_ns();
         // A missing receiver is fine: the run is aborting.
-        let _ = self.driven.snapshots.send(snapshot);
+        let _ = self.args.snapshots.send(snapshot);
     }
 }
 

@@ -14,12 +14,12 @@ use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::{cpu, inject};
 use plimsoll_workload::step::StepWorkload;
 
-use super::patience::Patience;
-use super::{Control, Driven, Glance, drive};
+use super::thread_timeouts::ThreadTimeouts;
+use super::{Control, DriveArgs, WorkloadProgress, drive};
 use crate::backend::{Backend, BackendConfig, BackendReport, Direct, FileSource, Prefer};
-use crate::open_target::{HeldTarget, NOTHING};
-use crate::placement::{self, Place};
-use crate::{EngineError, defect, urgency};
+use crate::open_target::{DEV_NULL, HeldTarget};
+use crate::placement::{self, Placement};
+use crate::{EngineError, defect, stop_request};
 
 /// Polling interval of the coordinating thread.
 const TICK: Duration = Duration::from_millis(100);
@@ -62,7 +62,7 @@ pub enum Event {
 }
 
 /// Part after its drive.
-pub struct Ended<W> {
+pub struct PartResult<W> {
     /// The part; `None` if its thread panicked or was abandoned.
     pub workload: Option<W>,
     /// Report of its backend, or the error that stopped it.
@@ -71,15 +71,15 @@ pub struct Ended<W> {
     pub thread: GeneratorThread,
 }
 
-impl<W> Ended<W> {
+impl<W> PartResult<W> {
     /// Creates the result of a thread that leaves only an error.
     fn without(index: usize, error: EngineError) -> Self {
         Self { workload: None, outcome: Err(error), thread: unknown_thread(index) }
     }
 
     /// Returns true if the target left I/O unanswered and the stage abandoned it.
-    pub fn is_stuck(&self) -> bool {
-        matches!(self.outcome, Err(EngineError::Stuck { .. } | EngineError::Unanswered { .. }))
+    pub fn is_abandoned(&self) -> bool {
+        matches!(self.outcome, Err(EngineError::Abandoned { .. } | EngineError::NoAnswer { .. }))
     }
 }
 
@@ -89,69 +89,71 @@ pub fn run_stage<W: StepWorkload + Send + 'static>(
     parts: Vec<W>,
     stage: &Stage,
     control: &Arc<Control>,
-    glance: fn(&W) -> Glance,
+    read_progress: fn(&W) -> WorkloadProgress,
     mut on_event: impl FnMut(Event),
-) -> Vec<Ended<W>> {
+) -> Vec<PartResult<W>> {
     let (sender, receiver) = mpsc::channel();
-    let mut crew = Crew::start(parts, stage, control, glance, &sender);
+    let mut threads = StageThreads::start(parts, stage, control, read_progress, &sender);
     drop(sender);
     loop {
         match receiver.recv_timeout(TICK) {
             Ok(snapshot) => {
-                crew.patience.heard_of(snapshot.thread as usize, monotonic_ns());
+                threads.timeouts.record_progress(snapshot.thread as usize, monotonic_ns());
                 on_event(Event::Snapshot(Box::new(snapshot)));
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
         on_event(Event::Tick);
-        if crew.is_over() {
+        if threads.poll_finished() {
             break;
         }
     }
-    crew.end()
+    threads.end()
 }
 
 /// Driving threads of a stage. An early drop makes them leave and waits for them.
-struct Crew<W> {
+struct StageThreads<W> {
     control: Arc<Control>,
-    results: Receiver<(usize, Ended<W>)>,
+    results: Receiver<(usize, PartResult<W>)>,
     /// Finished parts by thread.
-    ended: Vec<Option<Ended<W>>>,
-    patience: Patience,
+    finished: Vec<Option<PartResult<W>>>,
+    timeouts: ThreadTimeouts,
     what: String,
 }
 
-impl<W: StepWorkload + Send + 'static> Crew<W> {
+impl<W: StepWorkload + Send + 'static> StageThreads<W> {
     fn start(
         parts: Vec<W>,
         stage: &Stage,
         control: &Arc<Control>,
-        glance: fn(&W) -> Glance,
+        read_progress: fn(&W) -> WorkloadProgress,
         snapshots: &mpsc::Sender<Snapshot>,
     ) -> Self {
         let cpus = cpu::allowed().unwrap_or_default();
-        let places =
-            placement::place(&placement::waits_for(&stage.directories), parts.len(), &cpus);
+        let places = placement::place_threads(
+            &placement::wake_source(&stage.directories),
+            parts.len(),
+            &cpus,
+        );
         let (sender, results) = mpsc::channel();
         let what = stage.directories.first().map(|path| path.display().to_string());
         let what = what.unwrap_or_else(|| "the target".to_owned());
-        let patience = Patience::new(parts.len(), stage.interval_ns, stage.outage_max_ns);
+        let timeouts = ThreadTimeouts::new(parts.len(), stage.interval_ns, stage.outage_max_ns);
         let control = Arc::clone(control);
-        let mut crew = Self { control, results, ended: Vec::new(), patience, what };
+        let mut threads = Self { control, results, finished: Vec::new(), timeouts, what };
         for (index, (workload, place)) in parts.into_iter().zip(places).enumerate() {
-            crew.ended.push(None);
-            let (stage, control) = (stage.clone(), Arc::clone(&crew.control));
+            threads.finished.push(None);
+            let (stage, control) = (stage.clone(), Arc::clone(&threads.control));
             let (snapshots, sender) = (snapshots.clone(), sender.clone());
             let work = move || {
-                let part = Part { index, place, stage: &stage, control: &control, glance };
+                let part = Part { index, place, stage: &stage, control: &control, read_progress };
                 let ended = part.work(workload, snapshots);
                 if ended.outcome.is_err() {
                     control.stop();
                 }
                 // A target that does not answer one thread does not answer the others either.
-                if let Err(EngineError::Defect(_) | EngineError::Unanswered { .. }) = ended.outcome
-                {
+                if let Err(EngineError::Defect(_) | EngineError::NoAnswer { .. }) = ended.outcome {
                     control.abort();
                 }
                 // If the stage has abandoned this thread, the receiver is gone.
@@ -161,11 +163,11 @@ impl<W: StepWorkload + Send + 'static> Crew<W> {
             if let Err(error) = thread {
                 let source = plimsoll_sys::SysError::from_io("clone", &error);
                 let error = EngineError::system("starting a thread", source);
-                crew.ended[index] = Some(Ended::without(index, error));
-                crew.control.abort();
+                threads.finished[index] = Some(PartResult::without(index, error));
+                threads.control.abort();
             }
         }
-        crew
+        threads
     }
 }
 
@@ -178,42 +180,46 @@ fn thread_name(index: usize) -> String {
     format!("group-{index}")
 }
 
-impl<W> Crew<W> {
+impl<W> StageThreads<W> {
     /// Collects finished parts. Returns true once the others have used up their time to leave.
-    fn is_over(&mut self) -> bool {
+    fn poll_finished(&mut self) -> bool {
         for (index, ended) in self.results.try_iter() {
-            self.ended[index] = Some(ended);
+            self.finished[index] = Some(ended);
         }
-        let ended = &self.ended;
-        let works = |thread: usize| ended.get(thread).is_some_and(Option::is_none);
-        self.patience.is_over(&self.control, monotonic_ns(), works)
+        let ended = &self.finished;
+        let is_running = |thread: usize| ended.get(thread).is_some_and(Option::is_none);
+        self.timeouts.abort_stalled_threads(&self.control, monotonic_ns(), is_running)
     }
 
     /// Waits for the threads as long as they make progress.
-    fn gather(&mut self) {
-        while !self.is_over() && self.ended.iter().any(Option::is_none) {
+    fn wait_for_all(&mut self) {
+        while !self.poll_finished() && self.finished.iter().any(Option::is_none) {
             match self.results.recv_timeout(TICK) {
-                Ok((index, ended)) => self.ended[index] = Some(ended),
+                Ok((index, ended)) => self.finished[index] = Some(ended),
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
 
-    fn end(mut self) -> Vec<Ended<W>> {
-        self.gather();
+    fn end(mut self) -> Vec<PartResult<W>> {
+        self.wait_for_all();
         let what = self.what.clone();
-        let stuck = || EngineError::Stuck { what: what.clone(), after_ns: urgency::LEAVING_NS };
-        let all = std::mem::take(&mut self.ended).into_iter().enumerate();
-        all.map(|(index, ended)| ended.unwrap_or_else(|| Ended::without(index, stuck()))).collect()
+        let abandoned = || EngineError::Abandoned {
+            what: what.clone(),
+            after_ns: stop_request::THREAD_EXIT_NS,
+        };
+        let all = std::mem::take(&mut self.finished).into_iter().enumerate();
+        all.map(|(index, ended)| ended.unwrap_or_else(|| PartResult::without(index, abandoned())))
+            .collect()
     }
 }
 
-impl<W> Drop for Crew<W> {
+impl<W> Drop for StageThreads<W> {
     fn drop(&mut self) {
-        if !self.ended.is_empty() {
+        if !self.finished.is_empty() {
             self.control.abort();
-            self.gather();
+            self.wait_for_all();
         }
     }
 }
@@ -221,25 +227,25 @@ impl<W> Drop for Crew<W> {
 /// Arguments of the thread of one part.
 struct Part<'a, W> {
     index: usize,
-    place: Place,
+    place: Placement,
     stage: &'a Stage,
     control: &'a Control,
-    glance: fn(&W) -> Glance,
+    read_progress: fn(&W) -> WorkloadProgress,
 }
 
 impl<W: StepWorkload> Part<'_, W> {
     /// Drives the part from its first I/O to its last.
-    fn work(self, mut workload: W, snapshots: mpsc::Sender<Snapshot>) -> Ended<W> {
+    fn work(self, mut workload: W, snapshots: mpsc::Sender<Snapshot>) -> PartResult<W> {
         let index = self.index;
         let mut thread = unknown_thread(index);
-        let driven = defect::caught(|| {
+        let result = defect::catch_panic(|| {
             inject::point("step-thread");
             self.run(&mut workload, snapshots, &mut thread)
         });
-        match driven {
-            Ok(outcome) => Ended { workload: Some(workload), outcome, thread },
+        match result {
+            Ok(outcome) => PartResult { workload: Some(workload), outcome, thread },
             // The panic left the part half changed: do not read it.
-            Err(defect) => Ended::without(index, defect),
+            Err(defect) => PartResult::without(index, defect),
         }
     }
 
@@ -255,10 +261,10 @@ impl<W: StepWorkload> Part<'_, W> {
         match backend.describe().worker_threads {
             // A thread that can't be pinned still works, if less steadily.
             0 => place.cpu = place.cpu.filter(|cpu| cpu::pin_thread(*cpu).is_ok()),
-            workers => place = Place::with_workers(workers),
+            workers => place = Placement::with_workers(workers),
         }
         (thread.cpu, thread.why) = (place.cpu.and_then(|cpu| u32::try_from(cpu).ok()), place.why);
-        let driven = drive(Driven {
+        let result = drive(DriveArgs {
             workload,
             backend: &mut backend,
             control: self.control,
@@ -267,16 +273,16 @@ impl<W: StepWorkload> Part<'_, W> {
             interval_ns: stage.interval_ns,
             histogram_interval_ns: stage.histogram_interval_ns,
             outage_max_ns: stage.outage_max_ns,
-            glance: self.glance,
+            read_progress: self.read_progress,
             ran_on: &mut thread.ran_on,
         });
         thread.ran_on.sort_unstable();
-        if driven == Err(EngineError::Stopped) && backend.settle(urgency::SETTLE_NS) > 0 {
+        if result == Err(EngineError::Stopped) && backend.settle(stop_request::SETTLE_NS) > 0 {
             let what = backend.paths().first().map(|path| path.display().to_string());
             let what = what.unwrap_or_else(|| "the target".to_owned());
-            return Err(EngineError::Stuck { what, after_ns: urgency::SETTLE_NS });
+            return Err(EngineError::Abandoned { what, after_ns: stop_request::SETTLE_NS });
         }
-        driven.map(|()| backend.describe().clone())
+        result.map(|()| backend.describe().clone())
     }
 }
 
@@ -286,7 +292,7 @@ fn config<W: StepWorkload>(workload: &W, stage: &Stage) -> Result<BackendConfig,
             EngineError::Config(format!("{} lies in a directory that is not named", file.name))
         })?;
         let path = directory.join(&file.name);
-        let path = if stage.missing.contains(&path) { NOTHING.into() } else { path };
+        let path = if stage.missing.contains(&path) { DEV_NULL.into() } else { path };
         Ok(if stage.write { FileSource::existing(path) } else { FileSource::read_only(path) })
     };
     Ok(BackendConfig {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use plimsoll_record::cells::Snapshot;
 use plimsoll_record::collect::{Collector, Interval};
 
-use super::handover::Returns;
+use super::outbox::SnapshotReturns;
 
 /// Longest time between two events to the listener.
 const TICK: Duration = Duration::from_millis(20);
@@ -32,33 +32,33 @@ pub enum Event<'a> {
 }
 
 /// Receives snapshots until every thread has sent its last one, and reports finished rows and ticks
-/// to `hear`. Also ends if all threads are gone, or if `over` returns true.
+/// to `on_event`. Also ends if all threads are gone, or if `is_over` returns true.
 pub fn collect(
     collector: &mut Collector,
     inbox: &Receiver<Box<Snapshot>>,
-    returns: &[Returns],
-    hear: &mut dyn FnMut(Event<'_>),
-    over: &mut dyn FnMut() -> bool,
+    returns: &[SnapshotReturns],
+    on_event: &mut dyn FnMut(Event<'_>),
+    is_over: &mut dyn FnMut() -> bool,
 ) {
     while !collector.is_complete() {
         match inbox.recv_timeout(TICK) {
             Ok(mut snapshot) => {
                 let group = snapshot.group as usize;
-                collector.take(&mut snapshot, &mut |row| hear(Event::Row(row)));
+                collector.take(&mut snapshot, &mut |row| on_event(Event::Row(row)));
                 if let Some(back) = returns.get(group) {
-                    back.give(snapshot);
+                    back.return_box(snapshot);
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }
-        hear(Event::Tick);
-        if over() {
+        on_event(Event::Tick);
+        if is_over() {
             inbox.try_iter().for_each(|mut snapshot| {
-                collector.take(&mut snapshot, &mut |row| hear(Event::Row(row)));
+                collector.take(&mut snapshot, &mut |row| on_event(Event::Row(row)));
             });
             break;
         }
     }
-    collector.finish(&mut |row| hear(Event::Row(row)));
+    collector.finish(&mut |row| on_event(Event::Row(row)));
 }

@@ -18,13 +18,13 @@ use plimsoll_sys::cpu::{CpuTime, present_cpu, thread_time};
 use plimsoll_sys::op::{OpKind, RingOp};
 
 mod durable;
-mod hand_over;
+mod submission;
 mod unfinished;
 
-use self::durable::Completed;
-use super::handover::Outbox;
+use self::durable::CompletedOperation;
+use super::outbox::Outbox;
 use super::pacing::{Pacing, Start};
-use super::source::{Op, Source, UNFOLLOWED, Wants};
+use super::source::{Op, Source, SourceCallbacks, UNFOLLOWED};
 use crate::EngineError;
 use crate::backend::{Batch, Queue, Spin};
 use crate::timer::Timer;
@@ -75,7 +75,7 @@ pub struct Stop<'a> {
     /// Set by a thread whose operation failed, so that the others end too.
     pub failed: &'a AtomicBool,
     /// Set if the threads must not wait for operations in flight either.
-    pub cut: &'a AtomicBool,
+    pub abort: &'a AtomicBool,
 }
 
 /// First operation that failed.
@@ -148,7 +148,7 @@ struct Driver<'a, Q, S: ?Sized, P, T> {
     pacing: &'a mut P,
     clock: &'a mut T,
     config: DriveConfig,
-    wants: Wants,
+    callbacks: SourceCallbacks,
     /// See [`Pacing::is_scheduled`].
     scheduled: bool,
     /// Operations by place.
@@ -162,10 +162,10 @@ struct Driver<'a, Q, S: ?Sized, P, T> {
     /// Time of that look.
     seen_ns: u64,
     /// Completions whose content the source checks.
-    came: Vec<(u32, Result<u32, i32>)>,
+    to_check: Vec<(u32, Result<u32, i32>)>,
     end: DriveEnd,
     stopping: bool,
-    next_cut_ns: u64,
+    interval_end_ns: u64,
     interval: i64,
     cpu: CpuTime,
     /// Time since the last completion, or since the queue was last empty.
@@ -189,8 +189,8 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
     mut outbox: Outbox,
     stop: Stop<'_>,
 ) -> (DriveEnd, Result<(), EngineError>) {
-    let (wants, scheduled) = (source.wants(), pacing.is_scheduled());
-    let (places, together) = (queue.capacity(), queue.together());
+    let (callbacks, scheduled) = (source.callbacks(), pacing.is_scheduled());
+    let (places, together) = (queue.capacity(), queue.submit_batch_len());
     queue.tick_every(config.interval_ns.clamp(TICK_NS_MIN, TICK_NS_MAX));
     let now_ns = clock.now_ns();
     let mut driver = Driver {
@@ -199,7 +199,7 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
         pacing,
         clock,
         config,
-        wants,
+        callbacks,
         scheduled,
         in_flight: vec![IDLE; places].into_boxed_slice(),
         fresh: Vec::with_capacity(places),
@@ -207,17 +207,22 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
         spin: Spin::new(config.wait_spin_ns),
         seen: 0,
         seen_ns: 0,
-        came: Vec::with_capacity(places),
+        to_check: Vec::with_capacity(places),
         end: DriveEnd::default(),
         stopping: false,
-        next_cut_ns: 0,
+        interval_end_ns: 0,
         interval: 0,
         cpu: thread_time(),
         silence: Silence::from(now_ns),
         oldest: OldestOperation::default(),
-        durable: durable::waiting(wants, outbox.current().cells.len(), config.classes, places),
+        durable: durable::pending_writes(
+            callbacks,
+            outbox.current().cells.len(),
+            config.classes,
+            places,
+        ),
     };
-    driver.locate(now_ns);
+    driver.align_intervals(now_ns);
     outbox.current().interval = driver.interval;
     outbox.current().start_ns = now_ns;
     // A process that was stopped before the start may resume after the end: none of that is
@@ -225,16 +230,16 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
     outbox.current().drain = now_ns >= driver.config.stop_ns;
     let result = driver.run(&mut outbox, stop);
     driver.end_measurement(&mut outbox);
-    driver.charge(outbox.current());
-    driver.note_cpu();
+    driver.record_cpu_time(outbox.current());
+    driver.record_cpu();
     let ended_ns = driver.clock.now_ns();
-    driver.leave(outbox.current(), ended_ns);
+    driver.record_unfinished(outbox.current(), ended_ns);
     if result.is_err() || driver.has_failed() {
         stop.failed.store(true, Ordering::Relaxed);
     }
-    if let Err(EngineError::Unanswered { .. }) = result {
+    if let Err(EngineError::NoAnswer { .. }) = result {
         // A target that does not answer one thread does not answer the others either.
-        stop.cut.store(true, Ordering::Relaxed);
+        stop.abort.store(true, Ordering::Relaxed);
     }
     driver.end.stop_ns = driver.config.stop_ns.min(driver.clock.now_ns());
     let mut end = driver.end;
@@ -246,15 +251,15 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
 impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     fn run(&mut self, outbox: &mut Outbox, stop: Stop<'_>) -> Result<(), EngineError> {
         loop {
-            let there = if self.seen == 0 { self.queue.arrived() } else { 0 };
+            let arrived = if self.seen == 0 { self.queue.arrived() } else { 0 };
             let now_ns = self.clock.now_ns();
-            self.listen(stop, now_ns);
-            if now_ns >= self.next_cut_ns {
-                self.cut(outbox, now_ns);
-                self.heed_oldest(now_ns)?;
+            self.adopt_stop(stop, now_ns);
+            if now_ns >= self.interval_end_ns {
+                self.close_interval(outbox, now_ns);
+                self.check_oldest(now_ns)?;
             }
             let snapshot = outbox.current();
-            self.look(there, now_ns);
+            self.note_arrivals(arrived, now_ns);
             self.reap(snapshot, now_ns)?;
             if now_ns >= self.config.stop_ns {
                 self.begin_stop(now_ns);
@@ -264,10 +269,10 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 // Every client has ended, or the run has stopped and no operation is left.
                 return Ok(());
             }
-            if self.stopping && (self.is_over(now_ns) || stop.cut.load(Ordering::Relaxed)) {
+            if self.stopping && (self.is_over(now_ns) || stop.abort.load(Ordering::Relaxed)) {
                 return Ok(());
             }
-            self.hand_over(snapshot, now_ns)?;
+            self.submit(snapshot, now_ns)?;
         }
     }
 
@@ -277,50 +282,50 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         if self.queue.in_flight() > 0 && !outbox.current().drain {
             let now_ns = self.clock.now_ns();
             self.begin_stop(now_ns);
-            self.cut(outbox, now_ns);
+            self.close_interval(outbox, now_ns);
         }
     }
 
     /// Adopts an earlier stop.
     #[inline(always)]
-    fn listen(&mut self, stop: Stop<'_>, now_ns: u64) {
+    fn adopt_stop(&mut self, stop: Stop<'_>, now_ns: u64) {
         let mut at_ns = stop.at_ns.load(Ordering::Relaxed);
-        if stop.failed.load(Ordering::Relaxed) || stop.cut.load(Ordering::Relaxed) {
+        if stop.failed.load(Ordering::Relaxed) || stop.abort.load(Ordering::Relaxed) {
             at_ns = at_ns.min(now_ns);
         }
         if at_ns < self.config.stop_ns {
             self.config.stop_ns = at_ns;
-            self.next_cut_ns = self.next_cut_ns.min(at_ns);
+            self.interval_end_ns = self.interval_end_ns.min(at_ns);
         }
     }
 
     /// Places the grid around `now_ns`.
-    fn locate(&mut self, now_ns: u64) {
+    fn align_intervals(&mut self, now_ns: u64) {
         let since = i128::from(now_ns) - i128::from(self.config.measure_from_ns);
         let length = i128::from(self.config.interval_ns.max(1));
         let interval = since.div_euclid(length);
         self.interval = interval as i64;
         let next = i128::from(self.config.measure_from_ns) + (interval + 1) * length;
         let next_ns = u64::try_from(next).unwrap_or(0);
-        // The stop is a cut as well: operations after it don't count towards the achieved rate.
+        // The stop ends an interval too: operations after it don't count towards the achieved rate.
         let stop_ns = self.config.stop_ns;
-        self.next_cut_ns = if now_ns < stop_ns { next_ns.min(stop_ns) } else { next_ns };
+        self.interval_end_ns = if now_ns < stop_ns { next_ns.min(stop_ns) } else { next_ns };
     }
 
     #[cold]
-    fn cut(&mut self, outbox: &mut Outbox, now_ns: u64) {
-        self.charge(outbox.current());
-        self.note_cpu();
+    fn close_interval(&mut self, outbox: &mut Outbox, now_ns: u64) {
+        self.record_cpu_time(outbox.current());
+        self.record_cpu();
         let was_warming_up = self.interval < 0;
-        self.locate(now_ns);
+        self.align_intervals(now_ns);
         if was_warming_up && self.interval >= 0 {
-            self.source.measure_begins();
+            self.source.begin_measurement();
         }
-        outbox.cut(now_ns, self.interval, now_ns >= self.config.stop_ns);
+        outbox.close_interval(now_ns, self.interval, now_ns >= self.config.stop_ns);
     }
 
     /// Records the current CPU.
-    fn note_cpu(&mut self) {
+    fn record_cpu(&mut self) {
         if let Some(cpu) = present_cpu()
             && !self.end.ran_on.contains(&cpu)
         {
@@ -329,7 +334,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     }
 
     /// Charges the processor time since the last call to the snapshot.
-    fn charge(&mut self, snapshot: &mut Snapshot) {
+    fn record_cpu_time(&mut self, snapshot: &mut Snapshot) {
         let cpu = thread_time();
         let used = cpu.since(&self.cpu);
         self.cpu = cpu;
@@ -343,7 +348,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         if !self.stopping {
             self.stopping = true;
             if now_ns < self.config.stop_ns {
-                (self.config.stop_ns, self.next_cut_ns) = (now_ns, now_ns);
+                (self.config.stop_ns, self.interval_end_ns) = (now_ns, now_ns);
             }
             self.pacing.stop(self.config.stop_ns);
         }
@@ -361,9 +366,9 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// Records which completions had arrived just before `now_ns`, once the earlier ones are taken.
     /// The caller reads the clock after it looked for them, so none gets a time before its arrival.
     #[inline(always)]
-    fn look(&mut self, there: usize, now_ns: u64) {
+    fn note_arrivals(&mut self, arrived: usize, now_ns: u64) {
         if self.seen == 0 {
-            (self.seen, self.seen_ns) = (there, now_ns);
+            (self.seen, self.seen_ns) = (arrived, now_ns);
         }
     }
 
@@ -394,31 +399,44 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     #[inline(always)]
     fn reap(&mut self, snapshot: &mut Snapshot, now_ns: u64) -> Result<(), EngineError> {
         let ready_ns = self.ready_ns(now_ns);
-        let reaped = if self.wants.completions {
+        let reaped = if self.callbacks.completions {
             self.reap_with_content(snapshot, now_ns)?
         } else {
-            let (most, came_ns) = (self.batch.len().min(self.seen), self.seen_ns);
+            let (most, completed_ns) = (self.batch.len().min(self.seen), self.seen_ns);
             let scheduled = self.scheduled;
             let Self {
-                queue, source, pacing, in_flight, config, wants, end, came, durable, ..
+                queue,
+                source,
+                pacing,
+                in_flight,
+                config,
+                callbacks,
+                end,
+                to_check,
+                durable,
+                ..
             } = self;
-            let mut look_at = None;
+            let mut read_to_sample = None;
             let taken = queue.reap(most, &mut |place, result| {
-                let Some(flown) = in_flight.get_mut(place as usize) else { return };
-                flown.in_flight = false;
-                let cell = cell_of(flown.client, flown.op.class, config);
-                if wants.followed && flown.op.tag != UNFOLLOWED {
-                    came.push((place as u32, result));
+                let Some(issued) = in_flight.get_mut(place as usize) else { return };
+                issued.in_flight = false;
+                let cell = cell_of(issued.client, issued.op.class, config);
+                if callbacks.followed && issued.op.tag != UNFOLLOWED {
+                    to_check.push((place as u32, result));
                 } else if let Some(cell) = snapshot.cells.get_mut(cell) {
-                    record(cell, flown, result, came_ns, scheduled, end);
+                    record(cell, issued, result, completed_ns, scheduled, end);
                     if let Some(durable) = durable {
                         let place = place as u32;
-                        let completed = Completed { place, result, came_ns, scheduled };
-                        durable::note(durable, snapshot, flown, completed, config, *wants);
+                        let completed =
+                            CompletedOperation { place, result, completed_ns, scheduled };
+                        durable::record(durable, snapshot, issued, completed, config, *callbacks);
                     }
                 }
-                if wants.looks && is_whole_read(&flown.op, result) && source.wants_look() {
-                    look_at = Some((place as u32, flown.op));
+                if callbacks.read_samples
+                    && is_whole_read(&issued.op, result)
+                    && source.wants_read_sample()
+                {
+                    read_to_sample = Some((place as u32, issued.op));
                 }
                 pacing.completed(place as u32, ready_ns);
             });
@@ -426,19 +444,19 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             // younger than those taken.
             self.seen -= most;
             // The look must precede the next start in that place.
-            if let Some((place, op)) = look_at {
+            if let Some((place, op)) = read_to_sample {
                 let buffer = buffer(self.queue, &self.config, place, op.size_bytes)?;
-                self.source.look(&op, buffer);
+                self.source.sample_read(&op, buffer);
             }
-            if !self.came.is_empty() {
-                self.settle(snapshot, came_ns)?;
+            if !self.to_check.is_empty() {
+                self.check_completions(snapshot, completed_ns)?;
             }
             taken
         };
         if reaped > 0 || self.queue.in_flight() == 0 {
             self.silence = Silence::from(now_ns);
         } else if self.silence.is_outage(now_ns, self.config.outage_max_ns) {
-            return Err(self.unanswered(self.silence.since_ns(), now_ns));
+            return Err(self.no_answer(self.silence.since_ns(), now_ns));
         }
         if self.has_failed() {
             self.begin_stop(now_ns);
@@ -453,47 +471,51 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         now_ns: u64,
     ) -> Result<usize, EngineError> {
         let ready_ns = self.ready_ns(now_ns);
-        let (most, came_ns) = (self.batch.len().min(self.seen), self.seen_ns);
-        let Self { queue, pacing, came, .. } = self;
+        let (most, completed_ns) = (self.batch.len().min(self.seen), self.seen_ns);
+        let Self { queue, pacing, to_check, .. } = self;
         let taken = queue.reap(most, &mut |place, result| {
-            came.push((place as u32, result));
+            to_check.push((place as u32, result));
             pacing.completed(place as u32, ready_ns);
         });
         self.seen -= most;
-        self.settle(snapshot, came_ns)?;
+        self.check_completions(snapshot, completed_ns)?;
         Ok(taken)
     }
 
     /// Hands completions that the source follows to it, before the next start in their places.
     #[inline(never)]
-    fn settle(&mut self, snapshot: &mut Snapshot, came_ns: u64) -> Result<(), EngineError> {
+    fn check_completions(
+        &mut self,
+        snapshot: &mut Snapshot,
+        completed_ns: u64,
+    ) -> Result<(), EngineError> {
         let scheduled = self.scheduled;
-        let Self { queue, source, in_flight, config, wants, end, came, durable, .. } = self;
-        let looks = wants.looks && wants.completions;
-        for (place, result) in came.drain(..) {
-            let Some(flown) = in_flight.get_mut(place as usize) else { continue };
-            flown.in_flight = false;
-            let cell = cell_of(flown.client, flown.op.class, config);
+        let Self { queue, source, in_flight, config, callbacks, end, to_check, durable, .. } = self;
+        let read_samples = callbacks.read_samples && callbacks.completions;
+        for (place, result) in to_check.drain(..) {
+            let Some(issued) = in_flight.get_mut(place as usize) else { continue };
+            issued.in_flight = false;
+            let cell = cell_of(issued.client, issued.op.class, config);
             let Some(cell) = snapshot.cells.get_mut(cell) else { continue };
-            let op = &flown.op;
+            let op = &issued.op;
             let whole = result == Ok(op.size_bytes);
-            let sure = op.kind != OpKind::Read || queue.is_sure(u64::from(place));
+            let sure = op.kind != OpKind::Read || queue.is_verifiable(u64::from(place));
             let buffer = buffer(*queue, config, place, op.size_bytes)?;
-            if looks && sure && is_whole_read(op, result) && source.wants_look() {
-                source.look(op, buffer);
+            if read_samples && sure && is_whole_read(op, result) && source.wants_read_sample() {
+                source.sample_read(op, buffer);
             }
-            if whole && sure && !source.completed(flown.client, op, buffer) {
+            if whole && sure && !source.completed(issued.client, op, buffer) {
                 end.ended += 1;
                 cell.sums.errors += 1;
-                fail(end, flown, result, came_ns);
+                fail(end, issued, result, completed_ns);
             } else {
                 if !(whole && sure) {
-                    source.failed(flown.client, op);
+                    source.failed(issued.client, op);
                 }
-                record(cell, flown, result, came_ns, scheduled, end);
+                record(cell, issued, result, completed_ns, scheduled, end);
                 if let Some(durable) = durable {
-                    let completed = Completed { place, result, came_ns, scheduled };
-                    durable::note(durable, snapshot, flown, completed, config, *wants);
+                    let completed = CompletedOperation { place, result, completed_ns, scheduled };
+                    durable::record(durable, snapshot, issued, completed, config, *callbacks);
                 }
             }
         }
@@ -504,21 +526,21 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// the stop the drain bounds the wait for it.
     ///
     /// # Errors
-    /// [`EngineError::Unanswered`] if one operation has been out for
+    /// [`EngineError::NoAnswer`] if one operation has been out for
     /// [`one_max_ns`](plimsoll_record::drain::one_max_ns).
     #[cold]
-    fn heed_oldest(&mut self, now_ns: u64) -> Result<(), EngineError> {
-        let in_flight = self.in_flight.iter().filter(|flown| flown.in_flight && !self.stopping);
-        let oldest_ns = in_flight.map(|flown| flown.submitted_ns).min();
+    fn check_oldest(&mut self, now_ns: u64) -> Result<(), EngineError> {
+        let in_flight = self.in_flight.iter().filter(|issued| issued.in_flight && !self.stopping);
+        let oldest_ns = in_flight.map(|issued| issued.submitted_ns).min();
         match self.oldest.is_lost(oldest_ns, now_ns, self.config.outage_max_ns) {
-            true => Err(self.unanswered(oldest_ns.unwrap_or(now_ns), now_ns)),
+            true => Err(self.no_answer(oldest_ns.unwrap_or(now_ns), now_ns)),
             false => Ok(()),
         }
     }
 
     #[cold]
-    fn unanswered(&self, since_ns: u64, now_ns: u64) -> EngineError {
-        EngineError::Unanswered {
+    fn no_answer(&self, since_ns: u64, now_ns: u64) -> EngineError {
+        EngineError::NoAnswer {
             what: "the target".to_owned(),
             in_flight: self.queue.in_flight(),
             after_ns: now_ns.saturating_sub(since_ns),
@@ -542,7 +564,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 continue;
             };
             let Start { place, client, intended_ns, held } = start;
-            if self.wants.fill && matches!(op.kind, OpKind::Write | OpKind::WriteDurable) {
+            if self.callbacks.fill && matches!(op.kind, OpKind::Write | OpKind::WriteDurable) {
                 let buffer = buffer(self.queue, &self.config, place, op.size_bytes)?;
                 self.source.fill(client, &op, buffer);
             }
@@ -551,8 +573,11 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             };
             *in_flight =
                 InFlight { intended_ns, submitted_ns: u64::MAX, op, client, held, in_flight: true };
-            let names =
-                if self.wants.names && op.kind == OpKind::Nop { self.source.names() } else { None };
+            let names = if self.callbacks.names && op.kind == OpKind::Nop {
+                self.source.names()
+            } else {
+                None
+            };
             match names {
                 Some(names) => self.queue.push_names(&names, u64::from(place))?,
                 None => self.queue.push(&RingOp {
@@ -589,28 +614,28 @@ fn is_whole_read(op: &Op, result: Result<u32, i32>) -> bool {
 #[inline(always)]
 fn record(
     cell: &mut Cell,
-    flown: &InFlight,
+    issued: &InFlight,
     result: Result<u32, i32>,
     now_ns: u64,
     scheduled: bool,
     end: &mut DriveEnd,
 ) {
     end.ended += 1;
-    if result == Ok(flown.op.size_bytes) {
-        let service_ns = now_ns.saturating_sub(flown.submitted_ns);
+    if result == Ok(issued.op.size_bytes) {
+        let service_ns = now_ns.saturating_sub(issued.submitted_ns);
         // Without a schedule, the hand-over is the only evidence of the intended start.
         let latency_ns =
-            if scheduled { now_ns.saturating_sub(flown.intended_ns) } else { service_ns };
-        cell.record(latency_ns, service_ns, flown.op.size_bytes);
+            if scheduled { now_ns.saturating_sub(issued.intended_ns) } else { service_ns };
+        cell.record(latency_ns, service_ns, issued.op.size_bytes);
     } else {
         cell.sums.errors += 1;
-        fail(end, flown, result, now_ns);
+        fail(end, issued, result, now_ns);
     }
 }
 
 #[cold]
-fn fail(end: &mut DriveEnd, flown: &InFlight, result: Result<u32, i32>, at_ns: u64) {
-    let (op, client) = (flown.op, flown.client);
+fn fail(end: &mut DriveEnd, issued: &InFlight, result: Result<u32, i32>, at_ns: u64) {
+    let (op, client) = (issued.op, issued.client);
     end.failure.get_or_insert(Failure { op, client, result, at_ns });
 }
 

@@ -15,7 +15,7 @@ use plimsoll_workload::matrix::{
 };
 use plimsoll_workload::stamp::{DamageCounts, Finding, Generations};
 
-use super::source::{Durable, Op, Source, UNFOLLOWED, Wants};
+use super::source::{DurableWriteClass, Op, Source, SourceCallbacks, UNFOLLOWED};
 use crate::backend::NameOp;
 
 /// Attempts to find another operation if a write can't be followed.
@@ -396,17 +396,17 @@ impl MatrixSource {
 }
 
 impl Source for MatrixSource {
-    fn wants(&self) -> Wants {
+    fn callbacks(&self) -> SourceCallbacks {
         let fill = !matches!(self.work, Work::Nothing);
         let completions = matches!(self.work, Work::Followed(_));
         let followed = matches!(self.work, Work::Sampled { .. });
-        let (names, looks) = (self.has_names, self.profiler.is_some());
+        let (names, read_samples) = (self.has_names, self.profiler.is_some());
         let config = self.part.config();
-        let durable = config.durable_class().map(|class| Durable {
+        let durable = config.durable_class().map(|class| DurableWriteClass {
             class: self.first_class + class,
             every_writes: config.sync.every_writes.max(1),
         });
-        Wants { fill, completions, followed, names, looks, durable }
+        SourceCallbacks { fill, completions, followed, names, read_samples, durable }
     }
 
     fn names(&self) -> Option<NameOp> {
@@ -428,17 +428,17 @@ impl Source for MatrixSource {
         Some(self.first_class + self.part.next(client)?.class)
     }
 
-    fn wants_look(&mut self) -> bool {
+    fn wants_read_sample(&mut self) -> bool {
         self.profiler.as_mut().is_some_and(|profiler| profiler.samples_content())
     }
 
-    fn look(&mut self, op: &Op, buffer: &[u8]) {
+    fn sample_read(&mut self, op: &Op, buffer: &[u8]) {
         if let Some(profiler) = &mut self.profiler {
             profiler.content(op.file, op.offset_bytes, buffer);
         }
     }
 
-    fn measure_begins(&mut self) {
+    fn begin_measurement(&mut self) {
         if let Some(profiler) = &mut self.profiler {
             profiler.reset();
         }

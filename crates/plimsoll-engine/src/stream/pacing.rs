@@ -4,17 +4,17 @@
 //! has become free. A *place* is one of the operations that may be in flight; its number identifies
 //! the operation everywhere in the driver.
 
-mod any;
-mod barrier;
-mod capped;
-mod closed;
-mod open;
+mod any_pacing;
+mod batch_barrier;
+mod closed_loop;
+mod open_loop;
+mod rate_cap;
 
-pub use any::AnyPacing;
-pub use barrier::Barrier;
-pub use capped::Capped;
-pub use closed::{Closed, Thinking};
-pub use open::Open;
+pub use any_pacing::AnyPacing;
+pub use batch_barrier::BatchBarrier;
+pub use closed_loop::{ClosedLoop, ThinkTimeLoop};
+pub use open_loop::OpenLoop;
+pub use rate_cap::RateCap;
 
 /// Start that is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,22 +14,22 @@ use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::cpu::{CpuTime, process_time};
 use plimsoll_workload::planned::pace::{CapTurns, Pace};
 
-pub use self::report::{GroupReport, Remote, RunReport};
+pub use self::report::{GroupReport, RemoteCalls, RunReport};
 pub use super::collect::Event;
 use super::collect::collect;
-use super::crew::Crew;
-use super::handover::connect;
+use super::driving_threads::DrivingThreads;
+use super::outbox::connect;
 use super::source::Source;
 use crate::EngineError;
 use crate::backend::BackendConfig;
 use crate::issue::OUTAGE_NS_MAX;
 use crate::nfs::NfsTarget;
-use crate::placement::Place;
+use crate::placement::Placement;
 use crate::s3::S3Target;
-use group::{Ready, run_group};
+use group::{ReadySignal, run_group};
 
 /// Polling interval while threads open their targets.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Length that marks a pass over data, which ends when all data is done.
 pub(crate) const UNTIL_DONE_NS: u64 = u64::MAX / 4;
@@ -56,7 +56,7 @@ pub struct Group<S> {
     /// Name of the group.
     pub name: String,
     /// CPU placement of the thread.
-    pub place: Place,
+    pub place: Placement,
     /// Target of the operations.
     pub target: Target,
     /// Source of the operations.
@@ -77,7 +77,7 @@ pub struct Group<S> {
 
 impl<S> Group<S> {
     /// Replaces the source, and returns the old one too.
-    fn replace<T>(self, source: T) -> (Group<T>, S) {
+    fn replace_source<T>(self, source: T) -> (Group<T>, S) {
         let Self { name, place, target, clients, pace, cap, .. } = self;
         let (size_bytes_max, operations_max) = (self.size_bytes_max, self.operations_max);
         let spin_ns = self.spin_ns;
@@ -160,21 +160,21 @@ pub fn run<S: Source + Send + 'static>(
             each(row);
         }
     };
-    let (mut report, _) = watch(config, groups, stop, &mut rows)?;
+    let (mut report, _) = run_with_events(config, groups, stop, &mut rows)?;
     report.error.take().map_or(Ok(report), Err)
 }
 
-/// Runs like [`run`], sends events to `hear`, and returns the sources of the threads. The source of
-/// a thread that panicked or was abandoned is missing. [`RunReport::error`] has the error that
-/// ended a started run early.
+/// Runs like [`run`], sends events to `on_event`, and returns the sources of the threads. The
+/// source of a thread that panicked or was abandoned is missing. [`RunReport::error`] has the error
+/// that ended a started run early.
 ///
 /// # Errors
 /// A target can't be opened.
-pub fn watch<S: Source + Send + 'static>(
+pub fn run_with_events<S: Source + Send + 'static>(
     config: &RunConfig,
     groups: Vec<Group<S>>,
     stop: &AtomicBool,
-    hear: &mut dyn FnMut(Event<'_>),
+    on_event: &mut dyn FnMut(Event<'_>),
 ) -> Result<(RunReport, Vec<Option<S>>), EngineError> {
     let classes = config.classes.len().max(1);
     let cells: Vec<usize> = groups.iter().map(|group| group.clients as usize * classes).collect();
@@ -182,14 +182,14 @@ pub fn watch<S: Source + Send + 'static>(
     let mut collected = Collector::new(classes, &cells, config.per_client);
     let cpu = process_time();
     let (ready_out, ready_in) = channel();
-    let (mut crew, mut returns, mut gates) = (Crew::new(), Vec::new(), Vec::new());
+    let (mut threads, mut returns, mut gates) = (DrivingThreads::new(), Vec::new(), Vec::new());
     for (group, (outbox, back)) in groups.into_iter().zip(ends) {
         let (gate, at_gate) = channel();
         let (ready, config) = (ready_out.clone(), config.clone());
-        crew.start(&group.name.clone(), move |flags| {
-            let ready = Ready(Some(ready));
-            let (group, mut source) = group.replace(());
-            let (group, ()) = group.replace(&mut source as &mut (dyn Source + 'static));
+        threads.start(&group.name.clone(), move |flags| {
+            let ready = ReadySignal(Some(ready));
+            let (group, mut source) = group.replace_source(());
+            let (group, ()) = group.replace_source(&mut source as &mut (dyn Source + 'static));
             let report = run_group(group, &config, outbox, ready, &at_gate, flags)?;
             Ok(report.map(|report| (report, source)))
         });
@@ -197,28 +197,28 @@ pub fn watch<S: Source + Send + 'static>(
         gates.push(gate);
     }
     drop(ready_out);
-    let flags = Arc::clone(&crew.flags);
-    let is_ready = are_ready(&ready_in, gates.len(), stop, &mut crew, hear);
+    let flags = Arc::clone(&threads.flags);
+    let is_ready = wait_until_ready(&ready_in, gates.len(), stop, &mut threads, on_event);
     let mut start_ns = monotonic_ns() + LEAD_NS;
     if is_ready {
-        hear(Event::Ready { start_ns: &mut start_ns });
+        on_event(Event::Ready { start_ns: &mut start_ns });
     }
     let measure_from_ns = start_ns + config.warm_up_ns;
     if is_ready {
-        hear(Event::Starts { measure_from_ns });
+        on_event(Event::Starts { measure_from_ns });
         for gate in &gates {
             // A thread that is gone has reported the reason in its result.
             let _ = gate.send(start_ns);
         }
-        let mut hear_on = |event: Event<'_>| {
-            hear(event);
-            flags.pass_on(stop);
+        let mut forward = |event: Event<'_>| {
+            on_event(event);
+            flags.forward_stop(stop);
         };
-        collect(&mut collected, &inbox, &returns, &mut hear_on, &mut || crew.is_over());
+        collect(&mut collected, &inbox, &returns, &mut forward, &mut || threads.poll_finished());
     }
     drop(gates);
-    let left = crew.end();
-    let (mut report, sources) = account(left, is_ready, measure_from_ns, collected)?;
+    let results = threads.end();
+    let (mut report, sources) = assemble_report(results, is_ready, measure_from_ns, collected)?;
     report.process_cpu = process_time().since(&cpu);
     report.stop_error_ns = flags.late_ns.load(Ordering::Relaxed);
     Ok((report, sources))
@@ -226,24 +226,24 @@ pub fn watch<S: Source + Send + 'static>(
 
 /// Waits until all threads have opened their targets, and returns true then. Returns false if one
 /// of them failed, or a moment after the operator requested a stop.
-fn are_ready<L: Send + 'static>(
+fn wait_until_ready<L: Send + 'static>(
     ready: &Receiver<bool>,
-    threads: usize,
+    thread_count: usize,
     stop: &AtomicBool,
-    crew: &mut Crew<L>,
-    hear: &mut dyn FnMut(Event<'_>),
+    threads: &mut DrivingThreads<L>,
+    on_event: &mut dyn FnMut(Event<'_>),
 ) -> bool {
     let mut answers = 0;
-    while answers < threads {
-        match ready.recv_timeout(LOOK) {
+    while answers < thread_count {
+        match ready.recv_timeout(POLL_INTERVAL) {
             Ok(true) => answers += 1,
             Ok(false) | Err(RecvTimeoutError::Disconnected) => return false,
             Err(RecvTimeoutError::Timeout) => {
-                hear(Event::Tick);
-                crew.flags.pass_on(stop);
+                on_event(Event::Tick);
+                threads.flags.forward_stop(stop);
                 // A finished thread has reported its state: it was never ready, or has panicked
                 // since.
-                if crew.is_over() || crew.flags.cut.load(Ordering::Relaxed) {
+                if threads.poll_finished() || threads.flags.abort.load(Ordering::Relaxed) {
                     return false;
                 }
             }
@@ -253,15 +253,15 @@ fn are_ready<L: Send + 'static>(
 }
 
 /// Assembles the report from the results of all threads.
-fn account<S>(
-    left: Vec<Result<Option<(GroupReport, S)>, EngineError>>,
+fn assemble_report<S>(
+    results: Vec<Result<Option<(GroupReport, S)>, EngineError>>,
     started: bool,
     measure_from_ns: u64,
     collected: Collector,
 ) -> Result<(RunReport, Vec<Option<S>>), EngineError> {
     let (mut groups, mut sources, mut error) = (Vec::new(), Vec::new(), None);
-    for left in left {
-        let source = match left {
+    for result in results {
+        let source = match result {
             Ok(Some((mut report, source))) => {
                 error = error.or(report.error.take());
                 groups.push(report);

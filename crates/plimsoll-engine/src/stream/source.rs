@@ -6,7 +6,7 @@ use plimsoll_sys::op::OpKind;
 
 use crate::backend::NameOp;
 
-/// Tag of an operation whose completion the source ignores ([`Wants::followed`]).
+/// Tag of an operation whose completion the source ignores ([`SourceCallbacks::followed`]).
 pub const UNFOLLOWED: u32 = u32::MAX;
 
 /// One operation of a client.
@@ -28,24 +28,24 @@ pub struct Op {
 
 /// Methods of a source that the driver must call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wants {
+pub struct SourceCallbacks {
     /// [`Source::fill`] before each write.
     pub fill: bool,
     /// [`Source::completed`] or [`Source::failed`] after each operation.
     pub completions: bool,
     /// The same, but only for operations whose tag is not [`UNFOLLOWED`].
     pub followed: bool,
-    /// [`Source::wants_look`] after each read that moved everything.
-    pub looks: bool,
+    /// [`Source::wants_read_sample`] after each read that moved everything.
+    pub read_samples: bool,
     /// [`Source::names`] after an operation without data ([`OpKind::Nop`]).
     pub names: bool,
     /// If flushes follow the writes, the class that records each write to the end of its flush.
-    pub durable: Option<Durable>,
+    pub durable: Option<DurableWriteClass>,
 }
 
 /// Durability of the writes of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Durable {
+pub struct DurableWriteClass {
     /// Class of the writes with their flushes.
     pub class: u16,
     /// Writes of a client between two flushes.
@@ -56,8 +56,8 @@ pub struct Durable {
 /// operation. The methods must not allocate, wait or read a clock.
 pub trait Source: Any {
     /// Returns the methods that the driver must call. Read once.
-    fn wants(&self) -> Wants {
-        Wants::default()
+    fn callbacks(&self) -> SourceCallbacks {
+        SourceCallbacks::default()
     }
 
     /// Returns the next operation of a client, or `None` after the client's end.
@@ -93,15 +93,15 @@ pub trait Source: Any {
     }
 
     /// Returns true if the source wants to check the read that has just come back.
-    fn wants_look(&mut self) -> bool {
+    fn wants_read_sample(&mut self) -> bool {
         false
     }
 
     /// Checks the content of such a read.
-    fn look(&mut self, op: &Op, buffer: &[u8]) {
+    fn sample_read(&mut self, op: &Op, buffer: &[u8]) {
         let _ = (op, buffer);
     }
 
     /// Marks the start of the measured phase; everything before was warm-up.
-    fn measure_begins(&mut self) {}
+    fn begin_measurement(&mut self) {}
 }

@@ -4,18 +4,20 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use super::find::read_manifest_in;
-use super::removal::is_ours_in;
-use super::{Manifested, finish_removals, is_ours, lock_all, maps, remove_own, sys};
+use super::find_manifest::read_manifest_in;
+use super::removal::is_own_directory_in;
+use super::{
+    DataManifest, finish_removals, is_own_directory, lock_all, maps, remove_own, sys_error,
+};
 use crate::EngineError;
 use crate::mailbox::{Manifest as Mail, StoreState};
 use crate::matrix::manifest::{DataState, Manifest as Data};
-use crate::open_target::beneath::names_in;
-use crate::open_target::held::{OwnDirectory, TargetDirectory};
+use crate::open_target::handles::{OwnDirectory, TargetDirectory};
+use crate::open_target::openat::names_in;
 
 /// Result of cleaning a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cleaned {
+pub struct CleanupReport {
     /// Removed own directories of killed runs.
     pub removed: Vec<PathBuf>,
     /// Number of interrupted removals that were completed.
@@ -33,11 +35,11 @@ pub fn remove_data(
     path: &Path,
     state_directory: &Path,
     kept: bool,
-) -> Result<Cleaned, EngineError> {
-    let looking = |error| EngineError::system("looking for data", sys("open", path, &error));
+) -> Result<CleanupReport, EngineError> {
+    let looking = |error| EngineError::system("looking for data", sys_error("open", path, &error));
     let path = path.canonicalize().map_err(looking)?;
     let (target, own) = match (path.parent(), path.file_name()) {
-        (Some(parent), Some(name)) if is_ours(&path) => {
+        (Some(parent), Some(name)) if is_own_directory(&path) => {
             (TargetDirectory::open(parent).map_err(looking)?, vec![name.to_owned()])
         }
         _ => {
@@ -50,7 +52,7 @@ pub fn remove_data(
     let locks = lock_all(std::slice::from_ref(&target))?;
     let finished = finish_removals(&target, None);
     maps::forget(state_directory, &finished);
-    let mut cleaned = Cleaned { finished: finished.len(), ..Cleaned::default() };
+    let mut cleaned = CleanupReport { finished: finished.len(), ..CleanupReport::default() };
     for name in own {
         if !kept && is_closed(&target, &name) {
             cleaned.kept.push(target.path.join(name));
@@ -67,7 +69,9 @@ pub fn remove_data(
 /// Returns the names of Plimsoll's directories in `target`.
 fn own_directories(target: &TargetDirectory) -> std::io::Result<Vec<OsString>> {
     let mut own = names_in(target.fd.as_fd())?;
-    own.retain(|name| name.to_string_lossy().starts_with("plimsoll-") && is_ours_in(target, name));
+    own.retain(|name| {
+        name.to_string_lossy().starts_with("plimsoll-") && is_own_directory_in(target, name)
+    });
     own.sort();
     Ok(own)
 }
@@ -80,6 +84,6 @@ fn is_closed(target: &TargetDirectory, name: &OsStr) -> bool {
     mail || manifest::<Data>(&own).is_some_and(|found| found.state == DataState::Clean)
 }
 
-fn manifest<M: Manifested>(own: &OwnDirectory) -> Option<M> {
+fn manifest<M: DataManifest>(own: &OwnDirectory) -> Option<M> {
     read_manifest_in(own, &own.path).ok().flatten()
 }

@@ -8,8 +8,8 @@ use rustix::fs::{AtFlags, FlockOperation, OFlags, flock, fstat, statat, unlinkat
 use rustix::io::Errno;
 
 use crate::EngineError;
-use crate::open_target::beneath::{existing_file, file_or_new};
-use crate::open_target::held::TargetDirectory;
+use crate::open_target::handles::TargetDirectory;
+use crate::open_target::openat::{existing_file, open_or_create_file};
 
 /// Name of the lock file.
 pub(crate) const FILE: &str = ".plimsoll.lock";
@@ -19,12 +19,12 @@ pub(crate) const FILE: &str = ".plimsoll.lock";
 pub(crate) struct Locks {
     held: Vec<(TargetDirectory, OwnedFd)>,
     /// True if the lock files were created for these locks. They are then removed on drop.
-    ours: bool,
+    created: bool,
 }
 
 impl Drop for Locks {
     fn drop(&mut self) {
-        if !self.ours {
+        if !self.created {
             return;
         }
         for (directory, _) in &self.held {
@@ -37,8 +37,8 @@ impl Drop for Locks {
 
 /// Locks directories for a run. Several paths to one directory count once.
 pub(crate) fn lock_all(directories: &[TargetDirectory]) -> Result<Locks, EngineError> {
-    let mut locks = Locks { held: Vec::new(), ours: true };
-    for directory in each_once(directories.to_vec()) {
+    let mut locks = Locks { held: Vec::new(), created: true };
+    for directory in sort_unique(directories.to_vec()) {
         let file = lock(&directory)?;
         locks.held.push((directory, file));
     }
@@ -48,19 +48,19 @@ pub(crate) fn lock_all(directories: &[TargetDirectory]) -> Result<Locks, EngineE
 /// Locks directories for reading. A missing lock file means that no run is active, so none is
 /// created. A read-only file system is therefore enough.
 pub(crate) fn lock_shared(directories: &[PathBuf]) -> Result<Locks, EngineError> {
-    let mut locks = Locks { held: Vec::new(), ours: false };
+    let mut locks = Locks { held: Vec::new(), created: false };
     let open = directories.iter().filter_map(|path| TargetDirectory::open(path).ok());
-    for directory in each_once(open.collect()) {
+    for directory in sort_unique(open.collect()) {
         let file = existing_file(directory.fd.as_fd(), Path::new(FILE), OFlags::RDONLY);
         let Ok(file) = file else { continue };
-        take(&file, &directory.path.join(FILE), FlockOperation::NonBlockingLockShared)?;
+        acquire(&file, &directory.path.join(FILE), FlockOperation::NonBlockingLockShared)?;
         locks.held.push((directory, file));
     }
     Ok(locks)
 }
 
 /// Removes duplicate directories and sorts the rest in the same order for all runs.
-fn each_once(directories: Vec<TargetDirectory>) -> Vec<TargetDirectory> {
+fn sort_unique(directories: Vec<TargetDirectory>) -> Vec<TargetDirectory> {
     let mut all: Vec<(Option<(u64, u64)>, TargetDirectory)> =
         directories.into_iter().map(|open| (open.identity().ok(), open)).collect();
     all.sort_by(|a, b| (a.0, &a.1.path).cmp(&(b.0, &b.1.path)));
@@ -68,8 +68,8 @@ fn each_once(directories: Vec<TargetDirectory>) -> Vec<TargetDirectory> {
     all.into_iter().map(|(_, open)| open).collect()
 }
 
-fn take(file: &OwnedFd, path: &Path, how: FlockOperation) -> Result<(), EngineError> {
-    flock(file, how).map_err(|errno| match errno {
+fn acquire(file: &OwnedFd, path: &Path, operation: FlockOperation) -> Result<(), EngineError> {
+    flock(file, operation).map_err(|errno| match errno {
         Errno::WOULDBLOCK => EngineError::InUse { path: path.to_path_buf() },
         _ => failed("flock", path, errno),
     })
@@ -83,9 +83,9 @@ fn failed(call: &'static str, path: &Path, errno: Errno) -> EngineError {
 fn lock(directory: &TargetDirectory) -> Result<OwnedFd, EngineError> {
     let path = directory.path.join(FILE);
     loop {
-        let file = file_or_new(directory.fd.as_fd(), Path::new(FILE))
+        let file = open_or_create_file(directory.fd.as_fd(), Path::new(FILE))
             .map_err(|errno| failed("open", &path, errno))?;
-        take(&file, &path, FlockOperation::NonBlockingLockExclusive)?;
+        acquire(&file, &path, FlockOperation::NonBlockingLockExclusive)?;
         // The previous holder may have removed the name before this process got the lock.
         let named = statat(&directory.fd, FILE, AtFlags::SYMLINK_NOFOLLOW);
         let named = named.map(|stat| (stat.st_dev, stat.st_ino)).ok();

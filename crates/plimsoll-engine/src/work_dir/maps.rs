@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, FileType, OFlags, statat, unlinkat};
 use serde::{Deserialize, Serialize};
 
-use super::{read_manifest, sys};
+use super::{read_manifest, sys_error};
 use crate::EngineError;
 use crate::mailbox::Manifest as Mail;
 use crate::matrix::manifest::Manifest as Data;
-use crate::open_target::beneath::{emptied_file, file_in, names_in};
-use crate::open_target::held::OwnDirectory;
+use crate::open_target::handles::OwnDirectory;
+use crate::open_target::openat::{file_in, names_in, truncated_file};
 
 const PLACES: &str = "places";
 
@@ -27,7 +27,7 @@ pub(crate) fn directory(state_directory: &Path, id: u64) -> PathBuf {
 
 /// Directory of the data that the maps describe.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
+struct DataLocation {
     directory: PathBuf,
     /// Mount point of the directory's file system.
     mount: PathBuf,
@@ -37,33 +37,33 @@ struct Place {
 ///
 /// # Errors
 /// Fails if a directory cannot be created or written.
-pub(crate) fn note_places(maps: &Path, directories: &[String]) -> Result<(), EngineError> {
-    let places: Vec<Place> = directories
+pub(crate) fn write_locations(maps: &Path, directories: &[String]) -> Result<(), EngineError> {
+    let places: Vec<DataLocation> = directories
         .iter()
         .map(PathBuf::from)
-        .map(|directory| Place { mount: mount_of(above(&directory)), directory })
+        .map(|directory| DataLocation { mount: mount_of(parent_of(&directory)), directory })
         .collect();
     let write = || {
         let text = serde_json::to_vec(&places)?;
-        replace_file(&make(maps)?, PLACES)?.write_all(&text)
+        replace_file(&create_directory(maps)?, PLACES)?.write_all(&text)
     };
     write().map_err(|error| {
-        EngineError::system("making the state directory", sys("write", maps, &error))
+        EngineError::system("making the state directory", sys_error("write", maps, &error))
     })
 }
 
 /// Opens the directory of maps, and creates it if it is missing.
-fn make(maps: &Path) -> std::io::Result<OwnDirectory> {
+fn create_directory(maps: &Path) -> std::io::Result<OwnDirectory> {
     fs::create_dir_all(maps)?;
     OwnDirectory::open(maps)
 }
 
 /// Opens a file of maps for writing and truncates it.
 pub(crate) fn replace_file(maps: &OwnDirectory, name: &str) -> std::io::Result<File> {
-    Ok(emptied_file(maps.fd.as_fd(), Path::new(name)).map(File::from)?)
+    Ok(truncated_file(maps.fd.as_fd(), Path::new(name)).map(File::from)?)
 }
 
-fn above(directory: &Path) -> &Path {
+fn parent_of(directory: &Path) -> &Path {
     directory.parent().unwrap_or(Path::new("/"))
 }
 
@@ -71,7 +71,11 @@ fn above(directory: &Path) -> &Path {
 fn mount_of(path: &Path) -> PathBuf {
     let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev()).ok();
     let of = device(path);
-    path.ancestors().take_while(|above| device(above) == of).last().unwrap_or(path).to_path_buf()
+    path.ancestors()
+        .take_while(|ancestor| device(ancestor) == of)
+        .last()
+        .unwrap_or(path)
+        .to_path_buf()
 }
 
 /// Removes the files of maps, and their directory if it is then empty.
@@ -79,8 +83,9 @@ fn mount_of(path: &Path) -> PathBuf {
 /// # Errors
 /// Fails if a file or the directory cannot be removed.
 pub(crate) fn remove(maps: &Path) -> Result<(), EngineError> {
-    let failed =
-        |error: &std::io::Error| EngineError::system("removing maps", sys("unlink", maps, error));
+    let failed = |error: &std::io::Error| {
+        EngineError::system("removing maps", sys_error("unlink", maps, error))
+    };
     let own = match OwnDirectory::open(maps) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         other => other.map_err(|error| failed(&error))?,
@@ -89,7 +94,7 @@ pub(crate) fn remove(maps: &Path) -> Result<(), EngineError> {
         let stat = statat(&own.fd, &name, AtFlags::SYMLINK_NOFOLLOW);
         let is_file =
             stat.is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::RegularFile);
-        if is_file && is_ours(&name.to_string_lossy()) {
+        if is_file && is_map_file(&name.to_string_lossy()) {
             unlinkat(&own.fd, &name, AtFlags::empty()).map_err(|errno| failed(&errno.into()))?;
         }
     }
@@ -105,7 +110,7 @@ pub(crate) fn forget(state_directory: &Path, ids: &[u64]) {
 }
 
 /// Matches `db03.generations`, `db03.durable`, `17` and `places`.
-fn is_ours(name: &str) -> bool {
+fn is_map_file(name: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let stem = |end| name.strip_prefix("db").and_then(|rest| rest.strip_suffix(end));
     name == PLACES
@@ -128,7 +133,7 @@ pub(crate) fn read_exactly(directory: &Path, name: &str, size_bytes: u64) -> Opt
 
 /// Result of garbage collection for one directory of maps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum MapGcOutcome {
     /// The data no longer exists. Removing the maps freed this number of bytes.
     Removed(u64),
     /// The data exists at this path.
@@ -142,12 +147,15 @@ pub enum Fate {
 ///
 /// # Errors
 /// Fails if the state directory cannot be read or if maps cannot be removed.
-pub fn collect(state_directory: &Path, unknown: bool) -> Result<Vec<(PathBuf, Fate)>, EngineError> {
+pub fn collect(
+    state_directory: &Path,
+    unknown: bool,
+) -> Result<Vec<(PathBuf, MapGcOutcome)>, EngineError> {
     let mut all = Vec::new();
     let entries = match fs::read_dir(state_directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(all),
         other => other.map_err(|error| {
-            EngineError::system("looking at maps", sys("open", state_directory, &error))
+            EngineError::system("looking at maps", sys_error("open", state_directory, &error))
         })?,
     };
     for entry in entries.flatten() {
@@ -157,48 +165,48 @@ pub fn collect(state_directory: &Path, unknown: bool) -> Result<Vec<(PathBuf, Fa
         let Some(id) = id.filter(|_| entry.file_type().is_ok_and(|kind| kind.is_dir())) else {
             continue;
         };
-        let fate = match fate(&path, id) {
-            Some(Fate::Unknown(_)) if unknown => None,
+        let gc_outcome = match gc_outcome(&path, id) {
+            Some(MapGcOutcome::Unknown(_)) if unknown => None,
             other => other,
         };
-        let fate = match fate {
-            Some(fate) => fate,
+        let gc_outcome = match gc_outcome {
+            Some(gc_outcome) => gc_outcome,
             None => {
-                let bytes = held_bytes(&path);
+                let bytes = allocated_bytes(&path);
                 remove(&path)?;
-                Fate::Removed(bytes)
+                MapGcOutcome::Removed(bytes)
             }
         };
-        all.push((path, fate));
+        all.push((path, gc_outcome));
     }
     all.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(all)
 }
 
 /// Returns the reason to keep maps, or `None` if their data no longer exists.
-fn fate(maps: &Path, id: u64) -> Option<Fate> {
+fn gc_outcome(maps: &Path, id: u64) -> Option<MapGcOutcome> {
     let text = fs::read(maps.join(PLACES)).unwrap_or_default();
-    let Ok(places) = serde_json::from_slice::<Vec<Place>>(&text) else {
-        return Some(Fate::Unknown(None));
+    let Ok(places) = serde_json::from_slice::<Vec<DataLocation>>(&text) else {
+        return Some(MapGcOutcome::Unknown(None));
     };
-    for Place { directory: place, mount } in places {
+    for DataLocation { directory: place, mount } in places {
         // An unmounted file system shows as an empty or missing directory.
-        let mounted = above(&place).is_dir() && mount_of(above(&place)) == mount;
+        let mounted = parent_of(&place).is_dir() && mount_of(parent_of(&place)) == mount;
         let mail = read_manifest::<Mail>(&place).map(|m| m.map(|m| m.store_id));
         let data = read_manifest::<Data>(&place).map(|m| m.map(|m| m.data_id));
         match (mail, data) {
             (Ok(None), Ok(None)) if mounted => {}
-            (Ok(Some(there)), _) | (_, Ok(Some(there))) if there != id && mounted => {}
-            (Ok(Some(there)), _) | (_, Ok(Some(there))) if there == id => {
-                return Some(Fate::Needed(place));
+            (Ok(Some(existing)), _) | (_, Ok(Some(existing))) if existing != id && mounted => {}
+            (Ok(Some(existing)), _) | (_, Ok(Some(existing))) if existing == id => {
+                return Some(MapGcOutcome::Needed(place));
             }
-            _ => return Some(Fate::Unknown(Some(place))),
+            _ => return Some(MapGcOutcome::Unknown(Some(place))),
         }
     }
     None
 }
 
-fn held_bytes(maps: &Path) -> u64 {
+fn allocated_bytes(maps: &Path) -> u64 {
     let entries = fs::read_dir(maps).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.metadata().ok()).map(|metadata| metadata.blocks() * 512).sum()
 }
@@ -215,28 +223,32 @@ mod tests {
         fs::create_dir(&target).unwrap();
         let place = |path: &Path| path.display().to_string();
         let gone = directory(&state, 7);
-        note_places(&gone, &[place(&target.join("plimsoll-a"))]).unwrap();
+        write_locations(&gone, &[place(&target.join("plimsoll-a"))]).unwrap();
         fs::write(gone.join("db00.generations"), [0; 4096]).unwrap();
         let unmounted = directory(&state, 8);
-        note_places(&unmounted, &[place(&root.path().join("mount/plimsoll-b"))]).unwrap();
+        write_locations(&unmounted, &[place(&root.path().join("mount/plimsoll-b"))]).unwrap();
         let other = directory(&state, 11);
-        let elsewhere = Place { directory: target.join("plimsoll-a"), mount: "/elsewhere".into() };
+        let elsewhere =
+            DataLocation { directory: target.join("plimsoll-a"), mount: "/elsewhere".into() };
         fs::create_dir_all(&other).unwrap();
         fs::write(other.join(PLACES), serde_json::to_vec(&[elsewhere]).unwrap()).unwrap();
         let old = directory(&state, 9);
         fs::create_dir_all(&old).unwrap();
         let mixed = directory(&state, 10);
-        note_places(&mixed, &[place(&target.join("plimsoll-a"))]).unwrap();
+        write_locations(&mixed, &[place(&target.join("plimsoll-a"))]).unwrap();
         fs::write(mixed.join("letter.txt"), "mine").unwrap();
         assert!(remove(&mixed).is_err());
         assert!(mixed.join("letter.txt").exists());
         fs::remove_dir_all(&mixed).unwrap();
 
         let all = collect(&state, false).unwrap();
-        assert!(matches!(all[0].1, Fate::Removed(bytes) if bytes >= 4096), "{all:?}");
-        assert!(matches!(&all[1].1, Fate::Unknown(Some(_))), "{all:?}");
-        assert_eq!(all[2].1, Fate::Unknown(None));
-        assert!(matches!(&all[3].1, Fate::Unknown(Some(_))), "another file system lies there");
+        assert!(matches!(all[0].1, MapGcOutcome::Removed(bytes) if bytes >= 4096), "{all:?}");
+        assert!(matches!(&all[1].1, MapGcOutcome::Unknown(Some(_))), "{all:?}");
+        assert_eq!(all[2].1, MapGcOutcome::Unknown(None));
+        assert!(
+            matches!(&all[3].1, MapGcOutcome::Unknown(Some(_))),
+            "another file system lies there"
+        );
         assert!(!gone.exists() && unmounted.exists() && old.exists());
         collect(&state, true).unwrap();
         assert!(!unmounted.exists() && !old.exists());

@@ -15,14 +15,14 @@ use rustix::fs::{AtFlags, FileType, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::contents::{Contents, DEPTH_MAX};
-use super::find::read_manifest_in;
-use super::{Manifested, failed, own_name, sys};
+use super::find_manifest::read_manifest_in;
+use super::{DataManifest, failed, own_name, sys_error};
 use crate::EngineError;
 use crate::mailbox::Manifest as Mail;
 use crate::matrix::manifest::Manifest as Data;
-use crate::open_target::beneath::{directory_in, names_in};
-use crate::open_target::follow::split;
-use crate::open_target::held::{OwnDirectory, TargetDirectory};
+use crate::open_target::handles::{OwnDirectory, TargetDirectory};
+use crate::open_target::openat::{directory_in, names_in};
+use crate::open_target::resolve::split;
 
 /// Prefix of a directory's name during its removal.
 pub(crate) const REMOVING: &str = ".removing-";
@@ -33,119 +33,124 @@ const UNFINISHED: [&str; 2] = [".store.json.new", ".data.json.new"];
 
 /// Name prefixes of files that were removed before their last close arrived. File systems in user
 /// space and NFS use them. The `close` call returns before it has arrived.
-const HELD_BY_A_CLOSE: [&[u8]; 2] = [b".fuse_hidden", b".nfs"];
+const HIDDEN_PREFIXES: [&[u8]; 2] = [b".fuse_hidden", b".nfs"];
 /// Time limit for such files to disappear.
-const CLOSES_WITHIN: Duration = Duration::from_secs(10);
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// State of the name of an own directory.
-enum Look {
+enum DirectoryState {
     Absent,
     /// The directory is empty or has only an unfinished manifest.
     Empty(OwnDirectory),
-    Ours(OwnDirectory, Known),
+    Owned(OwnDirectory, DataIdentity),
 }
 
 /// Identity and contents of a directory, from its manifest.
-pub(crate) struct Known {
+pub(crate) struct DataIdentity {
     pub id: u64,
     pub contents: Contents,
 }
 
-impl Known {
-    pub fn of<M: Manifested>(manifest: &M) -> Self {
+impl DataIdentity {
+    pub fn of<M: DataManifest>(manifest: &M) -> Self {
         Self { id: manifest.id(), contents: manifest.contents() }
     }
 }
 
-fn foreign(directory: &Path, says: &str) -> EngineError {
+fn foreign_error(directory: &Path, says: &str) -> EngineError {
     let error = SysError::new("open", libc::EEXIST).at(directory);
     let doing = format!("{}: {says}; Plimsoll did not make it", directory.display());
     EngineError::system(doing, error)
 }
 
-fn removing(directory: &Path, call: &'static str, errno: Errno) -> EngineError {
+fn removal_error(directory: &Path, call: &'static str, errno: Errno) -> EngineError {
     let error = SysError::new(call, errno.raw_os_error()).at(directory);
     EngineError::system("removing data of an earlier run", error)
 }
 
-fn look(parent: &TargetDirectory, name: &OsStr) -> Result<Look, EngineError> {
+fn directory_state(parent: &TargetDirectory, name: &OsStr) -> Result<DirectoryState, EngineError> {
     let directory = &parent.path.join(name);
     match statat(&parent.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
-        Err(Errno::NOENT) => return Ok(Look::Absent),
+        Err(Errno::NOENT) => return Ok(DirectoryState::Absent),
         Err(errno) => {
-            return Err(EngineError::system("looking", sys("stat", directory, &errno.into())));
+            return Err(EngineError::system(
+                "looking",
+                sys_error("stat", directory, &errno.into()),
+            ));
         }
         Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {}
-            FileType::Symlink => return Err(foreign(directory, "it is a link")),
-            _ => return Err(foreign(directory, "it is no directory")),
+            FileType::Symlink => return Err(foreign_error(directory, "it is a link")),
+            _ => return Err(foreign_error(directory, "it is no directory")),
         },
     }
     let own = OwnDirectory::open_in(parent, name)
-        .map_err(|error| EngineError::system("opening", sys("open", directory, &error)))?;
-    let known = known_in::<Mail>(&own, directory)?.or(known_in::<Data>(&own, directory)?);
-    if let Some(known) = known {
-        return Ok(Look::Ours(own, known));
+        .map_err(|error| EngineError::system("opening", sys_error("open", directory, &error)))?;
+    let identity =
+        read_identity::<Mail>(&own, directory)?.or(read_identity::<Data>(&own, directory)?);
+    if let Some(identity) = identity {
+        return Ok(DirectoryState::Owned(own, identity));
     }
-    let names = names_in(own.fd.as_fd()).map_err(|errno| removing(directory, "read", errno))?;
+    let names =
+        names_in(own.fd.as_fd()).map_err(|errno| removal_error(directory, "read", errno))?;
     match names.iter().find(|name| !UNFINISHED.iter().any(|unfinished| *name == *unfinished)) {
-        None => Ok(Look::Empty(own)),
+        None => Ok(DirectoryState::Empty(own)),
         Some(name) => {
             let says = format!("it holds {} and no manifest", name.to_string_lossy());
-            Err(foreign(directory, &says))
+            Err(foreign_error(directory, &says))
         }
     }
 }
 
 /// Reads the manifest of kind `M`. Fails if its plan does not match the name of the directory.
-fn known_in<M: Manifested>(
+fn read_identity<M: DataManifest>(
     own: &OwnDirectory,
     directory: &Path,
-) -> Result<Option<Known>, EngineError> {
+) -> Result<Option<DataIdentity>, EngineError> {
     let Some(manifest) = read_manifest_in::<M>(own, directory)? else { return Ok(None) };
     let name = directory.file_name().unwrap_or_default().to_string_lossy();
     let name = name.strip_prefix(REMOVING).unwrap_or(&name);
     if name != own_name(manifest.plan()) {
         let says = format!("it holds data of another plan, {}", own_name(manifest.plan()));
-        return Err(foreign(directory, &says));
+        return Err(foreign_error(directory, &says));
     }
-    Ok(Some(Known::of(&manifest)))
+    Ok(Some(DataIdentity::of(&manifest)))
 }
 
 /// Returns true if the directory is one of Plimsoll's, with a manifest.
-pub(crate) fn is_ours(directory: &Path) -> bool {
+pub(crate) fn is_own_directory(directory: &Path) -> bool {
     let open = |(above, name)| TargetDirectory::open(above).map(|parent| (parent, name));
     let opened = split(directory).and_then(open);
-    opened.is_ok_and(|(parent, name)| is_ours_in(&parent, name))
+    opened.is_ok_and(|(parent, name)| is_own_directory_in(&parent, name))
 }
 
-/// Does the same as [`is_ours`] for a name in an open directory.
-pub(crate) fn is_ours_in(parent: &TargetDirectory, name: &OsStr) -> bool {
-    matches!(look(parent, name), Ok(Look::Ours(..)))
+/// Does the same as [`is_own_directory`] for a name in an open directory.
+pub(crate) fn is_own_directory_in(parent: &TargetDirectory, name: &OsStr) -> bool {
+    matches!(directory_state(parent, name), Ok(DirectoryState::Owned(..)))
 }
 
 /// Creates and opens a store's own directory. Removes the data of an earlier run first and returns
 /// its identity.
-pub(crate) fn make_own(
+pub(crate) fn create_own(
     parent: &TargetDirectory,
     name: &OsStr,
 ) -> Result<(OwnDirectory, Option<u64>), EngineError> {
     let directory = &parent.path.join(name);
-    let was = match look(parent, name)? {
-        Look::Empty(own) => {
+    let was = match directory_state(parent, name)? {
+        DirectoryState::Empty(own) => {
             // The directory may belong to another user, so it is created again.
             for name in UNFINISHED {
                 let _ = unlinkat(&own.fd, name, AtFlags::empty());
             }
-            gone(unlinkat(&parent.fd, name, AtFlags::REMOVEDIR))
-                .map_err(|errno| removing(directory, "rmdir", errno))?;
+            ignore_missing(unlinkat(&parent.fd, name, AtFlags::REMOVEDIR))
+                .map_err(|errno| removal_error(directory, "rmdir", errno))?;
             None
         }
-        Look::Absent => None,
-        Look::Ours(own, known) => {
-            remove(&own, &known.contents)?;
-            Some(known.id)
+        DirectoryState::Absent => None,
+        DirectoryState::Owned(own, identity) => {
+            remove(&own, &identity.contents)?;
+            Some(identity.id)
         }
     };
     let own = OwnDirectory::make(parent, name)
@@ -164,13 +169,13 @@ pub(crate) fn remove_own(
     name: &OsStr,
 ) -> Result<Option<u64>, EngineError> {
     let nothing = Contents::Mail { databases: 0, log_files: 0 };
-    let (own, known) = match look(parent, name)? {
-        Look::Absent => return Ok(None),
-        Look::Empty(own) => (own, None),
-        Look::Ours(own, known) => (own, Some(known)),
+    let (own, identity) = match directory_state(parent, name)? {
+        DirectoryState::Absent => return Ok(None),
+        DirectoryState::Empty(own) => (own, None),
+        DirectoryState::Owned(own, identity) => (own, Some(identity)),
     };
-    remove(&own, known.as_ref().map_or(&nothing, |known| &known.contents))?;
-    Ok(known.map(|known| known.id))
+    remove(&own, identity.as_ref().map_or(&nothing, |identity| &identity.contents))?;
+    Ok(identity.map(|identity| identity.id))
 }
 
 /// Completes interrupted removals in `directory`: of the directory `name`, or of all if `name` is
@@ -203,11 +208,11 @@ pub(crate) fn remove(own: &OwnDirectory, contents: &Contents) -> Result<(), Engi
         rustix::fs::renameat(&parent.fd, name, &parent.fd, &hidden).is_ok()
     };
     let now: &OsStr = if renamed { &hidden } else { name };
-    let mut left = Left::default();
-    let failed = |errno: Errno| removing(directory, "unlink", errno);
-    clear(own.fd.as_fd(), Path::new(""), contents, 0, &mut left).map_err(failed)?;
+    let mut foreign_files = ForeignFiles::default();
+    let failed = |errno: Errno| removal_error(directory, "unlink", errno);
+    clear(own.fd.as_fd(), Path::new(""), contents, 0, &mut foreign_files).map_err(failed)?;
     for name in UNFINISHED.iter().chain(&MANIFESTS) {
-        gone(unlinkat(&own.fd, *name, AtFlags::empty())).map_err(failed)?;
+        ignore_missing(unlinkat(&own.fd, *name, AtFlags::empty())).map_err(failed)?;
     }
     let removed = unlinkat(&parent.fd, now, AtFlags::REMOVEDIR);
     match removed {
@@ -216,14 +221,14 @@ pub(crate) fn remove(own: &OwnDirectory, contents: &Contents) -> Result<(), Engi
                 let _ = rustix::fs::renameat(&parent.fd, now, &parent.fd, name);
             }
             let error = SysError::new("rmdir", libc::ENOTEMPTY).at(directory);
-            let doing = format!("everything of the run is removed; {left} stays");
+            let doing = format!("everything of the run is removed; {foreign_files} stays");
             Err(EngineError::system(doing, error))
         }
-        other => gone(other).map_err(|errno| removing(directory, "rmdir", errno)),
+        other => ignore_missing(other).map_err(|errno| removal_error(directory, "rmdir", errno)),
     }
 }
 
-fn gone(result: rustix::io::Result<()>) -> rustix::io::Result<()> {
+fn ignore_missing(result: rustix::io::Result<()>) -> rustix::io::Result<()> {
     match result {
         Err(Errno::NOENT) => Ok(()),
         other => other,
@@ -232,12 +237,12 @@ fn gone(result: rustix::io::Result<()>) -> rustix::io::Result<()> {
 
 /// Files that do not belong to Plimsoll.
 #[derive(Default)]
-struct Left {
+struct ForeignFiles {
     count: u64,
     first: Option<PathBuf>,
 }
 
-impl std::fmt::Display for Left {
+impl std::fmt::Display for ForeignFiles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.first {
             Some(first) if self.count > 1 => {
@@ -249,7 +254,7 @@ impl std::fmt::Display for Left {
     }
 }
 
-impl Left {
+impl ForeignFiles {
     fn add(&mut self, below: PathBuf) {
         self.count += 1;
         self.first.get_or_insert(below);
@@ -262,12 +267,12 @@ fn clear(
     below: &Path,
     contents: &Contents,
     depth: usize,
-    left: &mut Left,
+    foreign_files: &mut ForeignFiles,
 ) -> rustix::io::Result<()> {
     for name in names_in(directory)? {
         let at = below.join(&name);
         let kept = |all: &[&str]| depth == 0 && all.iter().any(|one| name == *one);
-        if kept(&MANIFESTS) || kept(&UNFINISHED) || is_held(&name) {
+        if kept(&MANIFESTS) || kept(&UNFINISHED) || is_hidden(&name) {
             continue;
         }
         let stat = match statat(directory, &name, AtFlags::SYMLINK_NOFOLLOW) {
@@ -276,43 +281,43 @@ fn clear(
         };
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile if contents.owns_file(&at) => {
-                gone(unlinkat(directory, &name, AtFlags::empty()))?;
+                ignore_missing(unlinkat(directory, &name, AtFlags::empty()))?;
             }
             FileType::Directory if depth < DEPTH_MAX && contents.owns_directory(&at) => {
                 match directory_in(directory, Path::new(&name)) {
-                    Ok(inner) => clear(inner.as_fd(), &at, contents, depth + 1, left)?,
-                    Err(_) => left.add(at.clone()),
+                    Ok(inner) => clear(inner.as_fd(), &at, contents, depth + 1, foreign_files)?,
+                    Err(_) => foreign_files.add(at.clone()),
                 }
                 match unlinkat(directory, &name, AtFlags::REMOVEDIR) {
                     Err(Errno::NOTEMPTY | Errno::EXIST | Errno::BUSY) => {}
-                    other => gone(other)?,
+                    other => ignore_missing(other)?,
                 }
             }
-            _ => left.add(at),
+            _ => foreign_files.add(at),
         }
     }
-    for name in held_on(directory)? {
-        left.add(below.join(name));
+    for name in wait_for_closes(directory)? {
+        foreign_files.add(below.join(name));
     }
     Ok(())
 }
 
-fn is_held(name: &OsStr) -> bool {
-    HELD_BY_A_CLOSE.iter().any(|stem| name.as_bytes().starts_with(stem))
+fn is_hidden(name: &OsStr) -> bool {
+    HIDDEN_PREFIXES.iter().any(|stem| name.as_bytes().starts_with(stem))
 }
 
 /// Waits until the file system has dropped files that were removed before their close arrived.
 /// Returns the files that remain after the time limit.
-fn held_on(directory: BorrowedFd<'_>) -> rustix::io::Result<Vec<OsString>> {
+fn wait_for_closes(directory: BorrowedFd<'_>) -> rustix::io::Result<Vec<OsString>> {
     let mut waited = Duration::ZERO;
     loop {
         let mut held = names_in(directory)?;
-        held.retain(|name| is_held(name));
-        if held.is_empty() || waited >= CLOSES_WITHIN {
+        held.retain(|name| is_hidden(name));
+        if held.is_empty() || waited >= CLOSE_TIMEOUT {
             return Ok(held);
         }
-        std::thread::sleep(LOOK_EVERY);
-        waited += LOOK_EVERY;
+        std::thread::sleep(POLL_INTERVAL);
+        waited += POLL_INTERVAL;
     }
 }
 
@@ -349,7 +354,7 @@ mod tests {
         for (name, held) in
             [(".fuse_hidden01", true), (".nfs0000", true), (".nf", false), ("x.nfs", false)]
         {
-            assert_eq!(is_held(OsStr::new(name)), held, "{name}");
+            assert_eq!(is_hidden(OsStr::new(name)), held, "{name}");
         }
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use plimsoll_plan::{ResolvedPlan, Target, TargetKind};
 
-use super::{is_ours, own_name};
+use super::{is_own_directory, own_name};
 use crate::EngineError;
 
 /// Required and free space on one file system.
@@ -78,7 +78,7 @@ pub(crate) fn check_space(plan: &ResolvedPlan, target: &Target) -> Result<(), En
 
 /// Returns the bytes that become free if an earlier store is replaced.
 fn occupied_bytes(own: &Path) -> u64 {
-    if !is_ours(own) {
+    if !is_own_directory(own) {
         return 0;
     }
     let mut bytes = 0;

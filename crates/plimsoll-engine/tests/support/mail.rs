@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_engine::ending::OnTime;
-use plimsoll_engine::mailbox::{self, Home, MailRun};
+use plimsoll_engine::end_condition::FixedDuration;
+use plimsoll_engine::mailbox::{self, MailRun, StoreDirectories};
 use plimsoll_plan::Plan;
 use plimsoll_record::progress::Watcher;
 use plimsoll_record::recording::Recording;
@@ -14,17 +14,18 @@ pub fn run(plan: &Plan, root: &Path, watcher: &mut dyn Watcher) -> Recording {
     let plan = plan.resolve();
     let mailbox = plan.workload.mailbox().unwrap();
     let target = &plan.targets[0];
-    let home = Home::create(&plan, target, mailbox, &root.join("state"), 7, None).unwrap();
-    let (recording, home) = mailbox::run(MailRun {
+    let store_directories =
+        StoreDirectories::create(&plan, target, mailbox, &root.join("state"), 7, None).unwrap();
+    let (recording, store_directories) = mailbox::run(MailRun {
         plan: &plan,
         target,
         mailbox,
-        home,
+        store_directories,
         interrupt: &AtomicBool::new(false),
         watcher,
         witness: None,
-        ending: &mut OnTime,
+        end_condition: &mut FixedDuration,
     });
-    home.remove().unwrap();
+    store_directories.remove().unwrap();
     recording
 }

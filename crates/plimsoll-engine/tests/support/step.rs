@@ -3,7 +3,7 @@
 use std::sync::mpsc::channel;
 
 use plimsoll_engine::backend::{Backend, Queue};
-use plimsoll_engine::step::{self, Control, Driven, Glance};
+use plimsoll_engine::step::{self, Control, DriveArgs, WorkloadProgress};
 use plimsoll_evidence::latency::histogram;
 use plimsoll_sys::clock::{Clock, sleep_until_ns};
 
@@ -13,7 +13,7 @@ use super::reads::Reads;
 type QuantileNs = Box<dyn Fn(f64) -> u64>;
 
 /// Report of the measured phase.
-pub struct Reported {
+pub struct StepReport {
     /// Operations that completed in the phase.
     pub inside: u64,
     /// All operations of the phase, including those in flight at its end.
@@ -31,14 +31,14 @@ pub fn report<Q: Queue>(
     queue: Q,
     depth: u32,
     (start_ns, stop_ns): (u64, u64),
-) -> Result<(Reported, Q), String> {
+) -> Result<(StepReport, Q), String> {
     let control = Control::new(0, start_ns);
     control.measure(1, start_ns);
     control.close(2, stop_ns);
     let (snapshots, inbox) = channel();
-    let mut backend = Backend::over(queue, Clock::new());
+    let mut backend = Backend::with_queue(queue, Clock::new());
     sleep_until_ns(start_ns);
-    step::drive(Driven {
+    step::drive(DriveArgs {
         workload: &mut Reads::new(depth),
         backend: &mut backend,
         control: &control,
@@ -47,7 +47,7 @@ pub fn report<Q: Queue>(
         interval_ns: 1_000_000_000,
         histogram_interval_ns: 1_000_000_000,
         outage_max_ns: 600_000_000_000,
-        glance: |_| Glance::default(),
+        read_progress: |_| WorkloadProgress::default(),
         ran_on: &mut Vec::new(),
     })
     .map_err(|error| error.to_string())?;
@@ -61,6 +61,6 @@ pub fn report<Q: Queue>(
     }
     let operations = latencies.len();
     let latency_ns_at: QuantileNs = Box::new(move |share| latencies.value_at_quantile(share));
-    let reported = Reported { inside, operations, latency_ns_sum, latency_ns_at };
+    let reported = StepReport { inside, operations, latency_ns_sum, latency_ns_at };
     Ok((reported, backend.into_queue()))
 }

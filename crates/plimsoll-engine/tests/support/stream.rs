@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use plimsoll_engine::backend::Queue;
 use plimsoll_engine::stream::drive::{DriveConfig, DriveEnd, Stop, drive};
-use plimsoll_engine::stream::handover::connect;
+use plimsoll_engine::stream::outbox::connect;
 use plimsoll_engine::stream::pacing::Pacing;
 use plimsoll_engine::stream::source::{Op, Source};
 use plimsoll_record::collect::Collector;
@@ -13,12 +13,12 @@ use plimsoll_sys::op::OpKind;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// Longer than any operation takes unless it has failed.
-const PATIENCE_NS: u64 = 600_000_000_000;
+const TIMEOUT_NS: u64 = 600_000_000_000;
 
 /// Source of identical reads.
-struct Same;
+struct IdenticalReads;
 
-impl Source for Same {
+impl Source for IdenticalReads {
     fn next(&mut self, _: u32) -> Option<Op> {
         let (class, file, offset_bytes, tag) = (0, 0, 0, 0);
         Some(Op { kind: OpKind::Read, class, file, offset_bytes, size_bytes: 4096, tag })
@@ -48,8 +48,8 @@ pub fn report<Q: Queue, P: Pacing>(
     let config = DriveConfig {
         measure_from_ns: start_ns,
         stop_ns,
-        drain_ns: PATIENCE_NS,
-        backlog_ns: PATIENCE_NS,
+        drain_ns: TIMEOUT_NS,
+        backlog_ns: TIMEOUT_NS,
         interval_ns: 1_000_000_000,
         spin_ns,
         wait_spin_ns,
@@ -57,7 +57,7 @@ pub fn report<Q: Queue, P: Pacing>(
         classes: 1,
         buffer_stride_bytes: 4096,
         carry_on: false,
-        outage_max_ns: PATIENCE_NS,
+        outage_max_ns: TIMEOUT_NS,
     };
     let (inbox, mut ends) = connect(&[1]);
     let (outbox, returns) = ends.remove(0);
@@ -68,17 +68,18 @@ pub fn report<Q: Queue, P: Pacing>(
             && let Ok(mut snapshot) = inbox.recv()
         {
             collector.take(&mut snapshot, &mut |_| ());
-            returns.give(snapshot);
+            returns.return_box(snapshot);
         }
         collector.finish(&mut |_| ());
         collector
     });
     let (never, failed) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
-    let cut = AtomicBool::new(false);
-    let stop = Stop { at_ns: &never, failed: &failed, cut: &cut };
+    let abort = AtomicBool::new(false);
+    let stop = Stop { at_ns: &never, failed: &failed, abort: &abort };
     let mut clock = Clock::new();
     sleep_until_ns(start_ns);
-    let (end, outcome) = drive(queue, &mut Same, &mut pacing, &mut clock, config, outbox, stop);
+    let (end, outcome) =
+        drive(queue, &mut IdenticalReads, &mut pacing, &mut clock, config, outbox, stop);
     outcome.map_err(|error| error.to_string())?;
     let DriveEnd { abandoned, never_started, .. } = end;
     if abandoned + never_started > 0 {

@@ -87,7 +87,7 @@ pub fn seal_and_judge(
     let seal_sha256 = writer.seal()?;
     sign(writer, places, run_id)?;
     let evidence = Bundle::read(writer.directory())?;
-    let derived = defect::caught(|| {
+    let derived = defect::catch_panic(|| {
         inject::point("judge");
         derive(&evidence)
     });

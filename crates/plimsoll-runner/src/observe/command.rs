@@ -5,7 +5,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use plimsoll_engine::urgency;
+use plimsoll_engine::stop_request;
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::ledger::{Ledger, Start};
 use plimsoll_evidence::observed::{self, Observed, OpenedFile};
@@ -207,7 +207,7 @@ impl SignalForwarder {
                 let _ = rustix::process::kill_process(process, signal);
             }
         }
-        if urgency::hurried() && !self.killed {
+        if stop_request::is_urgent() && !self.killed {
             self.killed = true;
             let _ = child.kill();
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll_engine::{Cleaned, Fate, collect_maps, remove_data};
+use plimsoll_engine::{CleanupReport, MapGcOutcome, collect_maps, remove_data};
 use serde::Serialize;
 
 use super::bundle;
@@ -58,23 +58,23 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     for path in &options.paths {
         let cleaned =
             remove_data(path, &stores, options.kept).map_err(|error| engine_error(&error))?;
-        let Cleaned { removed, finished, kept } = cleaned;
+        let CleanupReport { removed, finished, kept } = cleaned;
         report.data_removed.extend(removed);
         report.removals_finished += finished;
         report.data_kept.extend(kept);
     }
-    let fates = collect_maps(&stores, options.unknown).map_err(|error| engine_error(&error))?;
-    for (_, fate) in fates {
-        match fate {
-            Fate::Removed(bytes) => {
+    let outcomes = collect_maps(&stores, options.unknown).map_err(|error| engine_error(&error))?;
+    for (_, outcome) in outcomes {
+        match outcome {
+            MapGcOutcome::Removed(bytes) => {
                 report.maps_removed += 1;
                 report.maps_removed_bytes += bytes;
             }
-            Fate::Needed(data) => {
+            MapGcOutcome::Needed(data) => {
                 report.maps_needed += 1;
                 report.data_found.insert(data);
             }
-            Fate::Unknown(_) => report.maps_unknown += 1,
+            MapGcOutcome::Unknown(_) => report.maps_unknown += 1,
         }
     }
     bundle::print(&if common.json { bundle::json(&report)? } else { describe(&report) })?;

@@ -69,7 +69,7 @@ const USAGE: &str = "benches/run agreement [--dir DIR] [--seconds 5] [--pairs 7]
 
 fn options(args: &[String]) -> Result<Options, String> {
     let mut options = Options {
-        plimsoll: plimsoll::beside_this()?,
+        plimsoll: plimsoll::sibling_binary()?,
         dir: std::env::temp_dir().join("plimsoll-agreement"),
         seconds: 5,
         warm_up: 1,

@@ -10,7 +10,7 @@ use super::rows::Kind;
 /// Delay of each request of the slow device.
 const DELAY: &str = "1ms";
 /// Timeout for the start of a program or device.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Target.
 #[derive(Debug)]
@@ -198,7 +198,7 @@ fn free_port() -> Result<u16, String> {
 fn until(there: impl Fn() -> bool, what: &str) -> Result<(), String> {
     let start = std::time::Instant::now();
     while !there() {
-        if start.elapsed() > PATIENCE {
+        if start.elapsed() > TIMEOUT {
             return Err(format!("{what} did not come"));
         }
         std::thread::sleep(Duration::from_millis(50));

@@ -10,7 +10,7 @@ use super::rows::Row;
 use super::{Options, Sample};
 
 /// Returns the binary of the same build, which is in the directory above examples/bench.
-pub fn beside_this() -> Result<PathBuf, String> {
+pub fn sibling_binary() -> Result<PathBuf, String> {
     let here = std::env::current_exe().map_err(|error| error.to_string())?;
     let release = here.parent().and_then(Path::parent).ok_or("no directory of the build")?;
     Ok(release.join("plimsoll"))
@@ -50,12 +50,12 @@ pub fn phases(options: &Options) -> String {
 }
 
 /// Bundle that is removed after it has been read.
-pub struct Made {
+pub struct TempBundle {
     pub path: PathBuf,
     above: PathBuf,
 }
 
-impl Drop for Made {
+impl Drop for TempBundle {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.above);
     }
@@ -67,7 +67,7 @@ pub fn state_home() -> PathBuf {
 }
 
 /// Runs a plan and keeps its data.
-pub fn bundle(plimsoll: &Path, plan: &str, device: Option<&Path>) -> Result<Made, String> {
+pub fn bundle(plimsoll: &Path, plan: &str, device: Option<&Path>) -> Result<TempBundle, String> {
     let above = std::env::temp_dir().join(format!("plimsoll-agreement-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&above);
     let out = above.join("bundles");
@@ -90,7 +90,7 @@ pub fn bundle(plimsoll: &Path, plan: &str, device: Option<&Path>) -> Result<Made
         return Err(format!("plimsoll run: {}{error}", String::from_utf8_lossy(&ran.stdout)));
     }
     let path = find(&out).ok_or("plimsoll run left no bundle")?;
-    Ok(Made { path, above })
+    Ok(TempBundle { path, above })
 }
 
 /// Returns the directory that contains `run.json`.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use plimsoll_engine::backend::SPIN_NS_MAX;
-use plimsoll_engine::stream::pacing::{Closed, Open};
+use plimsoll_engine::stream::pacing::{ClosedLoop, OpenLoop};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::cpu::{pin_thread, set_timer_slack_ns};
 use plimsoll_workload::arrival::{Arrivals, Rate, Schedule, Warp};
@@ -12,7 +12,7 @@ use plimsoll_workload::arrival::{Arrivals, Rate, Schedule, Warp};
 use super::Options;
 use super::figures::Figures;
 use super::law::Law;
-use super::target::{Known, Reference, Waiting};
+use super::target::{DeviceTimes, ReferenceDevice, WaitMode};
 use super::{step, stream};
 
 /// Driver under test.
@@ -44,12 +44,12 @@ pub struct Case {
     pub load: Load,
     /// Operations that the device serves at a time.
     pub servers: u32,
-    pub waiting: Waiting,
+    pub waiting: WaitMode,
 }
 
 /// Result of a case.
 #[derive(Clone, Copy, Debug)]
-pub struct Found {
+pub struct CaseResult {
     pub reported: Figures,
     pub drawn: Figures,
     pub done: Figures,
@@ -77,9 +77,9 @@ impl Case {
             servers => format!(", {servers} served at a time"),
         };
         let sleeps = match self.waiting {
-            Waiting::Watching => "",
-            Waiting::Sleeping => ", woken",
-            Waiting::Polling => ", polled",
+            WaitMode::Watching => "",
+            WaitMode::Sleeping => ", woken",
+            WaitMode::Polling => ", polled",
         };
         format!("{law}; {driver}{load}{servers}{sleeps}")
     }
@@ -91,7 +91,7 @@ impl Case {
 }
 
 /// Runs a case.
-pub fn run(case: &Case, options: &Options) -> Result<Found, String> {
+pub fn run(case: &Case, options: &Options) -> Result<CaseResult, String> {
     let (case, options) = (*case, options.clone());
     let thread = std::thread::spawn(move || {
         pin_thread(options.cpu).map_err(|error| error.to_string())?;
@@ -104,28 +104,28 @@ pub fn run(case: &Case, options: &Options) -> Result<Found, String> {
     thread.join().map_err(|_| "the driver panicked".to_owned())?
 }
 
-fn target(case: &Case, options: &Options) -> Reference {
+fn target(case: &Case, options: &Options) -> ReferenceDevice {
     let capacity = match case.load {
         Load::Closed { depth } => depth,
         Load::Open { .. } => PLACES,
     };
     let device_cpu = Some(options.device_cpu);
-    Reference::start(case.law, capacity, case.servers, case.waiting, device_cpu)
+    ReferenceDevice::start(case.law, capacity, case.servers, case.waiting, device_cpu)
 }
 
-fn streamed(case: &Case, options: &Options) -> Result<Found, String> {
+fn streamed(case: &Case, options: &Options) -> Result<CaseResult, String> {
     let mut queue = target(case, options);
     let start_ns = monotonic_ns() + LEAD_NS;
     let stop_ns = start_ns + options.seconds * 1_000_000_000;
     let span = (start_ns, stop_ns);
-    let polls = case.waiting == Waiting::Polling;
+    let polls = case.waiting == WaitMode::Polling;
     let spins = (SPIN_NS, if polls { SPIN_NS_MAX } else { 0 });
     let collector = match case.load {
         Load::Closed { depth } => {
-            stream::report(&mut queue, Closed::new(&[depth], start_ns), span, spins)?
+            stream::report(&mut queue, ClosedLoop::new(&[depth], start_ns), span, spins)?
         }
         Load::Open { rate_per_s } => {
-            let open = Open::new(vec![case.arrivals(rate_per_s)?], PLACES, start_ns);
+            let open = OpenLoop::new(vec![case.arrivals(rate_per_s)?], PLACES, start_ns);
             stream::report(&mut queue, open, span, spins)?
         }
     };
@@ -146,7 +146,7 @@ fn streamed(case: &Case, options: &Options) -> Result<Found, String> {
     truth(case, &known, reported, (start_ns, stop_ns))
 }
 
-fn stepped(case: &Case, options: &Options) -> Result<Found, String> {
+fn stepped(case: &Case, options: &Options) -> Result<CaseResult, String> {
     let Load::Closed { depth } = case.load else {
         return Err("the stepped workload is a closed loop".to_owned());
     };
@@ -173,26 +173,26 @@ fn stepped(case: &Case, options: &Options) -> Result<Found, String> {
 /// loop's at their scheduled start.
 fn truth(
     case: &Case,
-    known: &[Known],
+    known: &[DeviceTimes],
     reported: Figures,
     (start_ns, stop_ns): (u64, u64),
-) -> Result<Found, String> {
+) -> Result<CaseResult, String> {
     let seconds = (stop_ns - start_ns) as f64 / 1e9;
     let inside = |at_ns: u64| (start_ns..stop_ns).contains(&at_ns);
     let done_rate = known.iter().filter(|one| inside(one.done_ns)).count() as f64 / seconds;
-    let found = |(drawn_rate, mut drawn): (f64, Vec<u64>), mut done: Vec<u64>| Found {
+    let found = |(drawn_rate, mut drawn): (f64, Vec<u64>), mut done: Vec<u64>| CaseResult {
         reported,
         drawn: Figures::of(drawn_rate, &mut drawn),
         done: Figures::of(done_rate, &mut done),
     };
     match case.load {
         Load::Closed { depth } => {
-            let of = |ns: fn(&Known) -> u64| known.iter().map(ns).collect::<Vec<u64>>();
-            let drawn = of(|one| one.due_ns - one.asked_ns);
+            let of = |ns: fn(&DeviceTimes) -> u64| known.iter().map(ns).collect::<Vec<u64>>();
+            let drawn = of(|one| one.due_ns - one.received_ns);
             // A place that is reused at once is always in the device (Little's law).
             let mean_ns = drawn.iter().sum::<u64>() as f64 / drawn.len().max(1) as f64;
             let drawn_rate = f64::from(depth) / mean_ns * 1e9;
-            Ok(found((drawn_rate, drawn), of(|one| one.done_ns - one.asked_ns)))
+            Ok(found((drawn_rate, drawn), of(|one| one.done_ns - one.received_ns)))
         }
         Load::Open { rate_per_s } => {
             let due: Vec<u64> = case.arrivals(rate_per_s)?.take(known.len()).collect();
@@ -209,7 +209,7 @@ fn truth(
                 inside_drawn += u64::from(inside(end_ns));
                 drawn.push(end_ns - from_ns);
             }
-            let latency = |(one, due_ns): (&Known, &u64)| one.done_ns - (start_ns + due_ns);
+            let latency = |(one, due_ns): (&DeviceTimes, &u64)| one.done_ns - (start_ns + due_ns);
             let done = known.iter().zip(&due).map(latency).collect();
             Ok(found((inside_drawn as f64 / seconds, drawn), done))
         }

@@ -21,7 +21,7 @@ mod target;
 use self::case::{Case, Driver, Load};
 use self::figures::{Figures, bound_share, error};
 use self::law::{LAWS, Law};
-use self::target::Waiting;
+use self::target::WaitMode;
 
 /// Command-line options.
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ fn cases(law: Law, rate_per_s: f64) -> Vec<Case> {
     let beyond = 1 << 16;
     let stream = Driver::Stream;
     let case = |driver, load, servers, waiting| Case { law, driver, load, servers, waiting };
-    let (closed, watching) = (Load::Closed { depth: busy }, Waiting::Watching);
+    let (closed, watching) = (Load::Closed { depth: busy }, WaitMode::Watching);
     // Half the servers: each operation waits as long as it is served.
     let half = busy.div_ceil(2);
     let open = Load::Open { rate_per_s };
@@ -88,13 +88,13 @@ fn cases(law: Law, rate_per_s: f64) -> Vec<Case> {
         case(stream, open, beyond, watching),
         // Eight tenths of the servers' capacity.
         case(stream, open, busy + busy / 4, watching),
-        case(stream, closed, beyond, Waiting::Sleeping),
+        case(stream, closed, beyond, WaitMode::Sleeping),
         case(Driver::Step, Load::Closed { depth: busy / 2 }, beyond, watching),
         case(Driver::Step, Load::Closed { depth: busy / 2 }, half / 2, watching),
     ];
     if matches!(law, Law::Constant(_)) {
         cases.insert(0, case(stream, Load::Closed { depth: 1 }, beyond, watching));
-        cases.insert(1, case(stream, Load::Closed { depth: 1 }, beyond, Waiting::Sleeping));
+        cases.insert(1, case(stream, Load::Closed { depth: 1 }, beyond, WaitMode::Sleeping));
     }
     cases
 }
@@ -104,7 +104,7 @@ fn shallow_cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for service_us in [5, 10, 20, 50, 100] {
         for depth in [1, 4] {
-            cases.extend([Waiting::Sleeping, Waiting::Polling].map(|waiting| Case {
+            cases.extend([WaitMode::Sleeping, WaitMode::Polling].map(|waiting| Case {
                 law: Law::Constant(service_us * 1_000),
                 driver: Driver::Stream,
                 load: Load::Closed { depth },
@@ -138,8 +138,8 @@ pub fn run(args: &[String]) -> Result<(), String> {
     outside::run(&options, &print)
 }
 
-fn print(name: &str, found: &case::Found) {
-    let case::Found { reported, drawn, done } = found;
+fn print(name: &str, found: &case::CaseResult) {
+    let case::CaseResult { reported, drawn, done } = found;
     let mut cells = vec![name.to_owned()];
     let fields: [(f64, fn(&Figures) -> f64); 5] = [
         (1.0, |f| f.rate_per_s),

@@ -9,12 +9,12 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 
 use super::Options;
-use super::case::Found;
+use super::case::CaseResult;
 use super::figures::Figures;
 use super::law::{Draws, Law};
 use super::relay::Relay;
-use super::target::Known;
-use crate::agreement::plimsoll::{beside_this, bundle, fio_json};
+use super::target::DeviceTimes;
+use crate::agreement::plimsoll::{bundle, fio_json, sibling_binary};
 
 /// One case.
 #[derive(Clone, Copy, Debug)]
@@ -26,12 +26,12 @@ struct Case {
 }
 
 /// Server for names and attributes; dropping it ends the process.
-struct Served {
+struct ModelServer {
     child: Child,
     address: SocketAddr,
 }
 
-impl Served {
+impl ModelServer {
     fn start(plimsoll: &Path) -> Result<Self, String> {
         let mut child = Command::new(plimsoll)
             .args(["model", "serve", "laptop-nvme", "--nfs", "0", "--json"])
@@ -57,7 +57,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for ModelServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -88,9 +88,9 @@ fn name(case: &Case) -> String {
 }
 
 /// Runs the cases, and hands each to `print`.
-pub fn run(options: &Options, print: &dyn Fn(&str, &Found)) -> Result<(), String> {
-    let plimsoll = beside_this()?;
-    let served = Served::start(&plimsoll)?;
+pub fn run(options: &Options, print: &dyn Fn(&str, &CaseResult)) -> Result<(), String> {
+    let plimsoll = sibling_binary()?;
+    let served = ModelServer::start(&plimsoll)?;
     let relay = Relay::start(served.address, Draws::new(Law::Constant(0)))?;
     for case in cases() {
         let name = name(&case);
@@ -108,7 +108,7 @@ pub fn run(options: &Options, print: &dyn Fn(&str, &Found)) -> Result<(), String
     Ok(())
 }
 
-fn plan(case: &Case, relay: &Relay, served: &Served, seconds: u64) -> String {
+fn plan(case: &Case, relay: &Relay, served: &ModelServer, seconds: u64) -> String {
     let (nfs, mount) = (relay.address.port(), served.address.port());
     format!(
         "version = 1\nname = \"reference\"\n[target]\n\
@@ -120,7 +120,12 @@ fn plan(case: &Case, relay: &Relay, served: &Served, seconds: u64) -> String {
     )
 }
 
-fn found(case: &Case, job: &Value, known: &[Known], seconds: u64) -> Result<Found, String> {
+fn found(
+    case: &Case,
+    job: &Value,
+    known: &[DeviceTimes],
+    seconds: u64,
+) -> Result<CaseResult, String> {
     let number = |value: &Value| value.as_f64().unwrap_or(0.0);
     let read = &job["read"];
     let percentile = |name: &str| number(&read["lat_ns"]["percentile"][name]);
@@ -137,13 +142,13 @@ fn found(case: &Case, job: &Value, known: &[Known], seconds: u64) -> Result<Foun
         return Err(format!("{counted} reads were reported of {}", known.len()));
     }
     let Some(first) = known.first() else { return Err("no read came".to_owned()) };
-    let end_ns = first.asked_ns + seconds * 1_000_000_000;
+    let end_ns = first.received_ns + seconds * 1_000_000_000;
     let inside = known.iter().filter(|one| one.done_ns < end_ns).count() as f64;
-    let of = |ns: fn(&Known) -> u64| known.iter().map(ns).collect::<Vec<u64>>();
-    let mut drawn = of(|one| one.due_ns - one.asked_ns);
-    let mut done = of(|one| one.done_ns - one.asked_ns);
+    let of = |ns: fn(&DeviceTimes) -> u64| known.iter().map(ns).collect::<Vec<u64>>();
+    let mut drawn = of(|one| one.due_ns - one.received_ns);
+    let mut done = of(|one| one.done_ns - one.received_ns);
     let mean_ns = drawn.iter().sum::<u64>() as f64 / drawn.len() as f64;
-    Ok(Found {
+    Ok(CaseResult {
         reported,
         drawn: Figures::of(f64::from(case.depth) / mean_ns * 1e9, &mut drawn),
         done: Figures::of(inside / seconds as f64, &mut done),

@@ -17,7 +17,7 @@ use nfs3_types::xdr_codec::{Opaque, Pack, Unpack};
 use plimsoll_sys::clock::monotonic_ns;
 
 use super::law::Draws;
-use super::target::Known;
+use super::target::DeviceTimes;
 
 /// Last fragment of a record (RFC 5531 section 11).
 const LAST: u32 = 0x8000_0000;
@@ -34,7 +34,7 @@ struct State {
     draws: Draws,
     /// Time at which each server becomes free; empty without a limit.
     free_ns: BinaryHeap<Reverse<u64>>,
-    known: Vec<Known>,
+    known: Vec<DeviceTimes>,
 }
 
 /// Relay, which ends with the process.
@@ -65,7 +65,7 @@ impl Relay {
 
     /// Changes the service times and servers. Returns the times of the READs until now, in order of
     /// arrival.
-    pub fn reset(&self, draws: Draws, servers: Option<u32>) -> Vec<Known> {
+    pub fn reset(&self, draws: Draws, servers: Option<u32>) -> Vec<DeviceTimes> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.draws = draws;
         state.free_ns = (0..servers.unwrap_or(0)).map(|_| Reverse(0)).collect();
@@ -84,7 +84,7 @@ impl Relay {
                 due: BinaryHeap::new(),
                 read_ns: 0,
             }
-            .go_on();
+            .serve();
         }
     }
 }
@@ -136,19 +136,19 @@ impl Records {
 }
 
 /// Answer that waits for its due time, with that time and the number of its READ.
-type Due = Reverse<(u64, usize, Vec<u8>)>;
+type DueReply = Reverse<(u64, usize, Vec<u8>)>;
 
 struct Connection<'a> {
     relay: &'a Relay,
     calls: Records,
     answers: Records,
-    due: BinaryHeap<Due>,
+    due: BinaryHeap<DueReply>,
     /// Arrival of the last READ.
     read_ns: u64,
 }
 
 impl Connection<'_> {
-    fn go_on(mut self) {
+    fn serve(mut self) {
         while let Some(moved) = self.turn() {
             if !moved && self.due.is_empty() && monotonic_ns() - self.read_ns > WATCH_NS {
                 std::thread::sleep(NAP);
@@ -219,7 +219,7 @@ impl Connection<'_> {
             state.free_ns.push(Reverse(due_ns));
         }
         let number = state.known.len();
-        state.known.push(Known { asked_ns: now_ns, drawn_ns, due_ns, done_ns: 0 });
+        state.known.push(DeviceTimes { received_ns: now_ns, drawn_ns, due_ns, done_ns: 0 });
         let file = state.files.get(&*read.file.data).map_or(&[][..], Vec::as_slice);
         let start = (read.offset as usize).min(file.len());
         let end = (start + read.count as usize).min(file.len());

@@ -6,7 +6,7 @@
 
 /// Position of a label on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum At {
+pub(super) enum LabelPosition {
     /// Offset in bytes from the start.
     Start(u64),
     /// Distance in bytes from the end.
@@ -19,11 +19,11 @@ pub(super) enum At {
 /// Label at a fixed position.
 pub(super) struct Label {
     pub name: &'static str,
-    pub at: At,
+    pub position: LabelPosition,
     pub bytes: &'static [u8],
 }
 
-impl At {
+impl LabelPosition {
     /// Returns the byte offset on a device of this size, or `None` if the device is too small.
     pub fn offset_bytes(self, size_bytes: u64) -> Option<u64> {
         match self {
@@ -35,11 +35,11 @@ impl At {
 }
 
 const fn start(name: &'static str, at: u64, bytes: &'static [u8]) -> Label {
-    Label { name, at: At::Start(at), bytes }
+    Label { name, position: LabelPosition::Start(at), bytes }
 }
 
 const fn end(name: &'static str, before: u64, bytes: &'static [u8]) -> Label {
-    Label { name, at: At::End(before), bytes }
+    Label { name, position: LabelPosition::End(before), bytes }
 }
 
 const KIB: u64 = 1 << 10;
@@ -140,9 +140,13 @@ pub(super) const LABELS: &[Label] = &[
     end(BCACHEFS, MIB - 24, b"\xc6\x85\x73\xf6\x66\xce\x90\xa9\xd9\x6a\x60\xcf\x80\x3d\xf7\xef"),
     start(MD, 0, MD_MAGIC),
     start(MD, 4 * KIB, MD_MAGIC),
-    Label { name: MD, at: At::Rounded(8 * KIB, 4 * KIB), bytes: MD_MAGIC },
-    Label { name: MD, at: At::Rounded(64 * KIB, 64 * KIB), bytes: MD_MAGIC },
-    Label { name: MD, at: At::Rounded(64 * KIB, 64 * KIB), bytes: b"\xa9\x2b\x4e\xfc" },
+    Label { name: MD, position: LabelPosition::Rounded(8 * KIB, 4 * KIB), bytes: MD_MAGIC },
+    Label { name: MD, position: LabelPosition::Rounded(64 * KIB, 64 * KIB), bytes: MD_MAGIC },
+    Label {
+        name: MD,
+        position: LabelPosition::Rounded(64 * KIB, 64 * KIB),
+        bytes: b"\xa9\x2b\x4e\xfc",
+    },
     end(DDF, 512, b"\xde\x11\xde\x11"),
     end(DDF, 257 * 512, b"\xde\x11\xde\x11"),
     end("a member of a RAID set (Intel)", 1024, b"Intel Raid ISM Cfg Sig. "),
@@ -168,10 +172,10 @@ pub(super) const LABELS: &[Label] = &[
     start(ZFS, 128 * KIB, ZFS_BIG),
     start(ZFS, 384 * KIB, ZFS_LITTLE),
     start(ZFS, 384 * KIB, ZFS_BIG),
-    Label { name: ZFS, at: At::Rounded(384 * KIB, 256 * KIB), bytes: ZFS_LITTLE },
-    Label { name: ZFS, at: At::Rounded(384 * KIB, 256 * KIB), bytes: ZFS_BIG },
-    Label { name: ZFS, at: At::Rounded(128 * KIB, 256 * KIB), bytes: ZFS_LITTLE },
-    Label { name: ZFS, at: At::Rounded(128 * KIB, 256 * KIB), bytes: ZFS_BIG },
+    Label { name: ZFS, position: LabelPosition::Rounded(384 * KIB, 256 * KIB), bytes: ZFS_LITTLE },
+    Label { name: ZFS, position: LabelPosition::Rounded(384 * KIB, 256 * KIB), bytes: ZFS_BIG },
+    Label { name: ZFS, position: LabelPosition::Rounded(128 * KIB, 256 * KIB), bytes: ZFS_LITTLE },
+    Label { name: ZFS, position: LabelPosition::Rounded(128 * KIB, 256 * KIB), bytes: ZFS_BIG },
     start("a VMFS file system", 2 * MIB, b"\x5e\xf1\xab\x2f"),
     start("a VMFS volume", MIB, b"\x0d\xd0\x01\xc0"),
     start(BTRFS, 64 * KIB + 64, BTRFS_MAGIC),
@@ -203,7 +207,11 @@ pub(super) const LABELS: &[Label] = &[
     start(F2FS, 5 * KIB, b"\x10\x20\xf5\xf2"),
     start("an EROFS file system", KIB, b"\xe2\xe1\xf5\xe0"),
     start("a NILFS2 file system", KIB + 6, b"\x34\x34"),
-    Label { name: "a NILFS2 file system", at: At::Rounded(4 * KIB - 6, 512), bytes: b"\x34\x34" },
+    Label {
+        name: "a NILFS2 file system",
+        position: LabelPosition::Rounded(4 * KIB - 6, 512),
+        bytes: b"\x34\x34",
+    },
     start("a GFS file system", 64 * KIB, b"\x01\x16\x19\x70"),
     start(SCOUTFS, 64 * KIB + 4, b"\x8b\x42\x3c\x10"),
     start("a JFS file system", 32 * KIB, b"JFS1"),

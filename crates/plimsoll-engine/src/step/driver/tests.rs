@@ -7,7 +7,8 @@ use plimsoll_record::recorder::{ClassSums, Latencies};
 
 use super::*;
 use crate::simulated::{
-    Costs, Device, Drawn, LAWS, Piped, Reads, SECOND, Served, Simulated, World, figures_agree,
+    Costs, Device, FixedLatencyDevice, LAWS, PipelinedDevice, RandomLatencyDevice, Reads, SECOND,
+    SimulatedQueue, VirtualClock, assert_figures_agree,
 };
 
 const BEFORE: u32 = 0;
@@ -15,7 +16,7 @@ const MEASURED: u32 = 1;
 const CLOSE: u32 = 2;
 
 /// Report of one run's measured phase.
-struct Reported {
+struct MeasuredReport {
     /// I/Os that completed in the phase.
     inside: ClassSums,
     /// I/Os in flight at the end of the phase.
@@ -25,7 +26,7 @@ struct Reported {
     outcome: Result<(), EngineError>,
 }
 
-impl Reported {
+impl MeasuredReport {
     fn latency_ns_at(&self, quantile: f64) -> u64 {
         let mut all = histogram();
         self.latencies.iter().for_each(|part| all.add(part.latency.unpack()).unwrap());
@@ -34,30 +35,35 @@ impl Reported {
 }
 
 /// Drives `depth` reads for `seconds`, all of which is measured.
-fn run<D: Device>(queue: Simulated<D>, depth: u32, seconds: u64, outage_max_ns: u64) -> Reported {
+fn run<D: Device>(
+    queue: SimulatedQueue<D>,
+    depth: u32,
+    seconds: u64,
+    outage_max_ns: u64,
+) -> MeasuredReport {
     let control = Control::new(BEFORE, 0);
     control.measure(MEASURED, 0);
     control.close(CLOSE, seconds * SECOND);
     let (snapshots, inbox) = channel();
-    let world = queue.world();
-    let outcome = drive(Driven {
+    let clock = queue.clock();
+    let outcome = drive(DriveArgs {
         workload: &mut Reads::new(depth),
-        backend: &mut Backend::over(queue, world),
+        backend: &mut Backend::with_queue(queue, clock),
         control: &control,
         snapshots,
         thread: 0,
         interval_ns: SECOND,
         histogram_interval_ns: SECOND,
         outage_max_ns,
-        glance: |_| Glance::default(),
+        read_progress: |_| WorkloadProgress::default(),
         ran_on: &mut Vec::new(),
     });
     collect(&inbox, outcome)
 }
 
-fn collect(inbox: &Receiver<Snapshot>, outcome: Result<(), EngineError>) -> Reported {
+fn collect(inbox: &Receiver<Snapshot>, outcome: Result<(), EngineError>) -> MeasuredReport {
     let (inside, drained) = (ClassSums::default(), ClassSums::default());
-    let mut reported = Reported { inside, drained, latencies: Vec::new(), waits: 0, outcome };
+    let mut reported = MeasuredReport { inside, drained, latencies: Vec::new(), waits: 0, outcome };
     for snapshot in inbox.try_iter().filter(|snapshot| snapshot.phase == MEASURED) {
         let sums = if snapshot.drained { &mut reported.drained } else { &mut reported.inside };
         sums.add(&snapshot.classes[0]);
@@ -69,16 +75,16 @@ fn collect(inbox: &Receiver<Snapshot>, outcome: Result<(), EngineError>) -> Repo
 
 #[test]
 fn the_device_never_waits_for_the_thread() {
-    for (depth, held_ns) in Piped::cases() {
+    for (depth, held_ns) in PipelinedDevice::cases() {
         let go = |costs| {
-            let mut queue = Piped::queue(&World::default(), depth, held_ns);
+            let mut queue = PipelinedDevice::queue(&VirtualClock::default(), depth, held_ns);
             queue.costs = costs;
             let reported = run(queue, depth, 1, 600 * SECOND);
             reported.outcome.as_ref().unwrap();
             assert_eq!(reported.waits, reported.inside.count, "each wait in the thread is known");
             reported.inside.count as f64
         };
-        let share = go(Piped::COSTS) / go(Costs::default());
+        let share = go(PipelinedDevice::COSTS) / go(Costs::default());
         assert!(share >= 0.98, "depth {depth}, held back {held_ns} ns: {share:.3}");
     }
 }
@@ -88,21 +94,24 @@ fn what_is_reported_is_what_was_drawn() {
     for law in LAWS {
         // A server for each operation in flight, then for a quarter of them.
         for servers in [8, 2] {
-            let (queue, took_ns) = Drawn::queue(&World::default(), 8, law, servers);
+            let (queue, took_ns) =
+                RandomLatencyDevice::queue(&VirtualClock::default(), 8, law, servers);
             let reported = run(queue, 8, 1, 600 * SECOND);
             reported.outcome.as_ref().unwrap();
             let mut took_ns = took_ns.borrow_mut();
             let counted = reported.inside.counted() + reported.drained.counted();
             assert_eq!(counted, took_ns.len() as u64, "{law:?}");
             let sum_ns = reported.inside.latency_ns_sum + reported.drained.latency_ns_sum;
-            figures_agree(law, &mut took_ns, sum_ns, &|quantile| reported.latency_ns_at(quantile));
+            assert_figures_agree(law, &mut took_ns, sum_ns, &|quantile| {
+                reported.latency_ns_at(quantile)
+            });
         }
     }
 }
 
 #[test]
 fn a_stall_across_the_end_counts_with_its_whole_length() {
-    let mut queue = Served::queue(&World::default(), 8, 1_000_000);
+    let mut queue = FixedLatencyDevice::queue(&VirtualClock::default(), 8, 1_000_000);
     queue.device.stall = (9 * SECOND, 99 * SECOND);
     let reported = run(queue, 8, 10, 600 * SECOND);
     reported.outcome.as_ref().unwrap();
@@ -115,10 +124,10 @@ fn a_stall_across_the_end_counts_with_its_whole_length() {
 #[test]
 fn a_starved_thread_leaves_what_waited() {
     // No read comes back at all: the eight reads are the record.
-    let mut queue = Served::queue(&World::default(), 8, 1_000_000);
+    let mut queue = FixedLatencyDevice::queue(&VirtualClock::default(), 8, 1_000_000);
     queue.device.stall = (0, 10_000 * SECOND);
     let reported = run(queue, 8, 10, 60 * SECOND);
-    assert!(matches!(reported.outcome, Err(EngineError::Unanswered { in_flight: 8, .. })));
+    assert!(matches!(reported.outcome, Err(EngineError::NoAnswer { in_flight: 8, .. })));
     assert_eq!((reported.inside.counted(), reported.drained.abandoned), (0, 8));
     assert!(reported.latency_ns_at(0.01) >= 60 * SECOND);
 }

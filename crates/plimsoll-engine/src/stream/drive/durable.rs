@@ -7,28 +7,28 @@ use plimsoll_sys::op::OpKind;
 use super::{DriveConfig, Driver, InFlight, cell_of};
 use crate::backend::Queue;
 use crate::stream::pacing::Pacing;
-use crate::stream::source::{Source, Wants};
+use crate::stream::source::{Source, SourceCallbacks};
 use crate::timer::Timer;
 
 /// Operation that came back.
 #[derive(Clone, Copy)]
-pub(super) struct Completed {
+pub(super) struct CompletedOperation {
     pub place: u32,
     pub result: Result<u32, i32>,
     /// Time at which the thread first saw the completion.
-    pub came_ns: u64,
+    pub completed_ns: u64,
     /// True if its intended start came from a schedule.
     pub scheduled: bool,
 }
 
 /// Allocates room for writes that wait for a flush. Returns `None` if no flush follows the writes.
-pub(super) fn waiting(
-    wants: Wants,
+pub(super) fn pending_writes(
+    callbacks: SourceCallbacks,
     cells: usize,
     classes: u32,
     places: usize,
 ) -> Option<Box<DurableWrites>> {
-    let durable = wants.durable?;
+    let durable = callbacks.durable?;
     let clients = (cells / classes.max(1) as usize).max(1);
     // During a flush the client's other places continue to write.
     let depth = places.div_ceil(clients) + 1;
@@ -38,31 +38,31 @@ pub(super) fn waiting(
 
 /// Records a completed write or flush.
 #[inline(never)]
-pub(super) fn note(
-    waiting: &mut DurableWrites,
+pub(super) fn record(
+    pending: &mut DurableWrites,
     snapshot: &mut Snapshot,
-    flown: &InFlight,
-    completed: Completed,
+    issued: &InFlight,
+    completed: CompletedOperation,
     config: &DriveConfig,
-    wants: Wants,
+    callbacks: SourceCallbacks,
 ) {
-    let Some(durable) = wants.durable.filter(|_| completed.result == Ok(flown.op.size_bytes))
+    let Some(durable) = callbacks.durable.filter(|_| completed.result == Ok(issued.op.size_bytes))
     else {
         return;
     };
-    let (client, file) = (flown.client, flown.op.file);
-    match flown.op.kind {
+    let (client, file) = (issued.client, issued.op.file);
+    match issued.op.kind {
         OpKind::Write => {
-            let (submitted_ns, completed_ns) = (flown.submitted_ns, completed.came_ns);
-            let intended_ns = if completed.scheduled { flown.intended_ns } else { submitted_ns };
-            waiting.written(client, file, WriteTimes { intended_ns, submitted_ns, completed_ns });
+            let (submitted_ns, completed_ns) = (issued.submitted_ns, completed.completed_ns);
+            let intended_ns = if completed.scheduled { issued.intended_ns } else { submitted_ns };
+            pending.written(client, file, WriteTimes { intended_ns, submitted_ns, completed_ns });
         }
         OpKind::Sync | OpKind::Flush => {
             let cell = cell_of(client, durable.class, config);
             let Some(cell) = snapshot.cells.get_mut(cell) else { return };
-            let took_ns = |from_ns: u64| completed.came_ns.saturating_sub(from_ns);
-            let due_ns = completed.scheduled.then_some(flown.intended_ns);
-            waiting.flushed((completed.place, client, file), due_ns, &mut |at| {
+            let took_ns = |from_ns: u64| completed.completed_ns.saturating_sub(from_ns);
+            let due_ns = completed.scheduled.then_some(issued.intended_ns);
+            pending.flushed((completed.place, client, file), due_ns, &mut |at| {
                 // The write call already counts its bytes.
                 cell.record(took_ns(at.intended_ns), took_ns(at.submitted_ns), 0);
             });
@@ -73,10 +73,10 @@ pub(super) fn note(
 
 impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// Records the writes that no flush has made durable: each has waited at least until now.
-    pub(super) fn leave_unflushed(&mut self, snapshot: &mut Snapshot, ended_ns: u64) {
-        let Self { durable, config, wants, .. } = self;
-        let (Some(waiting), Some(durable)) = (durable, wants.durable) else { return };
-        waiting.left(&mut |client, at| {
+    pub(super) fn record_unflushed(&mut self, snapshot: &mut Snapshot, ended_ns: u64) {
+        let Self { durable, config, callbacks, .. } = self;
+        let (Some(pending), Some(durable)) = (durable, callbacks.durable) else { return };
+        pending.left(&mut |client, at| {
             if let Some(cell) = snapshot.cells.get_mut(cell_of(client, durable.class, config)) {
                 let waited_ns = |from_ns: u64| ended_ns.saturating_sub(from_ns);
                 cell.abandon(waited_ns(at.intended_ns), waited_ns(at.submitted_ns));

@@ -9,14 +9,16 @@ use plimsoll_workload::arrival::{Rate, Schedule, Warp};
 
 use super::*;
 use crate::backend::SPIN_NS_MAX;
-use crate::simulated::{Device, Drawn, Law, SECOND, Served, Simulated, World};
-use crate::stream::handover::{Returns, connect};
-use crate::stream::pacing::{Barrier, Closed, Open, Thinking};
-use crate::stream::source::Durable;
+use crate::simulated::{
+    Device, FixedLatencyDevice, Law, RandomLatencyDevice, SECOND, SimulatedQueue, VirtualClock,
+};
+use crate::stream::outbox::{SnapshotReturns, connect};
+use crate::stream::pacing::{BatchBarrier, ClosedLoop, OpenLoop, ThinkTimeLoop};
+use crate::stream::source::DurableWriteClass;
 
-struct Same;
+struct IdenticalWrites;
 
-impl Source for Same {
+impl Source for IdenticalWrites {
     fn next(&mut self, _: u32) -> Option<Op> {
         Some(Op { kind: OpKind::Write, size_bytes: 4096, ..IDLE.op })
     }
@@ -42,7 +44,7 @@ fn config(length_ns: u64) -> DriveConfig {
 /// Writer on the driver's own thread, so that it is never late.
 struct Writer {
     inbox: Receiver<Box<Snapshot>>,
-    returns: Returns,
+    returns: SnapshotReturns,
     collector: Collector,
     rows: Vec<(i64, u64)>,
 }
@@ -54,28 +56,28 @@ impl Writer {
             collector.take(&mut snapshot, &mut |row: &Interval| {
                 rows.push((row.number, row.classes[0].sums.operations));
             });
-            returns.give(snapshot);
+            returns.return_box(snapshot);
         }
     }
 }
 
 /// Drives without an early stop.
 fn drive_all<D: Device, P: Pacing>(
-    queue: &mut Simulated<D>,
+    queue: &mut SimulatedQueue<D>,
     mut pacing: P,
     config: DriveConfig,
     outbox: Outbox,
 ) -> (DriveEnd, Result<(), EngineError>) {
     let (never, no) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
-    let cut = AtomicBool::new(false);
-    let stop = Stop { at_ns: &never, failed: &no, cut: &cut };
-    let mut world = queue.world();
-    drive(queue, &mut Same, &mut pacing, &mut world, config, outbox, stop)
+    let abort = AtomicBool::new(false);
+    let stop = Stop { at_ns: &never, failed: &no, abort: &abort };
+    let mut clock = queue.clock();
+    drive(queue, &mut IdenticalWrites, &mut pacing, &mut clock, config, outbox, stop)
 }
 
 /// Drives and returns the collected report.
 fn report_of<D: Device, P: Pacing>(
-    mut queue: Simulated<D>,
+    mut queue: SimulatedQueue<D>,
     pacing: P,
     config: DriveConfig,
 ) -> Collector {
@@ -91,7 +93,7 @@ fn report_of<D: Device, P: Pacing>(
 
 /// Drives with a writer that returns its boxes. Also returns the operations of each interval.
 fn go<P: Pacing>(
-    queue: Simulated<Served>,
+    queue: SimulatedQueue<FixedLatencyDevice>,
     pacing: P,
     config: DriveConfig,
 ) -> (DriveEnd, Collector, Vec<(i64, u64)>) {
@@ -101,7 +103,7 @@ fn go<P: Pacing>(
 }
 
 fn attempt<P: Pacing>(
-    mut queue: Simulated<Served>,
+    mut queue: SimulatedQueue<FixedLatencyDevice>,
     pacing: P,
     config: DriveConfig,
 ) -> (DriveEnd, Collector, Vec<(i64, u64)>, Result<(), EngineError>) {
@@ -110,7 +112,7 @@ fn attempt<P: Pacing>(
     let collector = Collector::new(1, &[1], false);
     let writer = Rc::new(RefCell::new(Writer { inbox, returns, collector, rows: Vec::new() }));
     let beside = Rc::clone(&writer);
-    queue.beside = Some(Box::new(move || beside.borrow_mut().work()));
+    queue.on_reap = Some(Box::new(move || beside.borrow_mut().work()));
     let (end, outcome) = drive_all(&mut queue, pacing, config, outbox);
     drop(queue);
     let mut writer = Rc::into_inner(writer).unwrap().into_inner();
@@ -121,11 +123,11 @@ fn attempt<P: Pacing>(
 #[test]
 fn a_driver_that_polls_reports_no_wake_up_and_one_that_may_not_sleeps() {
     let report = |wait_spin_ns: u64| {
-        let world = World::default();
-        let (mut queue, _) = Drawn::queue(&world, 1, Law::Constant(30_000), 1);
+        let clock = VirtualClock::default();
+        let (mut queue, _) = RandomLatencyDevice::queue(&clock, 1, Law::Constant(30_000), 1);
         (queue.costs.call_ns, queue.costs.wake_ns) = (100, 40_000);
         let config = DriveConfig { wait_spin_ns, ..config(SECOND) };
-        let collector = report_of(queue, Closed::new(&[1], 0), config);
+        let collector = report_of(queue, ClosedLoop::new(&[1], 0), config);
         let sums = collector.totals[0].sums;
         (sums.latency_ns / sums.operations, collector.groups[0].spun_ns)
     };
@@ -138,11 +140,11 @@ fn a_driver_that_polls_reports_no_wake_up_and_one_that_may_not_sleeps() {
 
 #[test]
 fn what_a_silent_target_never_answers_is_outside_of_what_was_measured() {
-    let mut queue = Served::queue(&World::default(), 8, 1_000_000);
+    let mut queue = FixedLatencyDevice::queue(&VirtualClock::default(), 8, 1_000_000);
     queue.device.stall = (9 * SECOND, 900 * SECOND);
     let config = DriveConfig { outage_max_ns: 3 * SECOND, ..config(60 * SECOND) };
-    let (end, collected, rows, outcome) = attempt(queue, Closed::new(&[8], 0), config);
-    assert!(matches!(outcome, Err(EngineError::Unanswered { in_flight: 8, .. })), "{outcome:?}");
+    let (end, collected, rows, outcome) = attempt(queue, ClosedLoop::new(&[8], 0), config);
+    assert!(matches!(outcome, Err(EngineError::NoAnswer { in_flight: 8, .. })), "{outcome:?}");
     assert!((11 * SECOND..14 * SECOND).contains(&end.end_ns), "{}", end.end_ns);
     assert_eq!((end.abandoned, collected.totals[0].sums.abandoned), (8, 8));
     assert_eq!(collected.window[0].abandoned, 0);
@@ -152,11 +154,11 @@ fn what_a_silent_target_never_answers_is_outside_of_what_was_measured() {
 
 #[test]
 fn one_operation_that_never_comes_back_ends_a_run_whose_others_do() {
-    let mut queue = Served::queue(&World::default(), 8, 1_000_000);
+    let mut queue = FixedLatencyDevice::queue(&VirtualClock::default(), 8, 1_000_000);
     queue.device.lost_after = 1_000;
     let config = DriveConfig { outage_max_ns: 3 * SECOND, ..config(3_600 * SECOND) };
-    let (end, _, _, outcome) = attempt(queue, Closed::new(&[8], 0), config);
-    assert!(matches!(outcome, Err(EngineError::Unanswered { .. })), "{outcome:?}");
+    let (end, _, _, outcome) = attempt(queue, ClosedLoop::new(&[8], 0), config);
+    assert!(matches!(outcome, Err(EngineError::NoAnswer { .. })), "{outcome:?}");
     assert!((180 * SECOND..183 * SECOND).contains(&end.end_ns), "{}", end.end_ns);
 }
 
@@ -165,9 +167,9 @@ fn one_operation_that_never_comes_back_ends_a_run_whose_others_do() {
 #[test]
 fn an_operation_that_outlasts_a_timer_counts_with_all_of_its_time() {
     for depth in [1, 8] {
-        let mut queue = Served::queue(&World::default(), 8, 1_000_000);
+        let mut queue = FixedLatencyDevice::queue(&VirtualClock::default(), 8, 1_000_000);
         queue.device.stall = (9 * SECOND, 13 * SECOND + SECOND / 2);
-        let (_, collected, _) = go(queue, Closed::new(&[depth], 0), config(20 * SECOND));
+        let (_, collected, _) = go(queue, ClosedLoop::new(&[depth], 0), config(20 * SECOND));
         let slow = collected.totals[0].latency.max_ns().unwrap();
         assert!((4 * SECOND..5 * SECOND).contains(&slow), "depth {depth}: {slow}");
         // The whole stall delayed every operation in flight.
@@ -182,26 +184,26 @@ fn an_operation_that_outlasts_a_timer_counts_with_all_of_its_time() {
 fn a_timer_among_a_full_batch_makes_nothing_older_than_it_is() {
     for depth in [1, 2, 8, 16] {
         // A wait ends by its timeout, and all operations come back before the thread continues.
-        let mut queue = Served::queue(&World::default(), 16, SECOND + 50);
+        let mut queue = FixedLatencyDevice::queue(&VirtualClock::default(), 16, SECOND + 50);
         queue.costs.wake_ns = 100;
-        let (_, collected, _) = go(queue, Closed::new(&[depth], 0), config(20 * SECOND));
+        let (_, collected, _) = go(queue, ClosedLoop::new(&[depth], 0), config(20 * SECOND));
         let fast = collected.totals[0].latency.min_ns().unwrap();
         assert!(fast >= SECOND, "depth {depth}: {fast}");
     }
 }
 
-fn constant(rate_per_s: f64) -> Open<plimsoll_workload::arrival::Arrivals> {
+fn constant(rate_per_s: f64) -> OpenLoop<plimsoll_workload::arrival::Arrivals> {
     let rate = Rate::per_s(rate_per_s).unwrap();
     let schedule = Schedule::Constant { rate, warp: Warp::None };
-    Open::new(vec![schedule.whole(1)], 10_000, 0)
+    OpenLoop::new(vec![schedule.whole(1)], 10_000, 0)
 }
 
 #[test]
 fn a_stall_is_in_the_latencies_of_all_that_it_made_wait() {
     // 20 s at 1,000/s with one stall of 2 s. The first 200 ms of the stall delay the slowest 1 % of
     // 20,000 operations. So p99 is 2 s - 0.01 × 20 s = 1.8 s.
-    let world = World::default();
-    let mut queue = Served::queue(&world, 10_000, 100_000);
+    let clock = VirtualClock::default();
+    let mut queue = FixedLatencyDevice::queue(&clock, 10_000, 100_000);
     queue.device.stall = (9 * SECOND, 11 * SECOND);
     let (end, collected, rows) = go(queue, constant(1000.0), config(20 * SECOND));
     assert_eq!((end.started, end.ended, end.never_started), (20_000, 20_000, 0));
@@ -215,12 +217,12 @@ fn a_stall_is_in_the_latencies_of_all_that_it_made_wait() {
 
 #[test]
 fn a_stall_that_fills_the_queue_is_still_in_the_latencies() {
-    let world = World::default();
-    let mut queue = Served::queue(&world, 16, 100_000);
+    let clock = VirtualClock::default();
+    let mut queue = FixedLatencyDevice::queue(&clock, 16, 100_000);
     queue.device.stall = (9 * SECOND, 11 * SECOND);
     let rate = Rate::per_s(1000.0).unwrap();
     let schedule = Schedule::Constant { rate, warp: Warp::None };
-    let open = Open::new(vec![schedule.whole(1)], 16, 0);
+    let open = OpenLoop::new(vec![schedule.whole(1)], 16, 0);
     let (end, collected, _) = go(queue, open, config(20 * SECOND));
     assert_eq!(end.ended, 20_000);
     let p99 = collected.totals[0].latency.quantile_ns(0.99).unwrap() as f64;
@@ -237,9 +239,10 @@ fn a_stall_that_fills_the_queue_is_still_in_the_latencies() {
 #[test]
 fn a_day_at_a_constant_rate_does_not_drift() {
     let day = 24 * 3600 * SECOND;
-    let world = World::default();
+    let clock = VirtualClock::default();
     let config = DriveConfig { interval_ns: 600 * SECOND, ..config(day) };
-    let (end, collected, rows) = go(Served::queue(&world, 100, 1_000), constant(7.0), config);
+    let (end, collected, rows) =
+        go(FixedLatencyDevice::queue(&clock, 100, 1_000), constant(7.0), config);
     assert_eq!(end.started, 7 * 24 * 3600);
     assert_eq!(collected.groups[0].lag_own.max_ns(), Some(0));
     // The last operation started on schedule, and ended a service time later.
@@ -251,9 +254,9 @@ fn a_day_at_a_constant_rate_does_not_drift() {
 
 #[test]
 fn a_closed_loop_keeps_its_depth() {
-    let world = World::default();
-    let queue = Served::queue(&world, 8, 1_000_000);
-    let (end, collected, _) = go(queue, Closed::new(&[8], 0), config(10 * SECOND));
+    let clock = VirtualClock::default();
+    let queue = FixedLatencyDevice::queue(&clock, 8, 1_000_000);
+    let (end, collected, _) = go(queue, ClosedLoop::new(&[8], 0), config(10 * SECOND));
     // 8 in flight, 1 ms each: 8,000 a second.
     assert_eq!(end.ended, 80_000);
     assert_eq!(collected.totals[0].service.max_ns(), Some(1_000_000));
@@ -261,33 +264,34 @@ fn a_closed_loop_keeps_its_depth() {
 
 #[test]
 fn think_time_and_barrier_take_their_time() {
-    let world = World::default();
-    let thinking = Thinking::new(&[1], &[3_000_000], 0);
-    let (end, ..) = go(Served::queue(&world, 1, 1_000_000), thinking, config(10 * SECOND));
+    let clock = VirtualClock::default();
+    let thinking = ThinkTimeLoop::new(&[1], &[3_000_000], 0);
+    let (end, ..) =
+        go(FixedLatencyDevice::queue(&clock, 1, 1_000_000), thinking, config(10 * SECOND));
     assert_eq!(end.ended, 2500, "1 ms of service and 3 ms of thinking each");
-    let world = World::default();
-    let mut queue = Served::queue(&world, 4, 1_000_000);
+    let clock = VirtualClock::default();
+    let mut queue = FixedLatencyDevice::queue(&clock, 4, 1_000_000);
     queue.device.stall = (5 * SECOND, 6 * SECOND);
-    let (end, ..) = go(queue, Barrier::new(&[4], 0), config(10 * SECOND));
+    let (end, ..) = go(queue, BatchBarrier::new(&[4], 0), config(10 * SECOND));
     assert_eq!(end.ended, 4 * 9000, "batches of four each millisecond but for the stall");
 }
 
 #[test]
 fn arrivals_due_before_the_stop_are_started_after_it() {
-    let world = World::default();
-    let mut queue = Served::queue(&world, 4, 100_000);
+    let clock = VirtualClock::default();
+    let mut queue = FixedLatencyDevice::queue(&clock, 4, 100_000);
     queue.device.stall = (9 * SECOND, 12 * SECOND);
     let rate = Rate::per_s(1000.0).unwrap();
-    let open = Open::new(vec![Schedule::Constant { rate, warp: Warp::None }.whole(1)], 4, 0);
+    let open = OpenLoop::new(vec![Schedule::Constant { rate, warp: Warp::None }.whole(1)], 4, 0);
     let (end, collected, _) = go(queue, open, config(10 * SECOND));
     assert_eq!((end.ended, end.never_started), (10_000, 0));
     assert!(collected.window[0].operations <= 9_001, "the rate counts what was in time");
     assert!(collected.totals[0].latency.max_ns().unwrap() > 2_900_000_000);
     // If even the drain is too short, the rest is counted.
-    let world = World::default();
-    let mut queue = Served::queue(&world, 4, 100_000);
+    let clock = VirtualClock::default();
+    let mut queue = FixedLatencyDevice::queue(&clock, 4, 100_000);
     queue.device.stall = (9 * SECOND, 100 * SECOND);
-    let open = Open::new(vec![Schedule::Constant { rate, warp: Warp::None }.whole(1)], 4, 0);
+    let open = OpenLoop::new(vec![Schedule::Constant { rate, warp: Warp::None }.whole(1)], 4, 0);
     let short = DriveConfig { drain_ns: SECOND, backlog_ns: SECOND, ..config(10 * SECOND) };
     let (end, collected, _) = go(queue, open, short);
     assert_eq!(end.started + end.never_started, 10_000);
@@ -306,8 +310,8 @@ fn arrivals_due_before_the_stop_are_started_after_it() {
 
 /// Runs ten seconds with one stall of `length` seconds that begins `before` seconds before the end.
 fn stalled(before: u64, length: u64) -> Collector {
-    let world = World::default();
-    let mut queue = Served::queue(&world, 10_000, 100_000);
+    let clock = VirtualClock::default();
+    let mut queue = FixedLatencyDevice::queue(&clock, 10_000, 100_000);
     queue.device.stall = ((10 - before) * SECOND, (10 - before + length) * SECOND);
     go(queue, constant(1000.0), config(10 * SECOND)).1
 }
@@ -327,12 +331,12 @@ fn a_stall_across_the_end_weighs_as_much_as_before_it() {
     assert!((p95 / 1.5e9 - 1.0).abs() < 0.002, "500 of 10,000 waited longer: {p95}");
     assert_eq!(across.window[0].operations, 9_000);
     // Ninety seconds: the drain outlasts the stall.
-    let world = World::default();
-    let mut queue = Served::queue(&world, 8, 1_000_000);
+    let clock = VirtualClock::default();
+    let mut queue = FixedLatencyDevice::queue(&clock, 8, 1_000_000);
     queue.device.stall = (9 * SECOND, 99 * SECOND);
     let drain_ns = plimsoll_record::drain::IN_FLIGHT_NS;
     let (end, collected, _) =
-        go(queue, Closed::new(&[8], 0), DriveConfig { drain_ns, ..config(10 * SECOND) });
+        go(queue, ClosedLoop::new(&[8], 0), DriveConfig { drain_ns, ..config(10 * SECOND) });
     assert_eq!((end.abandoned, collected.totals[0].sums.abandoned), (0, 0));
     let max_ns = collected.totals[0].latency.max_ns().unwrap();
     assert!(max_ns >= 90 * SECOND, "{max_ns}");
@@ -341,23 +345,23 @@ fn a_stall_across_the_end_weighs_as_much_as_before_it() {
 
 #[test]
 fn a_stop_that_is_asked_for_is_at_its_time_in_every_thread() {
-    let world = World::default();
-    let queue = Served::queue(&world, 8, 1_000_000);
+    let clock = VirtualClock::default();
+    let queue = FixedLatencyDevice::queue(&clock, 8, 1_000_000);
     let (inbox, mut ends) = connect(&[1]);
     let (outbox, returns) = ends.remove(0);
     let mut collector = Collector::new(1, &[1], false);
     let (at, no) = (AtomicU64::new(3_500_000_500), AtomicBool::new(false));
-    let cut = AtomicBool::new(false);
-    let stop = Stop { at_ns: &at, failed: &no, cut: &cut };
-    let (mut queue, mut clock, mut closed) = (queue, world.clone(), Closed::new(&[8], 0));
+    let abort = AtomicBool::new(false);
+    let stop = Stop { at_ns: &at, failed: &no, abort: &abort };
+    let (mut queue, mut clock, mut closed) = (queue, clock.clone(), ClosedLoop::new(&[8], 0));
     let config = config(10 * SECOND);
     let (end, outcome) =
-        drive(&mut queue, &mut Same, &mut closed, &mut clock, config, outbox, stop);
+        drive(&mut queue, &mut IdenticalWrites, &mut closed, &mut clock, config, outbox, stop);
     outcome.unwrap();
     assert_eq!(end.stop_ns, 3_500_000_500);
     for mut snapshot in inbox.try_iter() {
         collector.take(&mut snapshot, &mut |_| ());
-        returns.give(snapshot);
+        returns.return_box(snapshot);
     }
     // Eight each millisecond: 3,500 batches came in time, one after.
     assert_eq!(collector.window[0].operations, 8 * 3_500);
@@ -368,9 +372,9 @@ fn a_stop_that_is_asked_for_is_at_its_time_in_every_thread() {
 /// late.
 #[test]
 fn what_begins_after_its_end_is_no_part_of_the_rate() {
-    let world = World::default();
-    world.advance_to(12 * SECOND + SECOND / 2);
-    let queue = Served::queue(&world, 10_000, 100_000);
+    let clock = VirtualClock::default();
+    clock.advance_to(12 * SECOND + SECOND / 2);
+    let queue = FixedLatencyDevice::queue(&clock, 10_000, 100_000);
     let (end, collected, _) = go(queue, constant(100.0), config(10 * SECOND));
     assert_eq!((end.started, end.ended, end.never_started), (1_000, 1_000, 0));
     assert_eq!((collected.window[0].operations, collected.totals[0].sums.operations), (0, 1_000));
@@ -380,12 +384,12 @@ fn what_begins_after_its_end_is_no_part_of_the_rate() {
 #[test]
 fn a_starved_stream_leaves_what_waited() {
     // No operation of this stream comes back at all: its 16 operations are the record.
-    let world = World::default();
-    let mut queue = Served::queue(&world, 16, 1_000_000);
+    let clock = VirtualClock::default();
+    let mut queue = FixedLatencyDevice::queue(&clock, 16, 1_000_000);
     queue.device.stall = (0, 10_000 * SECOND);
     let drain_ns = 20 * SECOND;
     let (end, collected, rows) =
-        go(queue, Closed::new(&[16], 0), DriveConfig { drain_ns, ..config(10 * SECOND) });
+        go(queue, ClosedLoop::new(&[16], 0), DriveConfig { drain_ns, ..config(10 * SECOND) });
     assert_eq!((end.started, end.ended, end.abandoned), (16, 0, 16));
     let total = &collected.totals[0];
     assert_eq!((total.sums.operations, total.sums.counted()), (0, 16));
@@ -393,8 +397,8 @@ fn a_starved_stream_leaves_what_waited() {
     assert!(rows.iter().all(|row| row.1 == 0));
 }
 
-mod drawn;
-mod piped;
+mod pipelined;
+mod random_latency;
 
 /// Device with `writes` writes of 1 ms, then a flush of 104 ms.
 struct Journal {
@@ -418,9 +422,9 @@ struct Log {
 }
 
 impl Source for Log {
-    fn wants(&self) -> Wants {
-        let durable = Some(Durable { class: 2, every_writes: self.writes });
-        Wants { durable, ..Wants::default() }
+    fn callbacks(&self) -> SourceCallbacks {
+        let durable = Some(DurableWriteClass { class: 2, every_writes: self.writes });
+        SourceCallbacks { durable, ..SourceCallbacks::default() }
     }
 
     fn next(&mut self, _: u32) -> Option<Op> {
@@ -435,17 +439,17 @@ impl Source for Log {
 /// Returns the totals of the three classes over 60 s.
 fn log_of<P: Pacing>(writes: u32, mut pacing: P) -> Collector {
     let device = Journal { writes: writes.into(), served: 0 };
-    let mut queue = Simulated::new(&World::default(), 1, device);
+    let mut queue = SimulatedQueue::new(&VirtualClock::default(), 1, device);
     let (inbox, mut ends) = connect(&[3]);
     let (outbox, _returns) = ends.remove(0);
     let mut collector = Collector::new(3, &[3], false);
     let (never, no) = (AtomicU64::new(u64::MAX), AtomicBool::new(false));
-    let cut = AtomicBool::new(false);
-    let stop = Stop { at_ns: &never, failed: &no, cut: &cut };
-    let mut world = queue.world();
+    let abort = AtomicBool::new(false);
+    let stop = Stop { at_ns: &never, failed: &no, abort: &abort };
+    let mut clock = queue.clock();
     let config = DriveConfig { classes: 3, ..config(60 * SECOND) };
     let mut source = Log { writes, given: 0 };
-    drive(&mut queue, &mut source, &mut pacing, &mut world, config, outbox, stop).1.unwrap();
+    drive(&mut queue, &mut source, &mut pacing, &mut clock, config, outbox, stop).1.unwrap();
     for mut snapshot in inbox.try_iter() {
         collector.take(&mut snapshot, &mut |_| ());
     }
@@ -454,7 +458,7 @@ fn log_of<P: Pacing>(writes: u32, mut pacing: P) -> Collector {
 
 #[test]
 fn a_durable_write_lasts_to_the_end_of_its_flush() {
-    let collected = log_of(1, Closed::new(&[1], 0));
+    let collected = log_of(1, ClosedLoop::new(&[1], 0));
     let [write, flush, durable] = &collected.totals[..] else { panic!("three classes") };
     let mean_ns = |class: &plimsoll_record::collect::ClassTotals| {
         class.sums.latency_ns / class.sums.counted().max(1)
@@ -470,7 +474,7 @@ fn a_durable_write_lasts_to_the_end_of_its_flush() {
 
 #[test]
 fn writes_that_share_a_flush_each_wait_for_it() {
-    let collected = log_of(4, Closed::new(&[1], 0));
+    let collected = log_of(4, ClosedLoop::new(&[1], 0));
     let [write, flush, durable] = &collected.totals[..] else { panic!("three classes") };
     assert_eq!(durable.sums.operations, 4 * flush.sums.operations);
     assert_eq!(durable.sums.counted(), write.sums.operations, "each write is in one of both");
@@ -485,14 +489,14 @@ fn writes_that_share_a_flush_each_wait_for_it() {
 fn an_open_loop_counts_from_the_writes_arrival_and_leaves_the_flushs_own_out() {
     let rate = Rate::per_s(4.0).unwrap();
     let schedule = Schedule::Constant { rate, warp: Warp::None };
-    let collected = log_of(1, Open::new(vec![schedule.whole(1)], 1, 0));
+    let collected = log_of(1, OpenLoop::new(vec![schedule.whole(1)], 1, 0));
     let durable = &collected.totals[2];
     let mean_ns = durable.sums.latency_ns / durable.sums.operations.max(1);
     assert!((104_500_000..106_000_000).contains(&mean_ns), "250 ms apart: {mean_ns}");
     // The rate exceeds the device's: writes wait for earlier ones, and these waits count.
     let rate = Rate::per_s(40.0).unwrap();
     let schedule = Schedule::Constant { rate, warp: Warp::None };
-    let collected = log_of(1, Open::new(vec![schedule.whole(1)], 1, 0));
+    let collected = log_of(1, OpenLoop::new(vec![schedule.whole(1)], 1, 0));
     let p99_ns = collected.totals[2].latency.quantile_ns(0.99).unwrap();
     assert!(p99_ns > 10 * SECOND, "{p99_ns}");
 }

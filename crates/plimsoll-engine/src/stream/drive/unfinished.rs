@@ -11,17 +11,17 @@ use crate::timer::Timer;
 impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// Records the operations that have not come back, and the arrivals due before the stop that
     /// never started. Each took at least as long as it has waited.
-    pub(super) fn leave(&mut self, snapshot: &mut Snapshot, ended_ns: u64) {
-        self.leave_unflushed(snapshot, ended_ns);
+    pub(super) fn record_unfinished(&mut self, snapshot: &mut Snapshot, ended_ns: u64) {
+        self.record_unflushed(snapshot, ended_ns);
         let Self { source, pacing, in_flight, config, end, .. } = self;
         let scheduled = self.scheduled;
-        for flown in in_flight.iter_mut().filter(|flown| flown.in_flight) {
-            flown.in_flight = false;
+        for issued in in_flight.iter_mut().filter(|issued| issued.in_flight) {
+            issued.in_flight = false;
             end.abandoned += 1;
             // An operation that was not handed over yet has no service time at all.
-            let submitted_ns = flown.submitted_ns;
-            let from_ns = if scheduled { flown.intended_ns } else { submitted_ns };
-            let cell = cell_of(flown.client, flown.op.class, config);
+            let submitted_ns = issued.submitted_ns;
+            let from_ns = if scheduled { issued.intended_ns } else { submitted_ns };
+            let cell = cell_of(issued.client, issued.op.class, config);
             if let Some(cell) = snapshot.cells.get_mut(cell) {
                 let waited_ns = |from_ns: u64| ended_ns.saturating_sub(from_ns);
                 cell.abandon(waited_ns(from_ns), waited_ns(submitted_ns));

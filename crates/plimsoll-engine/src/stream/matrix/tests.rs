@@ -78,7 +78,7 @@ fn go(path: &Path, stream: StreamConfig, content: WriteContent, depth: u32, max:
     let size_bytes_max = stream.size_bytes_max();
     let group = Group {
         name: "matrix".to_owned(),
-        place: crate::placement::Place::default(),
+        place: crate::placement::Placement::default(),
         target,
         source: MatrixSource::new(stream, 0..1, content, depth).unwrap(),
         clients: 1,

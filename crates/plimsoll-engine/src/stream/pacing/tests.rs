@@ -6,7 +6,7 @@ fn starts<P: Pacing>(pacing: &mut P, now_ns: u64) -> Vec<Start> {
 
 #[test]
 fn closed_places_are_ready_when_they_come_back() {
-    let mut closed = Closed::new(&[2, 1], 100);
+    let mut closed = ClosedLoop::new(&[2, 1], 100);
     let first = starts(&mut closed, 150);
     let who: Vec<_> = first.iter().map(|s| (s.place, s.client, s.intended_ns)).collect();
     assert_eq!(who, [(0, 0, 100), (1, 0, 100), (2, 1, 100)]);
@@ -22,7 +22,7 @@ fn closed_places_are_ready_when_they_come_back() {
 
 #[test]
 fn thinking_places_come_back_later_in_order_of_time() {
-    let mut thinking = Thinking::new(&[1, 1], &[1000, 10], 0);
+    let mut thinking = ThinkTimeLoop::new(&[1, 1], &[1000, 10], 0);
     assert_eq!(starts(&mut thinking, 0).len(), 2);
     thinking.completed(0, 50);
     thinking.completed(1, 60);
@@ -35,7 +35,7 @@ fn thinking_places_come_back_later_in_order_of_time() {
 
 #[test]
 fn a_barrier_waits_for_the_whole_batch_of_one_client() {
-    let mut barrier = Barrier::new(&[2, 1], 0);
+    let mut barrier = BatchBarrier::new(&[2, 1], 0);
     assert_eq!(starts(&mut barrier, 0).len(), 3);
     barrier.completed(0, 10);
     assert_eq!(barrier.due_ns(), None);
@@ -51,7 +51,7 @@ fn a_barrier_waits_for_the_whole_batch_of_one_client() {
 #[test]
 fn open_arrivals_keep_their_times_when_places_run_out() {
     let arrivals = vec![vec![10u64, 20, 30, 40].into_iter(), vec![15, 25].into_iter()];
-    let mut open = Open::new(arrivals, 2, 1000);
+    let mut open = OpenLoop::new(arrivals, 2, 1000);
     assert_eq!(open.due_ns(), Some(1010));
     let first = starts(&mut open, 1022);
     let who: Vec<_> = first.iter().map(|s| (s.client, s.intended_ns, s.held)).collect();
@@ -68,7 +68,7 @@ fn open_arrivals_keep_their_times_when_places_run_out() {
 
 #[test]
 fn open_counts_what_it_never_started() {
-    let mut open = Open::new(vec![0u64.., 5..], 1, 0);
+    let mut open = OpenLoop::new(vec![0u64.., 5..], 1, 0);
     open.next(3).unwrap();
     open.stop(10);
     let mut left = Vec::new();
@@ -81,7 +81,7 @@ fn open_counts_what_it_never_started() {
 #[test]
 fn open_clients_come_in_order_of_time() {
     let arrivals: Vec<_> = (1..8u64).map(|step| (0..).map(move |k| k * step * 7 + step)).collect();
-    let mut open = Open::new(arrivals, 1000, 0);
+    let mut open = OpenLoop::new(arrivals, 1000, 0);
     let all = starts(&mut open, 300);
     assert!(all.windows(2).all(|pair| pair[0].intended_ns <= pair[1].intended_ns));
     let want: u64 = (1..8).map(|step| (300 - step) / (step * 7) + 1).sum();
@@ -91,7 +91,7 @@ fn open_clients_come_in_order_of_time() {
 #[test]
 fn a_cap_gives_one_start_per_turn_and_catches_up_only_so_far() {
     let every_100 = (0u64..).map(|k| k * 100);
-    let mut capped = Capped::new(Closed::new(&[4], 0), every_100, 0, 250);
+    let mut capped = RateCap::new(ClosedLoop::new(&[4], 0), every_100, 0, 250);
     assert_eq!(starts(&mut capped, 0).len(), 1);
     assert_eq!((capped.due_ns(), capped.next(99)), (Some(100), None));
     let two = starts(&mut capped, 210);
@@ -108,8 +108,8 @@ fn a_cap_gives_one_start_per_turn_and_catches_up_only_so_far() {
 fn every_place_gets_its_turn_where_not_all_can_start() {
     // One place alone could use up this cap, as each operation is back before the next turn.
     let every_100 = (0u64..).map(|k| k * 100);
-    let mut capped = Capped::new(Closed::new(&[1, 1, 2], 0), every_100, 0, 0);
-    let mut barrier = Barrier::new(&[1, 1, 1, 1], 0);
+    let mut capped = RateCap::new(ClosedLoop::new(&[1, 1, 2], 0), every_100, 0, 0);
+    let mut barrier = BatchBarrier::new(&[1, 1, 1, 1], 0);
     let (mut by_client, mut by_barrier) = ([0; 3], [0; 4]);
     for turn in 0..400u64 {
         let start = capped.next(turn * 100).unwrap();
@@ -125,11 +125,11 @@ fn every_place_gets_its_turn_where_not_all_can_start() {
 
 #[test]
 fn ended_clients_start_nothing_more() {
-    let mut open = Open::new(vec![0u64.., 0..], 4, 0);
+    let mut open = OpenLoop::new(vec![0u64.., 0..], 4, 0);
     let first = open.next(0).unwrap();
     open.retire(first);
     assert!(starts(&mut open, 100).iter().all(|start| start.client != first.client));
-    let mut barrier = Barrier::new(&[2], 0);
+    let mut barrier = BatchBarrier::new(&[2], 0);
     let start = barrier.next(0).unwrap();
     barrier.retire(start);
     let start = barrier.next(0).unwrap();

@@ -10,20 +10,20 @@ use plimsoll_sys::cpu::{pin_thread, ring_workers, set_timer_slack_ns, thread_id}
 use plimsoll_sys::inject;
 use plimsoll_workload::planned::pace::Pace;
 
-use super::report::{GroupReport, Remote};
+use super::report::{GroupReport, RemoteCalls};
 use super::{Group, INTERVAL_NS_MIN, RunConfig, Target, UNTIL_DONE_NS};
 use crate::backend::{AnyQueue, BackendConfig, BackendKind, BackendReport, NullQueue, Queue, open};
 use crate::nfs::NfsQueue;
-use crate::placement::Place;
+use crate::placement::Placement;
 use crate::s3::S3Queue;
-use crate::stream::crew::Flags;
 use crate::stream::drive::{DriveConfig, DriveEnd, Stop, drive};
-use crate::stream::handover::Outbox;
+use crate::stream::driving_threads::Flags;
 use crate::stream::matrix::MatrixSource;
+use crate::stream::outbox::Outbox;
 use crate::stream::pacing::AnyPacing;
 use crate::stream::source::Source;
 use crate::stream::uniform::Uniform;
-use crate::{EngineError, urgency};
+use crate::{EngineError, stop_request};
 
 /// Interval at which a settling queue reads the clock, in ns, and completions that it reaps at a
 /// time.
@@ -31,18 +31,18 @@ const SETTLE_TICK_NS: u64 = 100_000_000;
 const SETTLED_MAX: usize = 64;
 
 /// Sender that reports once that a thread is ready, or, if dropped before, that it will not be.
-pub(super) struct Ready(pub(super) Option<Sender<bool>>);
+pub(super) struct ReadySignal(pub(super) Option<Sender<bool>>);
 
-impl Ready {
-    fn say(&mut self, ready: bool) {
+impl ReadySignal {
+    fn send(&mut self, ready: bool) {
         // The coordinator counts one answer per group, and may be gone.
         let _ = self.0.take().map(|sender| sender.send(ready));
     }
 }
 
-impl Drop for Ready {
+impl Drop for ReadySignal {
     fn drop(&mut self) {
-        self.say(false);
+        self.send(false);
     }
 }
 
@@ -51,18 +51,18 @@ pub(super) fn run_group(
     group: Group<&mut (dyn Source + 'static)>,
     config: &RunConfig,
     outbox: Outbox,
-    mut ready: Ready,
+    mut ready: ReadySignal,
     gate: &Receiver<u64>,
     flags: &Flags,
 ) -> Result<Option<GroupReport>, EngineError> {
     let Group { name, mut place, target, source, clients, pace, cap, .. } = group;
-    let opened = prepare(&mut place, target, places(&pace, clients), group.size_bytes_max);
-    ready.say(opened.is_ok());
+    let opened = open_target(&mut place, target, places(&pace, clients), group.size_bytes_max);
+    ready.send(opened.is_ok());
     let (mut queue, backend) = opened?;
     let clock = Clock::new();
     let Ok(start_ns) = gate.recv() else { return Ok(None) };
     let measure_from_ns = start_ns + config.warm_up_ns;
-    let is_remote = matches!(queue, Either::Nfs(_) | Either::S3(_));
+    let is_remote = matches!(queue, GroupQueue::Nfs(_) | GroupQueue::S3(_));
     let drive_config = DriveConfig {
         measure_from_ns,
         stop_ns: measure_from_ns.saturating_add(config.measure_ns),
@@ -82,32 +82,32 @@ pub(super) fn run_group(
     inject::point(if config.measure_ns < UNTIL_DONE_NS { "stream-thread" } else { "pass-thread" });
     let stop = flags.stop();
     let pacing = AnyPacing::new(pace, cap, clients, start_ns);
-    let job = Job { source, pacing, clock, config: drive_config, outbox, stop };
+    let job = DriveJob { source, pacing, clock, config: drive_config, outbox, stop };
     let (end, outcome) = match &mut queue {
-        Either::Null(queue) => job.drive(queue),
-        Either::Nfs(queue) => job.drive(queue.as_mut()),
-        Either::S3(queue) => job.drive(queue.as_mut()),
-        Either::Files(AnyQueue::Ring(ring)) => job.drive(ring.as_mut()),
-        Either::Files(AnyQueue::Threads(pool)) => job.drive(pool.as_mut()),
+        GroupQueue::Null(queue) => job.drive(queue),
+        GroupQueue::Nfs(queue) => job.drive(queue.as_mut()),
+        GroupQueue::S3(queue) => job.drive(queue.as_mut()),
+        GroupQueue::Files(AnyQueue::Ring(ring)) => job.drive(ring.as_mut()),
+        GroupQueue::Files(AnyQueue::Threads(pool)) => job.drive(pool.as_mut()),
     };
     let mut error = outcome.err();
-    if !is_remote && in_flight(&mut queue) > 0 {
-        error.get_or_insert(EngineError::Stuck {
+    if !is_remote && drain_queue(&mut queue) > 0 {
+        error.get_or_insert(EngineError::Abandoned {
             what: backend.files.first().map_or_else(|| "the target".to_owned(), |f| f.path.clone()),
-            after_ns: urgency::SETTLE_NS,
+            after_ns: stop_request::SETTLE_NS,
         });
     }
     // This must precede closing the queue, which ends its workers.
     let (punt_workers, punt_cpu) = ring_workers(thread_id());
     let remote = match queue {
-        Either::Nfs(queue) => {
-            let (calls, first_error, unclean) = queue.close(stop.cut.load(Ordering::Relaxed));
+        GroupQueue::Nfs(queue) => {
+            let (calls, first_error, unclean) = queue.close(stop.abort.load(Ordering::Relaxed));
             error = error.or(unclean);
-            Some(Remote::Nfs { calls, first_error })
+            Some(RemoteCalls::Nfs { calls, first_error })
         }
-        Either::S3(queue) => {
+        GroupQueue::S3(queue) => {
             let (calls, first_error) = queue.close();
-            Some(Remote::S3 { calls, first_error })
+            Some(RemoteCalls::S3 { calls, first_error })
         }
         _ => None,
     };
@@ -116,9 +116,9 @@ pub(super) fn run_group(
 }
 
 /// Returns the number of operations that do not come back within a moment.
-fn in_flight(queue: &mut Either) -> usize {
-    let Either::Files(queue) = queue else { return 0 };
-    let until_ns = monotonic_ns() + urgency::SETTLE_NS;
+fn drain_queue(queue: &mut GroupQueue) -> usize {
+    let GroupQueue::Files(queue) = queue else { return 0 };
+    let until_ns = monotonic_ns() + stop_request::SETTLE_NS;
     while queue.in_flight() > 0 && monotonic_ns() < until_ns {
         if queue.submit_and_wait(1, Some(SETTLE_TICK_NS)).is_err() {
             break;
@@ -130,7 +130,7 @@ fn in_flight(queue: &mut Either) -> usize {
     queue.in_flight()
 }
 
-enum Either {
+enum GroupQueue {
     Null(NullQueue),
     Nfs(Box<NfsQueue>),
     S3(Box<S3Queue>),
@@ -153,18 +153,18 @@ fn places(pace: &Pace, clients: u32) -> u32 {
 }
 
 /// Pins the thread to its CPU.
-fn pin(place: &Place) -> Result<(), EngineError> {
+fn pin(place: &Placement) -> Result<(), EngineError> {
     let Some(cpu) = place.cpu else { return Ok(()) };
     pin_thread(cpu).map_err(|source| EngineError::system(format!("pinning to {cpu}"), source))
 }
 
 /// Opens the group's target and pins the thread.
-fn prepare(
-    place: &mut Place,
+fn open_target(
+    place: &mut Placement,
     target: Target,
     depth: u32,
     size_bytes_max: u32,
-) -> Result<(Either, BackendReport), EngineError> {
+) -> Result<(GroupQueue, BackendReport), EngineError> {
     set_timer_slack_ns(1);
     if !matches!(target, Target::Files(_)) {
         pin(place)?;
@@ -186,7 +186,7 @@ fn prepare(
                     arena_bytes,
                 )
             };
-            return Ok((Either::Nfs(Box::new(queue)), report));
+            return Ok((GroupQueue::Nfs(Box::new(queue)), report));
         }
         Target::S3(s3) => {
             let queue = S3Queue::open(*s3, depth, arena(arena_bytes)?)?;
@@ -196,14 +196,14 @@ fn prepare(
                 depth,
                 arena_bytes,
             );
-            return Ok((Either::S3(Box::new(queue)), report));
+            return Ok((GroupQueue::S3(Box::new(queue)), report));
         }
     };
     let (mut queue, _, report) = open(BackendConfig { arena_bytes, depth, ..files })?;
     match report.worker_threads {
         0 => pin(place)?,
         // Threads started by a pinned thread would have stayed on its CPU.
-        workers => *place = Place::with_workers(workers),
+        workers => *place = Placement::with_workers(workers),
     }
     // Buffers are never zero, and never equal: a source that fills nothing still writes data.
     for place in 0..u64::from(depth) {
@@ -217,7 +217,7 @@ fn prepare(
         let says = format!("a depth of {depth} was asked for; one thread carries {can}");
         return Err(EngineError::Config(says));
     }
-    Ok((Either::Files(queue), report))
+    Ok((GroupQueue::Files(queue), report))
 }
 
 fn arena(arena_bytes: u64) -> Result<AlignedBuffer, EngineError> {
@@ -226,18 +226,18 @@ fn arena(arena_bytes: u64) -> Result<AlignedBuffer, EngineError> {
     })
 }
 
-fn null(depth: u32, arena_bytes: u64) -> Result<(Either, BackendReport), EngineError> {
+fn null(depth: u32, arena_bytes: u64) -> Result<(GroupQueue, BackendReport), EngineError> {
     let arena = arena(arena_bytes)?;
     let huge_pages_advised = arena.is_huge_advised();
     let report = BackendReport {
         huge_pages_advised,
         ..BackendReport::without_files(BackendKind::Null, "the target is null", depth, arena_bytes)
     };
-    Ok((Either::Null(NullQueue::new(depth, arena)), report))
+    Ok((GroupQueue::Null(NullQueue::new(depth, arena)), report))
 }
 
 /// Arguments of a drive, without the queue.
-struct Job<'a> {
+struct DriveJob<'a> {
     source: &'a mut (dyn Source + 'static),
     pacing: AnyPacing,
     clock: Clock,
@@ -246,7 +246,7 @@ struct Job<'a> {
     stop: Stop<'a>,
 }
 
-impl Job<'_> {
+impl DriveJob<'_> {
     /// Drives. The loop is compiled for the streams of plans, in closed loops and in all others. It
     /// is also compiled for the source of calibrations, and once for all other sources. Those are
     /// called through a pointer, which would cost a plan without a target a tenth of its

@@ -7,7 +7,7 @@ use plimsoll_sys::cpu::CpuTime;
 
 use crate::EngineError;
 use crate::backend::BackendReport;
-use crate::placement::Place;
+use crate::placement::Placement;
 use crate::stream::drive::{DriveEnd, Failure};
 use crate::{nfs, s3};
 
@@ -17,7 +17,7 @@ pub struct GroupReport {
     /// Name of the group.
     pub name: String,
     /// CPU placement of the thread, with the reason.
-    pub place: Place,
+    pub place: Placement,
     /// Report of the queue.
     pub backend: BackendReport,
     /// End of the drive.
@@ -27,7 +27,7 @@ pub struct GroupReport {
     /// Processor time of those workers that were still alive.
     pub punt_cpu: CpuTime,
     /// Network calls, if the target is remote.
-    pub remote: Option<Remote>,
+    pub remote: Option<RemoteCalls>,
     /// Error that ended the group early, or that occurred when it closed. [`RunReport::error`] has
     /// the first.
     pub error: Option<EngineError>,
@@ -35,7 +35,7 @@ pub struct GroupReport {
 
 /// Network calls of a group.
 #[derive(Clone, Debug)]
-pub enum Remote {
+pub enum RemoteCalls {
     /// NFS.
     Nfs {
         /// Calls, and events of the servers during the run.
@@ -52,7 +52,7 @@ pub enum Remote {
     },
 }
 
-impl Remote {
+impl RemoteCalls {
     /// Returns the first call that failed, by its name, with the server's answer.
     #[must_use]
     pub fn first_error(&self) -> Option<&str> {
@@ -69,7 +69,7 @@ impl GroupReport {
         let Failure { op, result, .. } = self.end.failure?;
         let path = self.backend.files.get(op.file as usize);
         let path = path.map_or_else(PathBuf::new, |file| PathBuf::from(&file.path));
-        let says = self.remote.as_ref().and_then(Remote::first_error);
+        let says = self.remote.as_ref().and_then(RemoteCalls::first_error);
         if let (Some(says), Err(errno)) = (says, result) {
             let doing = format!("file {} at byte {}", op.file, op.offset_bytes);
             let says = says.to_owned();

@@ -1,6 +1,6 @@
 use super::*;
 use crate::backend::{Direct, FileSource, Prefer};
-use crate::stream::source::{Op, Wants};
+use crate::stream::source::{Op, SourceCallbacks};
 use plimsoll_sys::op::OpKind;
 use plimsoll_workload::planned::pace::StartTimes;
 
@@ -22,8 +22,12 @@ impl Blocks {
 }
 
 impl Source for Blocks {
-    fn wants(&self) -> Wants {
-        Wants { fill: self.checks, completions: self.checks, ..Wants::default() }
+    fn callbacks(&self) -> SourceCallbacks {
+        SourceCallbacks {
+            fill: self.checks,
+            completions: self.checks,
+            ..SourceCallbacks::default()
+        }
     }
 
     fn next(&mut self, _: u32) -> Option<Op> {
@@ -53,7 +57,7 @@ impl Source for Blocks {
 fn group(source: Blocks, target: Target, pace: Pace) -> Group<Blocks> {
     Group {
         name: "g".to_owned(),
-        place: crate::placement::Place::default(),
+        place: crate::placement::Placement::default(),
         target,
         source,
         clients: 1,

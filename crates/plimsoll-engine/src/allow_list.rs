@@ -1,0 +1,200 @@
+//! Targets that a run may use, if an operator limits them on this host.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+
+pub use plimsoll_nfs::NfsUrl;
+
+use rustix::fs::{AtFlags, statat};
+
+use crate::EngineError;
+use crate::open_target::handles::TargetDirectory;
+use crate::open_target::openat::new_directory;
+use crate::open_target::resolve::split;
+
+/// Directories, devices and NFS exports that a run may use. The check of a directory follows its
+/// opening, so that the run uses exactly the directory that was checked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AllowList {
+    /// Directories below which the run may write, without links.
+    pub directories: Vec<PathBuf>,
+    /// Block devices that the run may use, without links.
+    pub devices: Vec<PathBuf>,
+    /// Exports below which the run may write, with the options of its calls.
+    pub exports: Vec<NfsUrl>,
+}
+
+impl AllowList {
+    /// Checks that a directory may be used. `named` is its path in the plan, `real` its resolved
+    /// path.
+    ///
+    /// # Errors
+    /// The directory is outside the allowed ones.
+    pub fn check_directory(&self, named: &str, real: &Path) -> Result<(), EngineError> {
+        if self.directories.iter().any(|allowed| real.starts_with(allowed)) {
+            return Ok(());
+        }
+        let shown = match real == Path::new(named) {
+            true => named.to_owned(),
+            false => format!("{named} ({})", real.display()),
+        };
+        Err(EngineError::Config(match self.directories.is_empty() {
+            true => format!("{shown} is not allowed: there is no --allow-path here"),
+            false => format!("{shown} lies outside of every --allow-path"),
+        }))
+    }
+
+    /// Checks that a directory of a plan may be used. If it is missing inside an allowed one, it
+    /// may be created: `makes` creates it.
+    ///
+    /// # Errors
+    /// The directory is outside the allowed ones, or can't be opened or created.
+    pub fn admit_directory(&self, named: &str, makes: bool) -> Result<(), EngineError> {
+        let path = Path::new(named);
+        let failed = |error: &io::Error| EngineError::Config(format!("{named}: {error}"));
+        match TargetDirectory::open(path) {
+            Ok(open) => self.check_directory(named, &open.path),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let (above, name) = split(path).map_err(|_| failed(&error))?;
+                let above = TargetDirectory::open(above).map_err(|_| failed(&error))?;
+                self.check_directory(named, &above.path.join(name))?;
+                // The new directory must be in an allowed one. A dangling link is not a missing
+                // name.
+                let is_within = self.directories.iter().any(|d| above.path.starts_with(d));
+                let is_missing = statat(&above.fd, name, AtFlags::SYMLINK_NOFOLLOW).is_err();
+                if !is_within || !is_missing {
+                    return Err(failed(&error));
+                }
+                let make = || new_directory(above.fd.as_fd(), Path::new(name));
+                if makes { make().map_err(|error| failed(&error)) } else { Ok(()) }
+            }
+            Err(error) => Err(failed(&error)),
+        }
+    }
+
+    /// Checks that a device may be used. `named` is its path in the plan, `real` its node.
+    ///
+    /// # Errors
+    /// The device is not allowed.
+    pub fn check_device(&self, named: &Path, real: &Path) -> Result<(), EngineError> {
+        if self.devices.iter().any(|allowed| real == allowed) {
+            return Ok(());
+        }
+        let named = named.display();
+        Err(EngineError::Config(format!("{named} is not allowed: no --allow-device names it")))
+    }
+
+    /// Returns the address of an export with the port, user and group of the allow-list. `uid` and
+    /// `gid` are the plan's; 0 if it has none.
+    ///
+    /// # Errors
+    /// The export is not allowed, or its options differ from the allowed ones.
+    pub fn export(&self, export: &str, uid: u32, gid: u32) -> Result<String, EngineError> {
+        let asked =
+            NfsUrl::parse(export).map_err(|error| EngineError::Config(error.to_string()))?;
+        let mut differs = None;
+        for allowed in self.exports.iter().filter(|allowed| is_below(&asked, allowed)) {
+            match differing_option(&asked, (uid, gid), allowed) {
+                None => return Ok(address(&asked, allowed)),
+                Some(option) => differs = Some(option),
+            }
+        }
+        Err(EngineError::Config(match differs {
+            None => format!("{export} is not allowed: no --allow-nfs names it"),
+            Some(option) => format!(
+                "{export} is not allowed with this {option}: the port, uid and gid are those of --allow-nfs"
+            ),
+        }))
+    }
+}
+
+/// Returns true if an export is `allowed` or below it. Compares hosts and paths.
+fn is_below(asked: &NfsUrl, allowed: &NfsUrl) -> bool {
+    let path = asked.export.trim_end_matches('/');
+    let rest = path.strip_prefix(allowed.export.trim_end_matches('/'));
+    asked.host.eq_ignore_ascii_case(&allowed.host)
+        && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        && path.split('/').all(|part| part != ".." && part != ".")
+}
+
+/// Returns the name of an option in the plan that differs from the allowed one.
+fn differing_option(
+    asked: &NfsUrl,
+    (uid, gid): (u32, u32),
+    allowed: &NfsUrl,
+) -> Option<&'static str> {
+    let port = |asked: Option<u16>, allowed: Option<u16>| asked.is_some() && asked != allowed;
+    let id = |asked: Option<u32>, plan: u32, allowed: Option<u32>| {
+        let allowed = allowed.unwrap_or(0);
+        asked.is_some_and(|id| id != allowed) || (plan != 0 && plan != allowed)
+    };
+    let options = [
+        ("port", port(asked.nfs_port, allowed.nfs_port)),
+        ("mountport", port(asked.mount_port, allowed.mount_port)),
+        ("uid", id(asked.uid, uid, allowed.uid)),
+        ("gid", id(asked.gid, gid, allowed.gid)),
+    ];
+    options.into_iter().find(|(_, differs)| *differs).map(|(name, _)| name)
+}
+
+/// Returns the export of `asked` with the options of `allowed`.
+fn address(asked: &NfsUrl, allowed: &NfsUrl) -> String {
+    let host = match asked.host.contains(':') {
+        true => format!("[{}]", asked.host),
+        false => asked.host.clone(),
+    };
+    let port = |name, port: Option<u16>| port.map(|port| format!("{name}={port}"));
+    let options = [
+        port("nfsport", allowed.nfs_port),
+        port("mountport", allowed.mount_port),
+        Some(format!("uid={}", allowed.uid.unwrap_or(0))),
+        Some(format!("gid={}", allowed.gid.unwrap_or(0))),
+    ];
+    let options: Vec<String> = options.into_iter().flatten().collect();
+    format!("nfs://{host}{}?{}", asked.export, options.join("&"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn allowed(exports: &[&str]) -> AllowList {
+        let exports = exports.iter().map(|export| NfsUrl::parse(export).unwrap()).collect();
+        AllowList { exports, ..AllowList::default() }
+    }
+
+    #[test]
+    fn an_export_is_matched_by_host_and_path_and_takes_its_options_from_the_list() {
+        let list = allowed(&["nfs://filer/vol1?uid=1000&gid=100", "nfs://[::1]:2050/vol2/"]);
+        let address = |export: &str| list.export(export, 0, 0).map_err(|error| error.to_string());
+        let own = "nfs://filer/vol1/deep?uid=1000&gid=100";
+        assert_eq!(address("nfs://filer/vol1/deep").as_deref(), Ok(own));
+        assert_eq!(address("nfs://filer/vol1/deep?uid=1000").as_deref(), Ok(own));
+        let by_port = "nfs://[::1]/vol2?nfsport=2050&uid=0&gid=0";
+        assert_eq!(address("nfs://[::1]/vol2").as_deref(), Ok(by_port));
+        assert_eq!(address("nfs://[::1]:2050/vol2").as_deref(), Ok(by_port));
+        for outside in [
+            "nfs://filer/vol10",
+            "nfs://filer/vol1/../vol2",
+            "nfs://filer/vol1/..?uid=1000",
+            "nfs://filer/",
+            "nfs://other/vol1",
+        ] {
+            assert!(address(outside).is_err(), "{outside}");
+        }
+        for (export, option) in [
+            ("nfs://filer/vol1/deep?uid=0", "uid"),
+            ("nfs://filer/vol1?gid=0", "gid"),
+            ("nfs://filer:2049/vol1", "port"),
+            ("nfs://filer/vol1/deep?nfsport=111", "port"),
+            ("nfs://filer/vol1/deep?mountport=9", "mountport"),
+        ] {
+            let error = address(export).unwrap_err();
+            assert!(error.contains(&format!("this {option}:")), "{export}: {error}");
+        }
+        assert!(list.export("nfs://filer/vol1", 7, 0).is_err(), "the plan's own uid counts too");
+        assert!(list.export("nfs://filer/vol1", 1000, 100).is_ok());
+    }
+}

@@ -1,0 +1,93 @@
+//! System calls that may never return, on a thread of their own. On a frozen file system, or one
+//! with a lost server, a single `stat` or `unlink` waits for ever and can't be cancelled.
+
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
+use plimsoll_sys::SysError;
+use plimsoll_sys::clock::monotonic_ns;
+
+use crate::{EngineError, defect, stop_request};
+
+/// Polling interval of the wait.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Runs `work` on `what` and waits for it until `is_expired` returns true. `is_expired` receives
+/// the elapsed time in ns. Abandoned work continues by itself, and its result is lost.
+fn run_on_thread<T: Send + 'static>(
+    what: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+    is_expired: impl Fn(u64) -> bool,
+) -> Result<T, EngineError> {
+    let (sender, receiver) = channel();
+    let all = move || {
+        // If the caller has stopped waiting, the receiver is gone.
+        let _ = sender.send(defect::catch_panic(work));
+    };
+    let thread = std::thread::Builder::new().name("aside".to_owned()).spawn(all);
+    thread.map_err(|error| {
+        EngineError::system("starting a thread", SysError::from_io("clone", &error))
+    })?;
+    let start_ns = monotonic_ns();
+    loop {
+        match receiver.recv_timeout(POLL_INTERVAL) {
+            Ok(done) => return done,
+            Err(RecvTimeoutError::Disconnected) => return Err(EngineError::Stopped),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let after_ns = monotonic_ns().saturating_sub(start_ns);
+        if is_expired(after_ns) {
+            return Err(EngineError::Abandoned { what: what.to_owned(), after_ns });
+        }
+    }
+}
+
+/// Runs `work` on `what`, without a time limit at first. Abandons it `timeout` after the
+/// operator's request to stop, and sooner if the stop is urgent.
+///
+/// # Errors
+/// [`EngineError::Abandoned`] if the work was abandoned, [`EngineError::Defect`] if it panicked.
+pub fn run_until_stop<T: Send + 'static>(
+    what: &str,
+    timeout: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, EngineError> {
+    let timeout_ns = timeout.as_nanos() as u64;
+    run_on_thread(what, work, |after_ns| {
+        let limit_ns = if stop_request::is_urgent() {
+            stop_request::timeout_ns(timeout_ns)
+        } else {
+            timeout_ns
+        };
+        let since_request_ns = monotonic_ns().saturating_sub(stop_request::timeout_start_ns(0));
+        stop_request::is_requested() && after_ns.min(since_request_ns) > limit_ns
+    })
+}
+
+/// Runs `work` that only adds information to a run. Returns `None` if it does not finish within
+/// `timeout`, or within the shorter timeout after the operator's request to stop.
+pub fn run_with_timeout<T: Send + 'static>(
+    timeout: Duration,
+    work: impl FnOnce() -> Option<T> + Send + 'static,
+) -> Option<T> {
+    let timeout_ns = timeout.as_nanos() as u64;
+    run_on_thread("the target", work, |after_ns| after_ns > stop_request::timeout_ns(timeout_ns))
+        .ok()
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_return_is_left_behind_and_what_returns_is_given() {
+        assert_eq!(run_with_timeout(Duration::from_secs(60), || Some(7)), Some(7));
+        let (_held, never) = channel::<()>();
+        let waits = move || never.recv().ok();
+        assert_eq!(run_with_timeout(Duration::from_millis(30), waits), None);
+        assert_eq!(run_until_stop("it", Duration::ZERO, || 7), Ok(7));
+        let panicked = run_until_stop("it", Duration::ZERO, || panic!("on purpose"));
+        assert!(matches!(panicked, Err::<(), _>(EngineError::Defect(_))));
+    }
+}

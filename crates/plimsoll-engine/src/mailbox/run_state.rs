@@ -1,0 +1,41 @@
+//! State of a mail store run that all phases share.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_plan::{Mailbox, ResolvedPlan, Target};
+use plimsoll_record::progress::Watcher;
+use plimsoll_record::recording::Recording;
+
+use super::store_directories::StoreDirectories;
+use crate::end_condition::EndCondition;
+use crate::step::Stage;
+
+/// Input of a mail store run.
+pub struct MailRun<'a> {
+    /// Plan, with one target.
+    pub plan: &'a ResolvedPlan,
+    /// Target of the plan.
+    pub target: &'a Target,
+    /// Settings of the store.
+    pub mailbox: &'a Mailbox,
+    /// Directories of the store. The files do not exist yet, or an earlier run left them clean
+    /// ([`StoreDirectories::reuse`]).
+    pub store_directories: StoreDirectories,
+    /// Turns true if the operator interrupts the run.
+    pub interrupt: &'a AtomicBool,
+    /// Receives progress reports.
+    pub watcher: &'a mut dyn Watcher,
+    /// File or pipe that receives each acknowledged durable commit, if any.
+    pub witness: Option<&'a Path>,
+    /// Decides when a measurement until steady ends.
+    pub end_condition: &'a mut dyn EndCondition,
+}
+
+/// Run in progress.
+pub(super) struct MailRunState<'a> {
+    pub(super) mail: MailRun<'a>,
+    pub(super) recording: Recording,
+    pub(super) stage: Stage,
+    pub(super) threads: u32,
+}

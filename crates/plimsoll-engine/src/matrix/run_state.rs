@@ -1,0 +1,47 @@
+//! State of a matrix run that all phases share.
+
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use plimsoll_evidence::observed::Replay;
+use plimsoll_plan::{Matrix, ResolvedPlan};
+use plimsoll_record::progress::Watcher;
+use plimsoll_record::recording::Recording;
+use plimsoll_record::replay::ReplayTrace;
+
+use super::data_set::DataSet;
+use crate::end_condition::EndCondition;
+use crate::placement::WakeSource;
+
+/// Input of a matrix run on files, a device or the null target.
+pub struct MatrixRun<'a> {
+    /// Plan, with one target and one point of a sweep.
+    pub plan: &'a ResolvedPlan,
+    /// Matrix of the plan.
+    pub matrix: &'a Matrix,
+    /// Trace to replay, if any.
+    pub trace: Option<ReplayTrace>,
+    /// Data set. The run creates the data if it does not exist yet.
+    pub data_set: DataSet,
+    /// Turns true if the operator interrupts the run.
+    pub interrupt: &'a AtomicBool,
+    /// Receives progress reports.
+    pub watcher: &'a mut dyn Watcher,
+    /// Decides when conditioning ends, and when a measurement until steady ends.
+    pub end_condition: &'a mut dyn EndCondition,
+    /// Load of `random-overwrite` conditioning ([`super::condition::random_overwrite`]).
+    pub overwriting: &'a Matrix,
+}
+
+/// Run in progress.
+pub(super) struct MatrixRunState<'a> {
+    pub(super) matrix: MatrixRun<'a>,
+    pub(super) recording: Recording,
+    /// Observed directories or device.
+    pub(super) places: Vec<PathBuf>,
+    pub(super) cpus: Vec<usize>,
+    /// Resource that the driving threads wait for.
+    pub(super) wake_source: WakeSource,
+    /// Description of the replayed trace, set while the trace is mapped to the target.
+    pub(super) replay: Option<Replay>,
+}

@@ -1,0 +1,237 @@
+//! The run's objects: their ownership and removal.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use plimsoll_s3::{CallError, Client, Config, Op, Target, Timeout};
+use plimsoll_sys::SysError;
+use plimsoll_workload::matrix::name_text;
+
+use super::queue::{Calls, small_prefix};
+use crate::{EngineError, stop_request};
+
+/// Object that names the owner of the objects below the prefix.
+const MANIFEST: &str = "plimsoll.json";
+/// Maximum number of requests in flight during preparation and removal.
+const CONNECTIONS: u32 = 8;
+/// Names per LIST request.
+const NAMES_MAX: u16 = 1000;
+
+/// Bucket and owner of the objects to create.
+#[derive(Clone, Debug)]
+pub struct S3DataSetRequest<'a> {
+    /// Name of the plan.
+    pub name: &'a str,
+    /// Bucket, `s3://bucket/prefix`.
+    pub url: &'a str,
+    /// Address of the store.
+    pub endpoint: &'a str,
+    /// Region in the signature.
+    pub region: &'a str,
+    /// Time without an answer after which a request fails, in ns.
+    pub outage_max_ns: u64,
+}
+
+/// Objects of a run in their bucket.
+pub struct S3DataSet {
+    client: Client,
+    address: SocketAddr,
+    /// Prefix of the names of all objects.
+    prefix: String,
+    url: String,
+    /// Requests of this client that were already reported.
+    reported_calls: Calls,
+    /// Size of the existing objects; `None` before the first is created.
+    pub object_bytes: Option<u32>,
+    /// True if objects of an earlier run were removed to make room for this one.
+    pub replaced: bool,
+}
+
+impl fmt::Debug for S3DataSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "S3DataSet({} in {})", self.prefix, self.url)
+    }
+}
+
+fn failed(doing: String, error: &CallError) -> EngineError {
+    EngineError::Remote { doing, says: error.to_string(), errno: Some(error.errno()) }
+}
+
+impl S3DataSet {
+    /// Claims the prefix `plimsoll-NAME/` of the bucket, after removing objects of an earlier run
+    /// of a plan of this name.
+    ///
+    /// # Errors
+    /// The store can't be reached, the bucket does not exist, or foreign objects are below the
+    /// prefix.
+    pub fn create(request: &S3DataSetRequest<'_>) -> Result<Self, EngineError> {
+        let S3DataSetRequest { name, url, endpoint, region, outage_max_ns } = *request;
+        let target = Target::from_environment(url, endpoint, region)
+            .map_err(|error| EngineError::Config(error.to_string()))?;
+        let prefix = format!("{}plimsoll-{name}/", target.prefix);
+        let config = Config {
+            connections: CONNECTIONS,
+            give_up_after_ns: outage_max_ns,
+            ..Config::default()
+        };
+        let address = target.address;
+        let mut client =
+            Client::new(target, config).map_err(|error| EngineError::Config(error.to_string()))?;
+        client.fail_requests_when(stop_request::has_timed_out);
+        let mut data_set = Self {
+            client,
+            address,
+            prefix,
+            url: url.to_owned(),
+            reported_calls: Calls::default(),
+            object_bytes: None,
+            replaced: false,
+        };
+        data_set.claim_prefix()?;
+        Ok(data_set)
+    }
+
+    fn claim_prefix(&mut self) -> Result<(), EngineError> {
+        let doing = format!("looking at {} in {}", self.prefix, self.url);
+        let prefix = self.prefix.clone();
+        let list = Op::List { prefix: &prefix, names_max: 1 };
+        let found =
+            self.client.call(&list, &mut []).map_err(|error| failed(doing.clone(), &error))?;
+        let manifest = format!("{prefix}{MANIFEST}");
+        if found > 0 {
+            match self.client.call(&Op::Head { key: &manifest }, &mut []) {
+                Ok(_) => {}
+                Err(CallError::Status { status: 404, .. }) => {
+                    let path = format!("{}: {prefix}", self.url);
+                    let source = SysError::new("create", libc::EEXIST).at(path.as_ref());
+                    return Err(EngineError::system("making the run's objects", source));
+                }
+                Err(error) => return Err(failed(doing, &error)),
+            }
+            self.clear("")?;
+            self.replaced = true;
+        }
+        let mut text = b"{\"plimsoll\": 1}\n".to_vec();
+        let put = Op::Put { key: &manifest, size_bytes: text.len() as u32, buffer_offset_bytes: 0 };
+        self.client.call(&put, &mut text).map_err(|error| failed(doing, &error))?;
+        Ok(())
+    }
+
+    /// Returns the address of the store.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Removes all objects whose names begin with the prefix and `below`.
+    ///
+    /// # Errors
+    /// A request failed.
+    pub fn clear(&mut self, below: &str) -> Result<(), EngineError> {
+        let prefix = format!("{}{below}", self.prefix);
+        let doing = || format!("removing {prefix} from {}", self.url);
+        loop {
+            let list = Op::List { prefix: &prefix, names_max: NAMES_MAX };
+            let found =
+                self.client.call(&list, &mut []).map_err(|error| failed(doing(), &error))?;
+            if found == 0 {
+                return Ok(());
+            }
+            let keys = self.client.listed().to_vec();
+            call_each(&mut self.client, &keys, |key| Op::Delete { key })
+                .map_err(|error| failed(doing(), &error))?;
+        }
+    }
+
+    /// Creates the small objects that clients have at the start, and removes all others.
+    ///
+    /// # Errors
+    /// A request failed.
+    pub fn reset_small(
+        &mut self,
+        shares: u32,
+        clients: u32,
+        names_per_client: u32,
+    ) -> Result<(), EngineError> {
+        for share in 0..shares.max(1) {
+            if stop_request::is_requested() {
+                return Err(EngineError::Stopped);
+            }
+            self.clear(&small_prefix(share))?;
+            let mut keys = Vec::new();
+            for client in (share..clients).step_by(shares.max(1) as usize) {
+                let name = |number: u32| name_text(client, number.into());
+                let keys_of = (0..names_per_client).map(name);
+                keys.extend(
+                    keys_of.map(|name| format!("{}{}{name}", self.prefix, small_prefix(share))),
+                );
+            }
+            let put = |key| Op::Put { key, size_bytes: 0, buffer_offset_bytes: 0 };
+            let url = &self.url;
+            call_each(&mut self.client, &keys, put)
+                .map_err(|error| failed(format!("making small objects in {url}"), &error))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the bucket and the prefix of the names of all objects.
+    #[must_use]
+    pub fn bucket(&self) -> (Target, String) {
+        (self.client.target().clone(), self.prefix.clone())
+    }
+
+    /// Returns the location of the objects.
+    #[must_use]
+    pub fn directory(&self) -> String {
+        format!("{} {}", self.url, self.prefix)
+    }
+
+    /// Returns the requests of this client since the last call.
+    #[must_use]
+    pub fn calls(&mut self) -> Calls {
+        let mut counted = Calls::default();
+        counted.count(self.client.stats());
+        let calls = counted.clone().since(&self.reported_calls);
+        self.reported_calls = counted;
+        calls
+    }
+
+    /// Removes everything that the run created. Gives up after `timeout_ns` without an answer from
+    /// the store.
+    ///
+    /// # Errors
+    /// A request failed, or the operator cut the wait short.
+    pub fn remove(mut self, timeout_ns: u64) -> Result<(), EngineError> {
+        self.client.give_up_after(timeout_ns);
+        self.clear("")
+    }
+}
+
+/// Sends one request for each key, with several in flight.
+fn call_each<'k>(
+    client: &mut Client,
+    keys: &'k [String],
+    op: impl Fn(&'k str) -> Op<'k>,
+) -> Result<(), CallError> {
+    let (mut keys, mut out) = (keys.iter().peekable(), Vec::new());
+    let mut result = Ok(());
+    loop {
+        while result.is_ok()
+            && let Some(key) = keys.peek()
+        {
+            if client.submit(0, &op(key)).is_err() {
+                break;
+            }
+            keys.next();
+        }
+        if client.outstanding() == 0 {
+            return result;
+        }
+        client.poll(&mut [], Timeout::Completion, &mut out);
+        for completion in out.drain(..) {
+            if let Err(error) = completion.result {
+                result = result.and(Err(error));
+            }
+        }
+    }
+}

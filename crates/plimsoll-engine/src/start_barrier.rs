@@ -1,0 +1,109 @@
+//! Waits for permission before a phase begins ([`Watcher::begins_at`]): hosts of a fleet start
+//! together.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::sleep;
+use std::time::Duration;
+
+use plimsoll_evidence::run::PhaseKind;
+use plimsoll_record::progress::Watcher;
+use plimsoll_record::recording::Recording;
+use plimsoll_sys::clock::monotonic_ns;
+
+/// Interval between requests for permission.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+/// Returns when a phase begins that is ready from `ready_ns` on. The start is never earlier than
+/// `ready_ns`. If the operator requests the end of the run, the phase begins now. A start at
+/// `ready_ns`, perhaps ten seconds ago, would make all operations of these seconds due at once.
+fn begins_at(
+    watcher: &mut dyn Watcher,
+    interrupt: &AtomicBool,
+    kind: PhaseKind,
+    run_start_ns: u64,
+    ready_ns: u64,
+) -> u64 {
+    loop {
+        let permission = watcher.begins_at(kind, run_start_ns, ready_ns);
+        if interrupt.load(Ordering::Relaxed) {
+            return ready_ns.max(monotonic_ns());
+        }
+        if let Some(at_ns) = permission {
+            return at_ns.max(ready_ns);
+        }
+        sleep(POLL_INTERVAL);
+    }
+}
+
+/// Postpones the start of a ready phase until it may begin, and returns true if it waited. The wait
+/// is not part of the phase.
+pub(crate) fn delay_start(
+    watcher: &mut dyn Watcher,
+    interrupt: &AtomicBool,
+    recording: &mut Recording,
+    (kind, phase): (PhaseKind, u32),
+    start_ns: &mut u64,
+) -> bool {
+    let at_ns = begins_at(watcher, interrupt, kind, recording.start_ns, *start_ns);
+    let is_late = at_ns > *start_ns;
+    if is_late {
+        *start_ns = at_ns;
+        recording.put_off(phase, at_ns);
+    }
+    is_late
+}
+
+/// Waits until a phase may begin that starts as soon as it is driven. Returns the start.
+pub(crate) fn wait_for_start(
+    watcher: &mut dyn Watcher,
+    interrupt: &AtomicBool,
+    kind: PhaseKind,
+    run_start_ns: u64,
+) -> u64 {
+    let ready_ns = monotonic_ns();
+    let at_ns = begins_at(watcher, interrupt, kind, run_start_ns, ready_ns);
+    while at_ns > monotonic_ns() && !interrupt.load(Ordering::Relaxed) {
+        sleep(Duration::from_nanos(at_ns.saturating_sub(monotonic_ns())).min(POLL_INTERVAL * 20));
+    }
+    at_ns.min(monotonic_ns())
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_evidence::run::Phase;
+    use plimsoll_record::progress::Progress;
+
+    use super::*;
+
+    /// Watcher that gives permission, or requests the end of the run instead.
+    struct StubWatcher<'a>(Option<u64>, &'a AtomicBool);
+
+    impl Watcher for StubWatcher<'_> {
+        fn begins_at(&mut self, _: PhaseKind, _: u64, ready_ns: u64) -> Option<u64> {
+            self.1.store(self.0.is_none(), Ordering::Relaxed);
+            // After a request to end the run, every phase may begin.
+            Some(self.0.unwrap_or(ready_ns))
+        }
+        fn begin(&mut self, _: PhaseKind) {}
+        fn progress(&mut self, _: PhaseKind, _: &Progress) {}
+        fn end(&mut self, _: &Phase) {}
+    }
+
+    #[test]
+    fn a_phase_that_waited_until_its_run_is_ended_does_not_begin_in_the_past() {
+        let stop = AtomicBool::new(false);
+        let long_ago_ns = monotonic_ns() - 1_000_000;
+        let begins = |permission: Option<u64>| {
+            begins_at(
+                &mut StubWatcher(permission, &stop),
+                &stop,
+                PhaseKind::Measure,
+                0,
+                long_ago_ns,
+            )
+        };
+        assert_eq!(begins(Some(long_ago_ns + 7)), long_ago_ns + 7);
+        let now_ns = monotonic_ns();
+        assert!(begins(None) >= now_ns);
+    }
+}

@@ -1,0 +1,128 @@
+//! Timeouts for the driving threads of a stage.
+
+use plimsoll_sys::clock::monotonic_ns;
+
+use super::Control;
+use crate::{defect, stop_request};
+
+/// Silence of a thread beyond the plan's limit for storage, in ns. A thread hands each interval
+/// over, and may be starved of its processor for a while.
+const STARVED_NS: u64 = 10_000_000_000;
+
+/// Progress of the threads.
+#[derive(Debug)]
+pub(super) struct ThreadTimeouts {
+    /// By thread, time of its last sign of life.
+    last_progress_ns: Vec<u64>,
+    silence_max_ns: u64,
+    outage_max_ns: u64,
+    completions: u64,
+    /// Time at which the stop was noticed, or of the last completion since.
+    stopping_ns: Option<u64>,
+    aborted_ns: Option<u64>,
+}
+
+impl ThreadTimeouts {
+    /// Creates timeouts for threads that hand an interval over each `interval_ns` and wait at most
+    /// `outage_max_ns` for storage.
+    pub(super) fn new(threads: usize, interval_ns: u64, outage_max_ns: u64) -> Self {
+        let silence_max_ns =
+            outage_max_ns.saturating_add(2 * interval_ns).saturating_add(STARVED_NS);
+        Self {
+            last_progress_ns: vec![monotonic_ns(); threads],
+            silence_max_ns,
+            outage_max_ns,
+            completions: 0,
+            stopping_ns: None,
+            aborted_ns: None,
+        }
+    }
+
+    pub(super) fn record_progress(&mut self, thread: usize, now_ns: u64) {
+        if let Some(last_progress_ns) = self.last_progress_ns.get_mut(thread) {
+            *last_progress_ns = now_ns;
+        }
+    }
+
+    /// Aborts the threads if one is stalled, if a close makes no progress, after a panic, or if the
+    /// stop is urgent. Returns true once their time to leave is over: the stage then abandons the
+    /// missing ones.
+    pub(super) fn abort_stalled_threads(
+        &mut self,
+        control: &Control,
+        now_ns: u64,
+        mut is_running: impl FnMut(usize) -> bool,
+    ) -> bool {
+        let silent = |(thread, last_progress_ns): (usize, &u64)| {
+            is_running(thread) && now_ns.saturating_sub(*last_progress_ns) > self.silence_max_ns
+        };
+        if defect::has_panicked()
+            || stop_request::is_urgent()
+            || self.last_progress_ns.iter().enumerate().any(silent)
+        {
+            control.abort();
+        }
+        if control.stopped(now_ns) {
+            let completions = control.completions();
+            let progressed = self.stopping_ns.is_none() || completions != self.completions;
+            self.completions = completions;
+            let since_ns = if progressed { now_ns } else { self.stopping_ns.unwrap_or(now_ns) };
+            self.stopping_ns = Some(since_ns);
+            let still_ns = now_ns.saturating_sub(stop_request::timeout_start_ns(since_ns));
+            if still_ns > stop_request::timeout_ns(self.outage_max_ns) {
+                control.abort();
+            }
+        }
+        if !control.aborted() {
+            return false;
+        }
+        now_ns.saturating_sub(*self.aborted_ns.get_or_insert(now_ns)) > stop_request::THREAD_EXIT_NS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    fn timeouts() -> ThreadTimeouts {
+        ThreadTimeouts::new(2, SECOND_NS, 30 * SECOND_NS)
+    }
+
+    #[test]
+    fn a_thread_that_is_silent_for_too_long_is_left_behind_and_one_that_has_ended_is_not_missed() {
+        let (control, mut timeouts) = (Control::new(0, 0), timeouts());
+        let start_ns = monotonic_ns();
+        assert!(!timeouts.abort_stalled_threads(&control, start_ns + 60 * SECOND_NS, |_| false));
+        assert!(!control.aborted());
+        timeouts.record_progress(0, start_ns + 60 * SECOND_NS);
+        assert!(!timeouts.abort_stalled_threads(
+            &control,
+            start_ns + 60 * SECOND_NS,
+            |thread| thread == 0
+        ));
+        assert!(!control.aborted());
+        assert!(!timeouts.abort_stalled_threads(&control, start_ns + 60 * SECOND_NS, |_| true));
+        assert!(control.aborted(), "thread 1 was not heard of for a minute");
+        assert!(timeouts.abort_stalled_threads(&control, start_ns + 65 * SECOND_NS, |_| true));
+    }
+
+    #[test]
+    fn a_close_that_moves_on_is_waited_for_and_one_that_stands_still_is_not() {
+        let (control, mut timeouts) = (Control::new(0, 0), timeouts());
+        let start_ns = monotonic_ns();
+        control.stop();
+        for second in 0..100 {
+            control.count_completion();
+            let now_ns = start_ns + second * SECOND_NS;
+            (0..2).for_each(|thread| timeouts.record_progress(thread, now_ns));
+            assert!(!timeouts.abort_stalled_threads(&control, now_ns, |_| true));
+        }
+        assert!(!control.aborted());
+        let later_ns = start_ns + 140 * SECOND_NS;
+        (0..2).for_each(|thread| timeouts.record_progress(thread, later_ns));
+        assert!(!timeouts.abort_stalled_threads(&control, later_ns, |_| true));
+        assert!(control.aborted());
+    }
+}

@@ -1,0 +1,86 @@
+//! The operator's requests to stop a run. The state is process-wide, like the signals that set it.
+//!
+//! | received signals | a run |
+//! |---|---|
+//! | none | continues |
+//! | one | stops its load, closes in order, removes its data; abandons requests after some seconds without an answer |
+//! | two | abandons operations in flight, writes its evidence and removes its data if the target answers at once |
+//! | three | no longer exists: the signal's handler has ended the process |
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use plimsoll_sys::clock::monotonic_ns;
+
+/// Time without an answer, after the first signal, before a request is abandoned.
+const TIMEOUT: Duration = Duration::from_secs(3);
+/// The same after the second.
+const URGENT_TIMEOUT: Duration = Duration::from_millis(300);
+
+/// Time that a leaving thread waits for operations in flight, in ns.
+pub(crate) const SETTLE_NS: u64 = 2_000_000_000;
+
+/// Time that the run waits for such a thread, in ns. After the thread's own wait, its queue waits
+/// another second before it leaves its memory to the kernel.
+pub(crate) const THREAD_EXIT_NS: u64 = 4_000_000_000;
+
+/// Time for a silent server to answer at the end of a run, in ns.
+pub(crate) const FINAL_REPLY_NS: u64 = 2_000_000_000;
+
+/// Times of the first and the second signal (`CLOCK_MONOTONIC`); 0 before the signal.
+static REQUESTED_NS: AtomicU64 = AtomicU64::new(0);
+static URGENT_NS: AtomicU64 = AtomicU64::new(0);
+
+/// Records that the operator wants this process to end.
+pub fn request_stop() {
+    let _ = REQUESTED_NS.compare_exchange(0, monotonic_ns(), Ordering::Relaxed, Ordering::Relaxed);
+}
+
+/// Records that the operator wants this process to end now.
+pub fn request_urgent_stop() {
+    request_stop();
+    let _ = URGENT_NS.compare_exchange(0, monotonic_ns(), Ordering::Relaxed, Ordering::Relaxed);
+}
+
+/// Returns true if the operator wants this process to end.
+#[must_use]
+pub fn is_requested() -> bool {
+    REQUESTED_NS.load(Ordering::Relaxed) != 0
+}
+
+/// Returns true if the operator wants this process to end now.
+#[must_use]
+pub fn is_urgent() -> bool {
+    URGENT_NS.load(Ordering::Relaxed) != 0
+}
+
+/// Returns the timeout for a silent target, counted from its last answer or from the operator's
+/// request. Returns `otherwise_ns` without a request, and never more than that.
+#[must_use]
+pub fn timeout_ns(otherwise_ns: u64) -> u64 {
+    let timeout = match (is_urgent(), is_requested()) {
+        (true, _) => URGENT_TIMEOUT,
+        (false, true) => TIMEOUT,
+        (false, false) => return otherwise_ns,
+    };
+    otherwise_ns.min(timeout.as_nanos() as u64)
+}
+
+/// Returns the later of `since_ns` and the operator's last request: the timeout of a silent target
+/// counts from then.
+#[must_use]
+pub fn timeout_start_ns(since_ns: u64) -> u64 {
+    let requested_ns = REQUESTED_NS.load(Ordering::Relaxed).max(URGENT_NS.load(Ordering::Relaxed));
+    since_ns.max(requested_ns)
+}
+
+/// Returns true if the run must abandon a request of that age: the operator has requested a stop,
+/// and the timeout has passed since then and since the request.
+#[must_use]
+pub fn has_timed_out(age_ns: u64) -> bool {
+    if !is_requested() {
+        return false;
+    }
+    let requested_ns = monotonic_ns().saturating_sub(timeout_start_ns(0));
+    age_ns.min(requested_ns) > timeout_ns(u64::MAX)
+}

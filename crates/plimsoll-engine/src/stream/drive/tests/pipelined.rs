@@ -1,0 +1,54 @@
+//! Tests that a device never waits for its driving thread.
+
+use super::*;
+use crate::simulated::{Costs, PipelinedDevice};
+
+/// Returns the operations per second of a thread with these costs, and the collected records.
+fn run(depth: u32, costs: Costs, held_ns: u64) -> (f64, Collector) {
+    let mut queue = PipelinedDevice::queue(&VirtualClock::default(), depth, held_ns);
+    queue.costs = costs;
+    let collector = report_of(queue, ClosedLoop::new(&[depth], 0), config(SECOND));
+    (collector.window[0].operations as f64, collector)
+}
+
+#[test]
+fn the_device_never_waits_for_the_thread() {
+    for (depth, held_ns) in PipelinedDevice::cases() {
+        // A thread without costs achieves the capacity of the device.
+        let (capacity, _) = run(depth, Costs::default(), held_ns);
+        let (achieved, collected) = run(depth, PipelinedDevice::COSTS, held_ns);
+        let share = achieved / capacity;
+        assert!(share >= 0.98, "depth {depth}, held back {held_ns} ns: {share:.3}");
+        // The wait of operations in the thread is recorded as lag, not as latency.
+        let lag = &collected.groups[0].lag_own;
+        assert_eq!(lag.count(), collected.totals[0].sums.operations);
+    }
+}
+
+#[test]
+fn latency_begins_at_the_hand_over_and_the_time_before_is_lag() {
+    // Two places: the thread prepares the second while it hands the first over.
+    let (_, collected) = run(2, PipelinedDevice::COSTS, 1);
+    let sums = &collected.totals[0].sums;
+    assert_eq!(sums.latency_ns, sums.service_ns);
+    let costs = PipelinedDevice::COSTS;
+    let least =
+        costs.call_ns + costs.work_ns + PipelinedDevice::PIPE_NS + PipelinedDevice::SERVICE_NS;
+    assert!(sums.latency_ns / sums.operations >= least);
+    let lag = &collected.groups[0].lag_own;
+    assert!(lag.min_ns().unwrap() >= costs.step_ns, "{:?}", lag.min_ns());
+}
+
+#[test]
+fn latency_and_lag_together_are_all_the_time_that_there_is() {
+    // Each place is always either in flight or ready in this thread. A completion that came with
+    // others and waited until it was taken counts as lag only.
+    for (depth, held_ns) in [(1, 1), (4, 1), (32, 32 * PipelinedDevice::SERVICE_NS * 9 / 10)] {
+        let (achieved, collected) = run(depth, PipelinedDevice::COSTS, held_ns);
+        let (sums, group) = (&collected.totals[0].sums, &collected.groups[0]);
+        let each_ns = (sums.latency_ns + group.lag_own_ns_sum) as f64 / sums.operations as f64;
+        let outstanding = achieved * each_ns / 1e9;
+        let share = outstanding / f64::from(depth);
+        assert!((0.97..1.01).contains(&share), "depth {depth}, {held_ns} ns: {outstanding:.2}");
+    }
+}

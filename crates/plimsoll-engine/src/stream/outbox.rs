@@ -1,0 +1,157 @@
+//! Passes snapshots from a driving thread to the writer without either waiting for the other.
+//!
+//! A few boxes circulate: the driver fills one, hands it over at the end of an interval and
+//! continues with an empty one that the writer has returned. If the writer is late and no empty box
+//! is available, the driver keeps filling its current one: the interval gets longer, and nothing is
+//! lost. The start and the end of the measurement are never delayed like that. Two boxes are
+//! reserved for them, so that a late writer can't mix warm-up, measurement and drain. Both
+//! directions are bounded channels, and the driver never blocks on them.
+
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+
+use plimsoll_record::cells::Snapshot;
+
+/// Boxes that circulate per thread: one being filled, one on its way, one spare.
+const BOXES: usize = 3;
+
+/// Boxes reserved for the start and the end of the measurement.
+const RESERVE: usize = 2;
+
+/// Driver's end.
+#[derive(Debug)]
+pub struct Outbox {
+    current: Box<Snapshot>,
+    filled: SyncSender<Box<Snapshot>>,
+    empty: Receiver<Box<Snapshot>>,
+    /// Used when a phase begins and the writer has returned no box.
+    // Boxes, as handed over: the driver must not allocate during a load.
+    #[allow(clippy::vec_box)]
+    reserve: Vec<Box<Snapshot>>,
+    /// Intervals that were lengthened because no empty box was available.
+    merged: u64,
+}
+
+/// Writer's end for one driver.
+#[derive(Clone, Debug)]
+pub struct SnapshotReturns(Sender<Box<Snapshot>>);
+
+impl SnapshotReturns {
+    /// Returns an emptied box.
+    pub fn return_box(&self, snapshot: Box<Snapshot>) {
+        // A driver that has ended receives nothing.
+        let _ = self.0.send(snapshot);
+    }
+}
+
+/// Creates the writer's receiving end and, per group, a driver's end with its return channel.
+#[must_use]
+pub fn connect(cells: &[usize]) -> (Receiver<Box<Snapshot>>, Vec<(Outbox, SnapshotReturns)>) {
+    let (filled, inbox) = sync_channel(cells.len() * (BOXES + RESERVE) + 1);
+    let ends = cells.iter().enumerate().map(|(group, cells)| {
+        let (back, empty) = channel();
+        for _ in 1..BOXES {
+            // The receiver is alive here, so this can't fail.
+            let _ = back.send(Box::new(Snapshot::new(group as u32, *cells)));
+        }
+        let fresh = || Box::new(Snapshot::new(group as u32, *cells));
+        let reserve = (0..RESERVE).map(|_| fresh()).collect();
+        let (current, filled) = (fresh(), filled.clone());
+        (Outbox { current, filled, empty, reserve, merged: 0 }, SnapshotReturns(back))
+    });
+    let ends = ends.collect();
+    (inbox, ends)
+}
+
+impl Outbox {
+    /// Returns the snapshot being filled.
+    #[inline(always)]
+    pub fn current(&mut self) -> &mut Snapshot {
+        &mut self.current
+    }
+
+    /// Hands over the current snapshot if an empty one is available, and always at the start and
+    /// the end of the measurement. The next snapshot begins at `now_ns` as interval `next`, after
+    /// the stop if `drain`.
+    pub fn close_interval(&mut self, now_ns: u64, next: i64, drain: bool) {
+        let is_boundary = (self.current.interval < 0) != (next < 0) || self.current.drain != drain;
+        let reserved = || if is_boundary { self.reserve.pop() } else { None };
+        let Some(empty) = self.empty.try_recv().ok().or_else(reserved) else {
+            self.merged += 1;
+            return;
+        };
+        let mut filled = std::mem::replace(&mut self.current, empty);
+        filled.end_ns = now_ns;
+        self.current.interval = next;
+        self.current.start_ns = now_ns;
+        self.current.drain = drain;
+        // The channel has room for every box. A writer that is gone receives nothing.
+        let _ = self.filled.try_send(filled);
+    }
+
+    /// Hands over the last snapshot. Returns how many intervals were lengthened.
+    pub fn finish(mut self, now_ns: u64) -> u64 {
+        self.current.end_ns = now_ns;
+        self.current.last = true;
+        let _ = self.filled.try_send(self.current);
+        self.merged
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_go_round_and_a_late_writer_loses_nothing() {
+        let (inbox, mut ends) = connect(&[1]);
+        let (mut outbox, returns) = ends.remove(0);
+        for interval in 0..5 {
+            outbox.current().cells[0].record(10, 10, 1);
+            outbox.close_interval(100 + interval, interval as i64 + 1, false);
+        }
+        assert_eq!(outbox.finish(200), 3, "two boxes were spare");
+        drop(returns);
+        let got: Vec<_> = inbox.try_iter().collect();
+        let counts: Vec<_> = got.iter().map(|s| s.cells[0].sums.operations).collect();
+        assert_eq!(counts, [1, 1, 3]);
+        assert!(got[2].last && !got[1].last);
+    }
+
+    #[test]
+    fn a_late_writer_does_not_move_the_start_or_the_end_of_the_measurement() {
+        let (inbox, mut ends) = connect(&[1]);
+        let (mut outbox, returns) = ends.remove(0);
+        // The writer returns nothing: 100 operations in each interval, 5 of warm-up, 5 measured,
+        // drain.
+        outbox.current().interval = -5;
+        for next in -4..=6 {
+            for _ in 0..100 {
+                outbox.current().cells[0].record(10, 10, 1);
+            }
+            outbox.close_interval(100, next, next > 4);
+        }
+        outbox.finish(200);
+        drop(returns);
+        let all: Vec<_> = inbox.try_iter().collect();
+        let sum = |of: &dyn Fn(&Snapshot) -> bool| -> u64 {
+            all.iter().filter(|s| of(s)).map(|s| s.cells[0].sums.operations).sum()
+        };
+        assert_eq!(sum(&|s| s.interval < 0), 500);
+        assert_eq!(sum(&|s| s.interval >= 0 && !s.drain), 500);
+        assert_eq!(sum(&|s| s.drain), 100);
+    }
+
+    #[test]
+    fn a_writer_that_gives_back_sees_every_interval() {
+        let (inbox, mut ends) = connect(&[1]);
+        let (mut outbox, returns) = ends.remove(0);
+        for interval in 0..50i64 {
+            outbox.current().calls += 1;
+            outbox.close_interval(interval as u64, interval + 1, false);
+            let mut snapshot = inbox.try_recv().unwrap();
+            assert_eq!((snapshot.interval, snapshot.calls), (interval, 1));
+            snapshot.calls = 0;
+            returns.return_box(snapshot);
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Barrier form of a closed loop: a client starts its next batch when the whole of its last one has
+//! completed.
+
+use std::collections::VecDeque;
+
+use super::{Pacing, Start, places_of};
+
+/// Closed loop of whole batches. See the module.
+#[derive(Clone, Debug)]
+pub struct BatchBarrier {
+    client_of: Box<[u32]>,
+    /// First place and number of places of each client.
+    places: Box<[(u32, u32)]>,
+    outstanding: Box<[u32]>,
+    ready: VecDeque<(u32, u64)>,
+    stopped: bool,
+}
+
+impl BatchBarrier {
+    /// Creates clients that start `batches[client]` operations at once, all ready at `start_ns`.
+    #[must_use]
+    pub fn new(batches: &[u32], start_ns: u64) -> Self {
+        let client_of = places_of(batches).into_boxed_slice();
+        let mut first = 0;
+        let places = batches.iter().map(|count| {
+            let range = (first, *count);
+            first += count;
+            range
+        });
+        let ready = (0..client_of.len() as u32).map(|place| (place, start_ns)).collect();
+        let places = places.collect();
+        Self { client_of, places, outstanding: batches.into(), ready, stopped: false }
+    }
+
+    fn finish_one(&mut self, client: u32, now_ns: u64) {
+        let client = client as usize;
+        self.outstanding[client] -= 1;
+        if self.outstanding[client] == 0 && !self.stopped {
+            let (first, count) = self.places[client];
+            self.outstanding[client] = count;
+            self.ready.extend((first..first + count).map(|place| (place, now_ns)));
+        }
+    }
+}
+
+impl Pacing for BatchBarrier {
+    #[inline(always)]
+    fn is_scheduled(&self) -> bool {
+        false
+    }
+
+    #[inline]
+    fn next(&mut self, _now_ns: u64) -> Option<Start> {
+        let (place, intended_ns) = self.ready.pop_front()?;
+        Some(Start { place, client: self.client_of[place as usize], intended_ns, held: false })
+    }
+
+    #[inline]
+    fn due_ns(&self) -> Option<u64> {
+        (!self.ready.is_empty()).then_some(0)
+    }
+
+    #[inline]
+    fn completed(&mut self, place: u32, now_ns: u64) {
+        self.finish_one(self.client_of[place as usize], now_ns);
+    }
+
+    fn retire(&mut self, start: Start) {
+        // The loop retires the rest of the client's batch later, in turn. The batch never becomes
+        // whole again, so the client stays ended.
+        self.places[start.client as usize].1 = 0;
+    }
+
+    fn stop(&mut self, _: u64) {
+        self.stopped = true;
+        self.ready.clear();
+    }
+}
