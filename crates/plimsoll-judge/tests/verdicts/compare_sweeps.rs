@@ -1,9 +1,6 @@
 //! Comparisons of synthetic sweeps: ratios cell by cell, significant cells, and skipped cells.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod fixtures;
-
-use fixtures::{plan, run_of};
+use crate::fixtures::{plan, run_of};
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{EndKind, ExperimentKind, Membership};
 use plimsoll_judge::compare::{Apart, IntervalOf, Outcome, Side, SweepComparison, compare_sweeps};

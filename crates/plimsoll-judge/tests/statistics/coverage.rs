@@ -2,10 +2,8 @@
 //! 300 and 1,800 values. 95 of 100 intervals should contain the true mean. The tests also check the
 //! detected end of the warm-up.
 
-mod synthetic;
-
+use crate::synthetic::{Source, ar1_n_effective};
 use plimsoll_judge::stats::{Refusal, batch_means, settled_from, steady_mean};
-use synthetic::{Source, ar1_n_effective};
 
 const SERIES: u32 = 2_000;
 const LENGTHS: [usize; 3] = [60, 300, 1_800];

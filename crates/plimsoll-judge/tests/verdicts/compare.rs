@@ -1,9 +1,6 @@
 //! Comparisons of synthetic experiments: headline, refusals and results.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod fixtures;
-
-use fixtures::{PLAN, plan, run};
+use crate::fixtures::{PLAN, plan, run};
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::compare::{Comparison, Outcome, Side, compare};
 use plimsoll_judge::{Verdict, judge};

@@ -1,7 +1,5 @@
 //! Robustness against any input: nothing panics, and every accepted result is a number.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
 use plimsoll_judge::stats::omission::{Bin, corrected};
 use plimsoll_judge::stats::until_steady::{Rule, Settings, UntilSteady, Writes};
 use plimsoll_judge::stats::{

@@ -1,6 +1,5 @@
 //! Verdict on synthetic evidence: both outcomes of each rule, each check, and the order of the
 //! reasons.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::{Device, Environment, Mount, Transport};

@@ -1,15 +1,11 @@
 //! Test of "until steady": it must stop when the system is steady, with an interval that covers the
 //! mean.
 
-#![allow(clippy::expect_used)] // a test may panic
-
-mod synthetic;
-
+use crate::synthetic::Source;
 use plimsoll_judge::stats::quantile_of_sorted;
 use plimsoll_judge::stats::until_steady::{
     Progress, Rule, Settings, Steady, UntilSteady, Why, Writes,
 };
-use synthetic::Source;
 
 const SERIES: Rule = Rule::Series { values_min: 60, relative_half_width: 0.05 };
 

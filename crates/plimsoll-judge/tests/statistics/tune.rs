@@ -1,12 +1,8 @@
 //! Test of the load line search: on known curves with noise, it must find the load line in at most
 //! 16 steps.
 
-#![allow(clippy::unwrap_used)] // a test may panic
-
-mod synthetic;
-
+use crate::synthetic::Source;
 use plimsoll_judge::stats::tune::{Goal, Loop, Outcome, Point, STEPS_MAX, Search, Step};
-use synthetic::Source;
 
 /// System with a known curve.
 #[derive(Clone, Copy, Debug)]

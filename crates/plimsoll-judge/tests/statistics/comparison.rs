@@ -1,9 +1,7 @@
 //! Error rates of the comparison, for equal arms and for different ones.
 
-mod synthetic;
-
+use crate::synthetic::Source;
 use plimsoll_judge::stats::compare;
-use synthetic::Source;
 
 const COMPARISONS: u32 = 2_000;
 
