@@ -1,7 +1,7 @@
 //! `plimsoll run`, an agent and `serve` with a target that is replaced during the run: they touch
 //! nothing outside it.
 //!
-//! `plimsoll-engine/tests/swap.rs` attacks their shared code a thousand times. `PLIMSOLL_SWAP_RUNS`
+//! `plimsoll-engine/tests/data_files/swap.rs` attacks their shared code a thousand times. `PLIMSOLL_SWAP_RUNS`
 //! sets the number of runs of each here.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,12 +1,9 @@
 //! Main job with any number of databases on any number of worker threads, on any machine.
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/mail.rs"]
-mod mail;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::mail;
 use plimsoll_evidence::run::{EndKind, PhaseKind};
 use plimsoll_plan::Plan;
 use plimsoll_record::progress::SilentWatcher;

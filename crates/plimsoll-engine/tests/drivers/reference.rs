@@ -7,25 +7,15 @@
 //! therefore each percentile too, on any machine. The latency is at least the device's time, and at
 //! most the driver's. In virtual time no other program takes the processor, and the reported and
 //! drawn times are equal (`src/stream/drive/tests/drawn.rs`, `src/step/driver/tests.rs`).
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/law.rs"]
-mod law;
-#[path = "support/reads.rs"]
-mod reads;
-#[path = "support/step.rs"]
-mod step;
-#[path = "support/stream.rs"]
-mod stream;
-#[path = "support/reference.rs"]
-mod target;
-
-use law::{LAWS, Law};
+use crate::law::{LAWS, Law};
+use crate::step;
+use crate::stream;
+use crate::target::{Held, Known, Reference, Waiting};
 use plimsoll_engine::stream::pacing::{Closed, Open};
 use plimsoll_record::collect::Collector;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::arrival::{Arrivals, Rate, Schedule, Warp};
-use target::{Held, Known, Reference, Waiting};
 
 /// Length of a case, and time between the device's readiness and the start.
 const LENGTH_NS: u64 = 150_000_000;

@@ -7,7 +7,6 @@
 //! The tests do not depend on the speed of the machine; time limits only end failed runs. Tests in
 //! virtual time (`src/simulated.rs`) cover the stream driver with any queue, and the mail store's
 //! driver.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, PipeReader, PipeWriter, Read, Write};

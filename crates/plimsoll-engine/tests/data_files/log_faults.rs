@@ -1,14 +1,11 @@
 //! Lost log writes that were acknowledged, on real files. No part of the load reads the log
 //! (`copies = 1`). The run's own check at its end must report the file and the byte.
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/mail.rs"]
-mod mail;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use crate::mail;
 use plimsoll_evidence::run::{EndKind, Phase, PhaseKind};
 use plimsoll_plan::Plan;
 use plimsoll_record::progress::{Progress, Watcher};

@@ -1,10 +1,6 @@
 //! Directories of a run on NFS exports, against a real NFS-Ganesha server.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "../../plimsoll-nfs/tests/support/mod.rs"]
-mod ganesha;
-
-use ganesha::Ganesha;
+use crate::ganesha::Ganesha;
 use plimsoll_engine::ErrorKind;
 use plimsoll_engine::nfs::{Home, HomeRequest};
 use plimsoll_workload::matrix::FileSet;

@@ -4,10 +4,6 @@
 //! The tests cover the code that `plimsoll run`, an agent and `serve` share: the opening of a
 //! target, with or without a list of allowed ones, the run, and the removal.
 //! `PLIMSOLL_SWAP_ROUNDS=1000` sets the number of attacked preparations of each kind.
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/swap.rs"]
-mod swap;
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -22,7 +18,7 @@ use plimsoll_engine::matrix::{self, DataHome, HomeRequest, MatrixRun};
 use plimsoll_plan::{Layout, Plan, ResolvedPlan};
 use plimsoll_record::progress::SilentWatcher;
 
-use swap::{Scene, is_root};
+use crate::scene::{Scene, is_root};
 
 /// Attacked preparations of each kind in an ordinary test run. For every twenty of them, one whole
 /// run is attacked.
