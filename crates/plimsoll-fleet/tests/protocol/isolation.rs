@@ -1,6 +1,5 @@
 //! Checks on a real server, configured by `set_up`, that an agent's key gives access to the agent's
 //! own data only.
-#![allow(clippy::unwrap_used)]
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -13,9 +12,7 @@ use plimsoll_fleet::access::Access;
 use plimsoll_fleet::coordinator;
 use plimsoll_fleet::setup::{self, FleetFiles, Setup, set_up};
 
-#[path = "../../plimsoll-nfs/tests/support/port.rs"]
-mod port;
-use port::free_port;
+use crate::port::free_port;
 
 struct Server(Child);
 

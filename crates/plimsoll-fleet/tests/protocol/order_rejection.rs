@@ -1,6 +1,5 @@
 //! Checks with a real server which orders an agent refuses. Anyone with access to the broker could
 //! send them.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,5 @@
 //! Runs a plan on one, two and four agents of this process with a real server, and compares the
 //! fleet's sums with the bundles of the hosts.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::Path;
