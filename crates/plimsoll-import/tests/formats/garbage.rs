@@ -1,6 +1,5 @@
 //! Reading and judging any file ends with a result or a message: truncated files, invalid digits,
 //! and lines of one format in another.
-#![allow(clippy::unwrap_used)]
 
 use plimsoll_judge::conservation::{Declared, audit};
 

@@ -3,7 +3,6 @@
 //! Results of fio 3.33 are in `results` (from a busy guest, at a rate that it sustains). Those of
 //! other tools are generated from a seed with consistent figures. The seed is printed;
 //! `PLIMSOLL_TAMPER_SEED` sets another.
-#![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 

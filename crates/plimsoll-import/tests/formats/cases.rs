@@ -1,5 +1,4 @@
 //! Results that were once misjudged, each as a minimal example with its correct outcome.
-#![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 

@@ -1,7 +1,5 @@
 //! Forms of fio jobs: converted options, and options rejected because they change what is measured.
 
-#![allow(clippy::expect_used)] // Tests.
-
 use plimsoll_import::fio_job::{FioImport, import_fio, import_stages, prepare, read_job};
 use plimsoll_plan::{Pattern, Plan, ResolvedPlan};
 

@@ -1,7 +1,5 @@
 //! No job text makes the reader panic, and the resulting plan can be parsed.
 
-#![allow(clippy::expect_used)] // Tests.
-
 use plimsoll_import::fio_job::import_fio;
 use plimsoll_plan::Plan;
 use proptest::prelude::*;

@@ -1,13 +1,11 @@
 //! fio jobs as plans: the complete text, and the messages for invalid jobs.
 
-#![allow(clippy::expect_used)] // Tests.
-
 use plimsoll_import::fio_job::{import_fio, read_job};
 use plimsoll_plan::{Arrival, DirectIo, Pattern, Plan, TargetKind};
 
-const RANDREAD: &str = include_str!("jobs/randread.fio");
-const SEVERAL: &str = include_str!("jobs/several.fio");
-const ODD: &str = include_str!("jobs/odd.fio");
+const RANDREAD: &str = include_str!("../jobs/randread.fio");
+const SEVERAL: &str = include_str!("../jobs/several.fio");
+const ODD: &str = include_str!("../jobs/odd.fio");
 
 fn plan(job: &str, name: &str) -> Plan {
     import_fio(job, name).unwrap_or_else(|e| panic!("{e}")).plan
