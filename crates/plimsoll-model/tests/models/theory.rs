@@ -2,8 +2,6 @@
 //! % (load up to 0.8) or 1 % (above), the exact value is within it, and Little's law holds at every
 //! station. The seeds are the run's only freedom; they are the small integers.
 
-#![allow(clippy::expect_used)] // A simulation that ends early ends the test.
-
 use plimsoll_model::analytic::mva::{self, Centre};
 use plimsoll_model::analytic::queues::{mg1_sojourn_s, mmc_sojourn_s};
 use plimsoll_model::core::rng::Stream;

@@ -1,13 +1,10 @@
 //! Each mechanism of `adsf-hybrid`, taken away or added, moves rate and latency as its documentation
 //! says and by about as much; the reasoning stands with each test.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{Run, load, model, run, run_on};
 use plimsoll_model::blocks::{Action, Request, Source};
 use plimsoll_model::run::MatrixLoad;
 use plimsoll_model::system::{Event, System};
-use support::{Run, load, model, run, run_on};
 
 const GB: u64 = 1_000_000_000;
 

@@ -1,14 +1,11 @@
 //! The other shipped systems: that all of them run, and that each does what it is there to show.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{self, load, model, run};
 use plimsoll_model::blocks::{Action, Request, Source};
 use plimsoll_model::run::{MatrixLoad, Pattern};
 use plimsoll_model::spec::shipped;
 use plimsoll_model::spec::{Provenance, Spec};
 use plimsoll_model::system::System;
-use support::{load, model, run};
 
 const GB: u64 = 1_000_000_000;
 

@@ -1,13 +1,10 @@
 //! The array as layouts and loads that no published table shows: a narrow parity group, one operation at a
 //! time, sequential streams. Nothing measured says what comes out; physics says what cannot.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{Run, model, run};
 use plimsoll_model::blocks::Source;
 use plimsoll_model::run::{MatrixLoad, Pattern};
 use plimsoll_model::spec::Spec;
-use support::{Run, model, run};
 
 /// Bandwidth of four ports of 10 Gbit/s.
 const PORTS_BYTES_PER_S: f64 = 4.0 * 1.25e9;

@@ -8,8 +8,6 @@
 //! them. The commit must mention it: `PLIMSOLL_BLESS=1 cargo test -p plimsoll-model --test golden`
 //! rewrites the file.
 
-#![allow(clippy::unwrap_used)] // What cannot be read ends the test.
-
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;
 
@@ -20,7 +18,7 @@ use plimsoll_record::progress::SilentWatcher;
 use plimsoll_record::recording::Recording;
 use sha2::{Digest, Sha256};
 
-const GOLDEN: &str = include_str!("../data/golden.txt");
+const GOLDEN: &str = include_str!("../../data/golden.txt");
 
 /// Returns the recorded results as text: series, histograms, sums, counters, internal statistics.
 fn bytes(recording: &Recording) -> Vec<u8> {

@@ -1,5 +1,4 @@
 //! A mail store on a model: the phases, the evidence, and that a seed decides all of it.
-#![allow(clippy::unwrap_used)]
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

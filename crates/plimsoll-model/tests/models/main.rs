@@ -1,0 +1,13 @@
+//! Modelled systems, checked against theory, against published figures and against stored evidence.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod adsf;
+mod caches;
+mod golden;
+mod mailbox;
+mod systems;
+mod theory;
+mod zfs;
