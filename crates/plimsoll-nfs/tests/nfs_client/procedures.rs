@@ -1,10 +1,8 @@
 //! Every procedure against a real NFS-Ganesha, checked against the exported directory itself.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::os::unix::fs::MetadataExt;
 
+use crate::support::Ganesha;
 use nfs3_types::nfs3::{Nfs3Option, ftype3, nfsstat3, nfstime3, sattr3, set_mtime};
 use plimsoll_nfs::mount::{MountError, mount, unmount};
 use plimsoll_nfs::setup::{SetupError, mode, size};
@@ -12,7 +10,6 @@ use plimsoll_nfs::{
     CallError, Client, Completion, Config, CreateHow, Monotonic, ObjectId, Op, Procedure, ServerId,
     Stability, Timeout,
 };
-use support::Ganesha;
 
 fn connect(server: &Ganesha, connections: u32) -> (Client, ServerId, ObjectId) {
     let export = mount(&server.url(1)).unwrap();

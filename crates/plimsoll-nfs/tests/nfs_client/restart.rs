@@ -1,16 +1,11 @@
 //! A server that is killed and comes back in mid-run: the run goes on, no acknowledged stable or
 //! committed write is lost, and the outage is in the latencies and among the events.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-#[path = "support/forgetful.rs"]
-mod forgetful;
-#[path = "support/stamps.rs"]
-mod stamps;
-mod support;
 
 use std::time::Duration;
 
-use forgetful::{FILE_BYTES, Forgetful, Habits};
+use crate::forgetful::{FILE_BYTES, Forgetful, Habits};
+use crate::stamps::{BLOCK, generation, stamp};
+use crate::support::Ganesha;
 use plimsoll_nfs::client::ServerSpec;
 use plimsoll_nfs::mount::mount;
 use plimsoll_nfs::{
@@ -18,8 +13,6 @@ use plimsoll_nfs::{
 };
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use stamps::{BLOCK, generation, stamp};
-use support::Ganesha;
 
 const DEPTH: u64 = 16;
 const COMMIT: u64 = 1 << 40;

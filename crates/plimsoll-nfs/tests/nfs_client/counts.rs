@@ -1,10 +1,7 @@
 //! The calls that an independent relay sees equal those that the client counts.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "support/relay.rs"]
-mod relay;
-mod support;
-
+use crate::relay;
+use crate::support::Ganesha;
 use nfs3_types::nfs3::sattr3;
 use plimsoll_nfs::client::ServerSpec;
 use plimsoll_nfs::mount::mount;
@@ -14,7 +11,6 @@ use plimsoll_nfs::{
 };
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use support::Ganesha;
 
 const FILES: usize = 6;
 const BLOCKS: u64 = 64;
