@@ -1,12 +1,7 @@
 //! The page is complete and self-contained, and names cannot inject markup.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-#[path = "common/markup.rs"]
-mod markup;
-
-use common::{QUARTER, QUICK, Sample};
-use markup::skeleton;
+use crate::common::{self, QUARTER, QUICK, Sample};
+use crate::markup::skeleton;
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::judge;
 

@@ -1,8 +1,6 @@
 //! Exports for other tools are complete, in base units, and agree with the evidence.
 
-mod common;
-
-use common::{QUARTER, QUICK};
+use crate::common::{self, QUARTER, QUICK};
 use plimsoll_judge::judge;
 
 /// Splits a CSV line at commas outside of quotes.

@@ -1,8 +1,6 @@
 //! The terminal's summary, compared exactly.
 
-mod common;
-
-use common::{QUICK, Sample};
+use crate::common::{self, QUICK, Sample};
 use plimsoll_judge::judge;
 use plimsoll_report::number::Letters;
 use plimsoll_report::{Style, text};

@@ -1,11 +1,7 @@
 //! Reports of several runs.
-#![allow(clippy::unwrap_used)]
 
-#[path = "common/markup.rs"]
-mod markup;
-#[path = "common/studies.rs"]
-mod studies;
-
+use crate::markup;
+use crate::studies;
 use plimsoll_report::document::Document;
 use plimsoll_report::number::Letters;
 use plimsoll_report::{Style, html, text};

@@ -1,8 +1,6 @@
 //! Charts are well formed for any data.
 
-#[path = "common/markup.rs"]
-mod markup;
-
+use crate::markup;
 use plimsoll_report::chart::plot::Dot;
 use plimsoll_report::chart::{Axis, Band, HeatMap, Mark, Plot, Rule, Series};
 use plimsoll_report::number::Unit;
