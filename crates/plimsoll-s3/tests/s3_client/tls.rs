@@ -1,15 +1,10 @@
 //! A store over https, with a certificate of an authority of its own.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
-#[path = "support/tls.rs"]
-mod tls;
 
 use std::time::Duration;
 
+use crate::front::Front;
+use crate::support::{KEY, SECRET, Server};
 use plimsoll_s3::{CallError, Client, Config, Op, Target, Timeout};
-use support::{KEY, SECRET, Server};
-use tls::Front;
 
 const MIB: u32 = 1 << 20;
 

@@ -1,5 +1,4 @@
 //! Servers that answer nonsense: a clear error, no panic, no unbounded memory.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

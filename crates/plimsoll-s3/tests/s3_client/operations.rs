@@ -1,12 +1,9 @@
 //! Every operation against a real server, and what happens when it is not there.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
 
 use std::time::{Duration, Instant};
 
+use crate::support::{self, KEY, SECRET, Server};
 use plimsoll_s3::{CallError, Client, Config, Kind, Op, Target, Timeout};
-use support::{KEY, SECRET, Server};
 
 const MIB: u32 = 1 << 20;
 
