@@ -12,8 +12,8 @@
 //! - CPU placement of driving threads: `placement.rs`, from `plimsoll-observe/src/completion.rs`
 //! - collecting thread of streams: `stream/collect.rs`; common start with other hosts: `barrier.rs`
 //! - removal of data: `work_dir`; free space: `work_dir/space.rs`
-//! - measurement error of the drivers: `simulated.rs`, `tests/drivers/reference.rs`, `tests/drivers/one_by_one.rs`,
-//!   `examples/bench/reference`; results in `docs/accuracy.md`
+//! - measurement error of the drivers: `simulated.rs`, `tests/drivers`, `examples/bench/reference`;
+//!   results in `docs/accuracy.md`
 
 pub mod allowed;
 pub mod aside;

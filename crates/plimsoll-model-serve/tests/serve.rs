@@ -2,7 +2,7 @@
 //!
 //! How close latencies are depends on what else the machine does, so that only what holds on a busy one
 //! is asserted: no answer comes before it is due, and the server's own latencies are those of virtual
-//! time. `PLIMSOLL_TIMED=1 cargo test -p plimsoll-model --test serve -- --nocapture` on an idle machine
+//! time. `PLIMSOLL_TIMED=1 cargo test -p plimsoll-model-serve --test serve -- --nocapture` on an idle machine
 //! holds what the client sees to 5 % + 0.2 ms.
 #![allow(clippy::unwrap_used)]
 

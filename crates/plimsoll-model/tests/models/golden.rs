@@ -5,7 +5,8 @@
 //! left out. `benches/same-evidence` builds them all and compares.
 //!
 //! A change of a model, of the workload or of the order of random numbers in the simulation changes
-//! them. The commit must mention it: `PLIMSOLL_BLESS=1 cargo test -p plimsoll-model --test golden`
+//! them. The commit must mention it:
+//! `PLIMSOLL_BLESS=1 cargo test -p plimsoll-model --test models golden::`
 //! rewrites the file.
 
 use std::fmt::Write as _;

@@ -1,4 +1,5 @@
-//! Modelled systems, checked against theory, against published figures and against stored evidence.
+//! Modelled systems, checked against theory, against their documentation and against stored
+//! evidence.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../support/mod.rs"]
