@@ -12,7 +12,7 @@
 //!   `plimsoll-report/src/runs.rs`
 //! - a team's catalogue: `team/client.rs` (transfer), `team.rs` (transaction), `team/connection.rs`
 //!   (connection and timeouts), `team/schema.rs` (each table change is a further migration;
-//!   `plimsoll/tests/team.rs` starts from the first), other users' runs `index/mirror.rs`
+//!   `plimsoll/tests/serve/team.rs` starts from the first), other users' runs `index/mirror.rs`
 
 #![allow(missing_docs)]
 

@@ -13,8 +13,8 @@
 //! - collecting thread of streams: `stream/collect.rs`; common start with other hosts:
 //!   `start_barrier.rs`
 //! - removal of data: `work_dir`; free space: `work_dir/space.rs`
-//! - measurement error of the drivers: `simulated.rs`, `tests/reference.rs`, `tests/one_by_one.rs`,
-//!   `examples/bench/reference`; results in `docs/accuracy.md`
+//! - measurement error of the drivers: `simulated.rs`, `tests/drivers`, `examples/bench/reference`;
+//!   results in `docs/accuracy.md`
 
 pub mod allow_list;
 pub mod backend;

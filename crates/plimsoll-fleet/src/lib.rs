@@ -21,8 +21,8 @@
 //! - common start: `agent/gate.rs` and `coordinator.rs`; server liveness: `server_health.rs`
 //! - agent selection: `coordinator/selection.rs`
 //! - permissions: `permissions.rs`, subjects `broker.rs`, setup `setup.rs`, users `users.rs`,
-//!   certificates `authority.rs`, `access.rs`; tests: `tests/isolation.rs`,
-//!   `plimsoll/tests/fleet_secure.rs`; host templates: `contrib/fleet`
+//!   certificates `authority.rs`, `access.rs`; tests: `tests/protocol/isolation.rs`,
+//!   `plimsoll/tests/fleet/fleet_secure.rs`; host templates: `contrib/fleet`
 //! - acceptance of a plan by an agent: `order.rs` (signature, time, replay)
 //! - storage system's counters: `coordinator/system.rs`
 

@@ -10,7 +10,7 @@
 //!
 //! - fio JSON and tables as a bundle: `foreign`
 //! - any other result format: one file per tool, detection in `detect.rs`, assembly in `study.rs`,
-//!   a row in `docs/audit.md`, a sample in `tests/garbage.rs`
+//!   a row in `docs/audit.md`, a sample in `tests/formats/garbage.rs`
 //! - a trace format: a file in `trace`
 //! - stages of a fio job: `fio_job.rs`
 

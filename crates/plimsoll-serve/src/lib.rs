@@ -28,8 +28,8 @@
 //!   (limits of models)
 //! - access: `access.rs`, `tokens.rs`; connection limits: `server.rs`
 //! - runs of other processes: `live/other_processes.rs`
-//! - browser tests: `plimsoll/tests/page.rs` (`PLIMSOLL_SCREENSHOTS=DIR` saves pictures); Grafana:
-//!   `contrib/grafana/plimsoll.json`, checked by `plimsoll/tests/serve.rs`
+//! - browser tests: `plimsoll/tests/page` (`PLIMSOLL_SCREENSHOTS=DIR` saves pictures); Grafana:
+//!   `contrib/grafana/plimsoll.json`, checked by `plimsoll/tests/serve/serve.rs`
 
 mod access;
 mod catalogue;

@@ -8,15 +8,15 @@
 //!
 //! - a command or flag: a file in `commands`, its line in `arguments.rs`, its `Options` there, its
 //!   tests in `tests/COMMAND.rs`. A command parses, calls and prints within 120 lines
-//!   (`tests/architecture.rs`)
+//!   (`tests/house/architecture.rs`)
 //! - plan changes on the command line: `commands/plan_changes.rs`; a run without a plan:
 //!   `commands/run/line.rs`; execution by a fleet: `commands/load_hosts.rs`
 //! - error display: `failure.rs`, wrong command lines `arguments.rs`; progress: `progress.rs`;
 //!   `--metrics`: `metrics.rs`
 //! - bundle locations: `catalogue.rs`; removal: `removal.rs`; team catalogue: `team.rs`; fleet
 //!   comparison: `commands/compare_fleets.rs`; completions: `commands/completions/candidates.rs`
-//! - crate graph: `tests/architecture.rs` (`PLIMSOLL_BLESS=1` redraws it); module cycles:
-//!   `tests/circles.rs`; attacks on the judgement: `tests/adversary`
+//! - crate graph: `tests/house/architecture.rs` (`PLIMSOLL_BLESS=1` redraws it); module cycles:
+//!   `tests/house/circles.rs`; attacks on the judgement: `tests/adversary`
 
 mod arguments;
 mod catalogue;

@@ -105,7 +105,7 @@ fn keep_last_report(reported: &mut ToolResult) {
     };
     // Each repetition of the cycle of names is one report.
     let cycle = (1..=parts.len() / 2).find(|length| {
-        parts.len() % length == 0
+        parts.len().is_multiple_of(*length)
             && parts.iter().zip(&parts[*length..]).all(|(earlier, later)| {
                 earlier.name == later.name
                     && time(later) >= time(earlier) + REPORT_MS_MIN * NS_PER_MS

@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use plimsoll_fleet::local::PrivateServer;
@@ -183,8 +183,10 @@ pub fn ip(arguments: &str) {
 impl Hosts {
     /// Creates the switch, then `count` hosts.
     pub fn new(count: usize) -> Self {
-        let own = std::process::id();
-        let name = |at: usize| format!("pf{own}-{at}");
+        // Tests of one process may create their hosts at the same time.
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let (own, number) = (std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let name = |at: usize| format!("pf{own}-{number}-{at}");
         let mut hosts = Self { names: Vec::new() };
         let switch = name(0);
         ip(&format!("netns add {switch}"));

@@ -1,0 +1,168 @@
+//! Runs a plan on one, two and four agents of this process with a real server, and compares the
+//! fleet's sums with the bundles of the hosts.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::fleet::HostEnd;
+use plimsoll_evidence::run::PhaseKind;
+use plimsoll_evidence::signature::{Signer, make_keys};
+use plimsoll_fleet::broker::Server;
+use plimsoll_fleet::local::PrivateServer;
+use plimsoll_fleet::{agent, coordinator};
+use plimsoll_judge::VerdictKind;
+use plimsoll_plan::Plan;
+use plimsoll_runner::allow::Allow;
+use plimsoll_runner::fleet::{FleetBundle, read};
+use plimsoll_runner::places::Places;
+
+/// I/Os per second that the plan requests from each host, far below the target's limit.
+const RATE: f64 = 200.0;
+/// Rules that fail if other work on the machine disturbs the test.
+const DISTURBANCE_RULES: [&str; 3] = ["cpu-steal", "noisy-neighbour", "was-stopped"];
+
+fn places(root: &Path, signer: Option<Signer>) -> Places {
+    Places {
+        state: root.join("state"),
+        runs: root.join("runs"),
+        cache: root.join("cache"),
+        signer: signer.map(Arc::new),
+    }
+}
+
+/// Runs the plan on `count` agents. With `again`, the last agent is restarted during the run.
+fn run(root: &Path, count: u32, again: bool) -> FleetBundle {
+    fs::create_dir_all(root.join("data")).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let server = PrivateServer::start(&root.join("nats"), &stop).unwrap();
+    make_keys(&root.join("key"), None).unwrap();
+    let signer = Signer::read(&root.join("key"), || None).unwrap();
+    let trust = vec![signer.public().to_owned()];
+    let reached = Server { url: server.url().to_owned(), ..Server::default() };
+    let start = |number: u32| {
+        let own = agent::Options {
+            server: reached.clone(),
+            name: format!("node{number}"),
+            labels: Vec::new(),
+            trust: trust.clone(),
+            allow: Allow::new(&[root.join("data")], &[], &[]).unwrap(),
+            places: places(&root.join(format!("node{number}")), None),
+            bundles: None,
+            coordinator_timeout: plimsoll_fleet::agent::COORDINATOR_TIMEOUT,
+        };
+        let stop = Arc::clone(&stop);
+        std::thread::spawn(move || {
+            let mut say = |text: &str| println!("{text}");
+            agent::run(&own, &stop, &mut say).map_err(|error| error.to_string())
+        })
+    };
+    let mut agents: Vec<_> = (1..=count).map(start).collect();
+    let text = format!(
+        "version = 1\nname = \"together\"\ndemonstration = true\n[target]\npath = {:?}\n\
+         [workload.matrix]\nfile_size = \"4MiB\"\nsizes = \"4KiB\"\nreads = 70\narrival = \"constant\"\n\
+         rate = {RATE}\n[phases]\nwarm_up = \"500ms\"\nmeasure = \"3s\"\n[evidence]\n\
+         min_measure = \"1s\"\ninterval = \"500ms\"\n",
+        root.join("data/{host}").display().to_string()
+    );
+    let plan = Plan::parse(&text, "together.toml").unwrap_or_else(|errors| panic!("{errors}"));
+    let options = coordinator::Options {
+        server: reached.clone(),
+        agents: Some(count),
+        names: Vec::new(),
+        places: places(root, Some(signer)),
+        bundles: root.join("runs"),
+    };
+    let never = AtomicBool::new(false);
+    let mut tell = |event: coordinator::Event| {
+        println!("{event:?}");
+        let begins = |text: &String| text == "warm-up: all hosts start";
+        if again && matches!(&event, coordinator::Event::Note(text) if begins(text)) {
+            agents.push(start(count));
+        }
+    };
+    let left =
+        coordinator::run(&coordinator::RunRequest::whole_plan(&plan), &options, &never, &mut tell);
+    stop.store(true, Ordering::Relaxed);
+    for agent in agents {
+        agent.join().unwrap().unwrap();
+    }
+    left.unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn check_sums(left: &FleetBundle, count: usize) {
+    let fleet = &left.fleet;
+    assert_eq!(fleet.hosts.len(), count);
+    let (mut within, mut latencies, mut disturbed) = (0, 0, false);
+    for host in &fleet.hosts {
+        assert_eq!(host.end, HostEnd::Reported, "{host:#?}");
+        let run = host.run.as_ref().unwrap();
+        let bundle = left.directory.join("hosts").join(&host.name).join(&run.run_id);
+        let own = Bundle::read(&bundle).unwrap();
+        within += own.run.classes.iter().map(|class| class.count_within()).sum::<u64>();
+        latencies += own.run.classes.iter().map(|class| class.count).sum::<u64>();
+        assert!(run.starts.iter().any(|start| start.kind == PhaseKind::WarmUp), "{run:#?}");
+        assert_eq!(host.clock.len(), 2, "before and after");
+        for offset in &host.clock {
+            // All agents share one clock, so the offset must be within its error.
+            assert!(offset.offset_ns.unsigned_abs() <= offset.error_ns, "{offset:?}");
+        }
+        let judged = plimsoll_judge::judge(&own);
+        disturbed |= judged.findings.iter().any(|f| DISTURBANCE_RULES.contains(&f.rule.as_str()));
+    }
+    let window = fleet.window.unwrap();
+    assert!(!window.cut, "{window:?}");
+    assert_eq!(fleet.classes.iter().map(|class| class.count).sum::<u64>(), within);
+    assert_eq!(fleet.classes.iter().map(|class| class.latency_count).sum::<u64>(), latencies);
+    let judged = &left.verdict;
+    assert!(judged.passed.iter().any(|rule| rule == "fleet-sums"), "{judged:#?}");
+    let told = judged.findings.iter().any(|finding| finding.rule == "fleet-together");
+    let skew_ns = window.start_skew_ns;
+    assert!(told || skew_ns < 5_000_000 + window.start_skew_error_ns, "{window:?}");
+    let rate = judged.total.as_ref().unwrap().ops_per_s;
+    let asked = RATE * count as f64;
+    println!(
+        "{count} agents: {rate:.1}/s of {asked}/s, {within} I/Os, starts {skew_ns} ns apart, {window:?}"
+    );
+    assert!((rate / asked - 1.0).abs() < 0.05 || disturbed, "{judged:#?}");
+    assert_eq!(read(&left.directory).unwrap().verdict, left.verdict, "judged again");
+}
+
+fn run_and_check(count: u32) {
+    let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let left = run(root.path(), count, false);
+    check_sums(&left, count as usize);
+    let fleet = left.directory.join("all/fleet.json");
+    let text = fs::read_to_string(&fleet).unwrap();
+    fs::write(&fleet, text.replace("node1", "node9")).unwrap();
+    let error = read(&left.directory).unwrap_err().to_string();
+    assert!(error.contains("fleet.json was changed"), "{error}");
+}
+
+#[test]
+fn one_agent_reaches_the_requested_rate() {
+    run_and_check(1);
+}
+
+#[test]
+fn two_agents_reach_twice_the_rate() {
+    run_and_check(2);
+}
+
+#[test]
+fn four_agents_reach_four_times_the_rate() {
+    run_and_check(4);
+}
+
+#[test]
+fn a_restart_of_an_agent_makes_the_run_invalid_and_names_the_agent() {
+    let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let left = run(root.path(), 2, true);
+    assert_eq!(left.verdict.verdict, VerdictKind::Invalid, "{:#?}", left.verdict);
+    let reason = &left.verdict.reason;
+    assert!(reason.contains("node2 was lost") && reason.contains("was restarted"), "{reason}");
+    assert!(left.verdict.total.is_none(), "what is left of the sum is none");
+    assert!(left.directory.join("hosts/node1").is_dir(), "the other's evidence is kept");
+}

@@ -1,0 +1,223 @@
+//! Forms of fio jobs: converted options, and options rejected because they change what is measured.
+
+use plimsoll_import::fio_job::{FioImport, import_fio, import_stages, prepare, read_job};
+use plimsoll_plan::{Pattern, Plan, ResolvedPlan};
+
+fn resolved(job: &str) -> ResolvedPlan {
+    import_fio(job, "job.fio").unwrap_or_else(|e| panic!("{e}")).plan.resolve()
+}
+
+fn refused(job: &str) -> String {
+    import_fio(job, "job.fio").expect_err(job).to_string()
+}
+
+const HEAD: &str = "[a]\ndirectory=/mnt/x\nsize=64m\nruntime=60\n";
+
+#[test]
+fn comments_end_lines_wherever_they_begin() {
+    let plan = resolved(
+        "; head\n[a] ; a job\nrw=randread ; random\nbs=8k # pages\nsize=1m\nruntime=60#s\n",
+    );
+    let stream = &plan.workload.matrix().expect("a matrix").streams[0];
+    assert_eq!((stream.sizes[0].size_bytes, stream.read_percent), (8192, 100.0));
+    assert_eq!(plan.phases.measure_ns, 60_000_000_000);
+}
+
+#[test]
+fn files_and_variables_are_put_in_place() {
+    let include = |name: &str| match name {
+        "common.fio" => Ok("[global]\nsize=${SIZE}\n".to_owned()),
+        "loop.fio" => Ok("include loop.fio\n".to_owned()),
+        other => Err(format!("{other} is not there")),
+    };
+    let variable = |name: &str| (name == "SIZE").then(|| "2m".to_owned());
+    let text = prepare("include common.fio\n[a]\nrw=read\n", &include, &variable).expect("whole");
+    let stream = resolved(&text).workload.matrix().expect("a matrix").streams[0].clone();
+    assert_eq!(stream.files.file_size_bytes, Some(2 << 20));
+    let says = prepare("[a]\nsize=${NONE}\n", &include, &variable).expect_err("not set");
+    assert!(says.contains("NONE"), "{says}");
+    let says = prepare("include loop.fio\n", &include, &variable).expect_err("endless");
+    assert!(says.contains("include each other"), "{says}");
+    // The bundle must contain all of the job's text.
+    for job in ["[a]\nsize=${SIZE}\n", "include common.fio\n[a]\nrw=read\n"] {
+        assert!(refused(job).contains("plan import"), "{job}");
+    }
+}
+
+#[test]
+fn stonewall_makes_plans_in_sequence_and_never_one() {
+    let job = "[global]\nsize=1m\nruntime=60\n[fill]\nrw=write\n[r1]\nstonewall\nrw=read\n[r2]\nrw=randread\n";
+    assert!(refused(job).contains("waits for the jobs before it"));
+    let stages = import_stages(job, "job").unwrap_or_else(|e| panic!("{e}"));
+    let names: Vec<(String, usize)> = stages
+        .iter()
+        .map(|(name, import)| {
+            let resolved = import.plan.resolve();
+            (name.clone(), resolved.workload.matrix().expect("a matrix").streams.len())
+        })
+        .collect();
+    assert_eq!(names, [("job-1-fill".to_owned(), 1), ("job-2-r1".to_owned(), 2)]);
+    // One stage of a job that a plan names.
+    let plan = |sections: &str| {
+        let text = format!(
+            "[target]\npath = \"/mnt/x\"\n[workload.fio]\njob = \"j.fio\"\n{sections}[evidence]\n\
+             min_measure = \"1m\"\n"
+        );
+        Plan::parse_with(&text, "plan.toml", &|_| Ok(job.to_owned()), &read_job)
+    };
+    assert!(plan("").expect_err("two stages").to_string().contains("sections"));
+    assert!(plan("sections = [\"fill\"]\n").is_ok());
+    // The first job does not wait.
+    assert!(import_fio(&format!("{HEAD}stonewall\nrw=read\n"), "job.fio").is_ok());
+}
+
+#[test]
+fn sections_of_one_name_are_each_in_their_own_stage() {
+    let job = "[global]\nsize=1m\nruntime=60\n[a]\nrw=write\n[a]\nstonewall\nrw=read\n";
+    let stages = import_stages(job, "job").unwrap_or_else(|e| panic!("{e}"));
+    let streams = |import: &FioImport| {
+        let streams = import.plan.resolve().workload.matrix().expect("a matrix").streams.clone();
+        streams.iter().map(|stream| stream.read_percent).collect::<Vec<_>>()
+    };
+    let reads: Vec<Vec<f64>> = stages.iter().map(|(_, import)| streams(import)).collect();
+    assert_eq!(reads, [[0.0], [100.0]]);
+}
+
+#[test]
+fn a_section_of_any_name_is_a_stream_whose_latencies_can_be_logged() {
+    let plan = resolved(&HEAD.replace("[a]", "[random reads, 4k]"));
+    let stream = &plan.workload.matrix().expect("a matrix").streams[0];
+    assert_eq!(stream.name, "random-reads--4k");
+}
+
+#[test]
+fn limits_the_memory_of_long_jobs() {
+    let many: String = (0..2_000).map(|n| format!("[j{n}]\nrw=read\n")).collect();
+    assert!(refused(&many).contains("beyond 1024 jobs"));
+    let globals: String = (0..1_000).map(|n| format!("o{n}\n")).collect();
+    let jobs: String = (0..900).map(|n| format!("[j{n}]\n")).collect();
+    assert!(refused(&format!("[global]\n{globals}{jobs}")).contains("65536 options"));
+    // Finding the line of each error takes time.
+    let faults = import_fio(&"x\n".repeat(300_000), "job.fio").expect_err("no section");
+    assert_eq!(faults.errors.len(), 100);
+}
+
+#[test]
+fn rejects_options_that_change_what_is_measured() {
+    for (lines, reason) in [
+        ("rw=randread\nrandom_distribution=zoned:60/10:40/90\n", "their own shares"),
+        ("rw=read:-8k\n", "backwards"),
+        ("rw=randread:8\n", "only after several operations"),
+        ("rw=randread\nlatency_target=5ms\n", "plimsoll tune"),
+        ("rw=randread\nread_iolog=app.iolog\n", "run --trace"),
+    ] {
+        let says = refused(&format!("{HEAD}{lines}"));
+        assert!(says.contains(reason), "{lines}: {says}");
+    }
+    for option in ["io_size=1g", "number_ios=1000", "loops=3"] {
+        let untimed = format!("[a]\nsize=64m\nrw=read\n{option}\n");
+        assert!(refused(&untimed).contains("runtime="), "{option}");
+        let import = import_fio(&format!("{HEAD}rw=read\n{option}\n"), "job.fio");
+        let import = import.unwrap_or_else(|e| panic!("{e}"));
+        assert!(import.notes.iter().any(|note| note.contains("here runtime does")), "{option}");
+    }
+}
+
+#[test]
+fn converts_gaps_and_whole_devices() {
+    let plan = resolved(&format!("{HEAD}rw=read:8k\nbs=4k\n"));
+    let stream = &plan.workload.matrix().expect("a matrix").streams[0];
+    assert_eq!(stream.pattern, Pattern::Strided { stride_bytes: 12 << 10 });
+    for size in ["size=0", "filesize=0"] {
+        let plan = resolved(&format!("[a]\nfilename=/dev/sdz\n{size}\nrw=read\nruntime=60\n"));
+        let stream = &plan.workload.matrix().expect("a matrix").streams[0];
+        assert_eq!(stream.files.file_size_bytes, None, "{size}");
+    }
+}
+
+#[test]
+fn a_steady_state_ends_the_measurement_over_the_same_window() {
+    let job = |lines: &str| format!("{HEAD}rw=randread\n{lines}");
+    let text = job("ss=iops_slope:0.3%\nss_dur=20s\nss_ramp=5s\nramp_time=2s\n");
+    let imported = import_fio(&text, "job.fio").unwrap_or_else(|e| panic!("{e}"));
+    let phases = imported.plan.resolve().phases;
+    assert!(phases.until_steady);
+    assert_eq!((phases.measure_ns, phases.round_ns), (60_000_000_000, 4_000_000_000));
+    assert_eq!(phases.warm_up_ns, 7_000_000_000);
+    assert!(imported.notes.iter().any(|note| note.contains("SNIA's rule")), "{:?}", imported.notes);
+    assert_eq!(imported.plan.resolve().evidence.min_measure_ns, 20_000_000_000);
+    // A plan that names the job also ends like this, unless it states its measuring time.
+    let plan = |phases: &str| {
+        let plan = format!(
+            "[target]\npath = \"/mnt/x\"\n[workload.fio]\njob = \"j.fio\"\n[phases]\n{phases}\n[evidence]\n\
+             min_measure = \"20s\"\n"
+        );
+        Plan::parse_with(&plan, "plan.toml", &|_| Ok(text.clone()), &read_job)
+            .unwrap_or_else(|e| panic!("{e}"))
+            .resolve()
+            .phases
+    };
+    assert_eq!((plan("").until_steady, plan("").round_ns), (true, 4_000_000_000));
+    assert_eq!(plan("").measure_ns, 60_000_000_000);
+    assert!(!plan("measure = \"30s\"").until_steady);
+    // As in fio, a criterion without a window has no effect.
+    let phases = resolved(&job("steadystate=iops:2%\n")).phases;
+    assert!(!phases.until_steady);
+    for (lines, reason) in [
+        ("ss=lat:5%\nss_dur=20s\n", "ends the job by its latency"),
+        ("ss=iops:2%\nss_dur=90s\n", "longer than the job's runtime"),
+        ("ss=iops:2%\nss_dur=1s\n", "too short a window"),
+        ("ss=speed:2%\nss_dur=20s\n", "iops_slope"),
+        ("wait_for=b\n", "waits for one of several jobs"),
+    ] {
+        assert!(refused(&job(lines)).contains(reason), "{lines}: {}", refused(&job(lines)));
+    }
+    let two = format!("{}[b]\nrw=read\nsize=1m\nruntime=60\n", job("ss=iops:2%\nss_dur=20s\n"));
+    assert!(refused(&two).contains("do not end at the same steady state"), "{}", refused(&two));
+    // In a separate stage it may.
+    let staged = two.replace("[b]\n", "[b]\nstonewall\n");
+    let stages = import_stages(&staged, "job").unwrap_or_else(|e| panic!("{e}"));
+    let steady: Vec<bool> =
+        stages.iter().map(|(_, one)| one.plan.resolve().phases.until_steady).collect();
+    assert_eq!(steady, [true, false]);
+}
+
+#[test]
+fn converts_engines_with_an_equivalent() {
+    use plimsoll_plan::TargetKind;
+    let job = |lines: &str| resolved(&format!("[a]\nsize=64m\nbs=64k\nruntime=60\n{lines}"));
+    let nfs = job(
+        "ioengine=nfs\nnfs_url=nfs://10.0.0.5/vms?version=3\nrw=randread\niodepth=8\nfilename=f\n",
+    );
+    let TargetKind::Nfs { exports, .. } = &nfs.targets[0].kind else { panic!("{:?}", nfs.targets) };
+    assert_eq!(exports, &["nfs://10.0.0.5/vms"]);
+    assert_eq!(nfs.workload.matrix().expect("a matrix").streams[0].queue_depth, 8);
+    let s3 = job(
+        "ioengine=http\nhttp_mode=s3\nhttps=on\nhttp_host=store:9000\nhttp_s3_region=eu\nhttp_s3_key=secret\n\
+         filename=/load/object\nrw=write\n",
+    );
+    let TargetKind::S3 { url, endpoint, region } = &s3.targets[0].kind else {
+        panic!("{:?}", s3.targets)
+    };
+    assert_eq!((url.as_str(), endpoint.as_str()), ("s3://load/plimsoll", "https://store:9000"));
+    assert_eq!(region, "eu");
+    let job = |lines: &str| format!("{HEAD}nrfiles=200\n{lines}");
+    for (engine, share) in [("filecreate", 1), ("filestat", 0)] {
+        let plan = resolved(&job(&format!("ioengine={engine}\n")));
+        let stream = &plan.workload.matrix().expect("a matrix").streams[0];
+        assert!((stream.metadata_percent - 100.0).abs() < 1e-9, "{engine}");
+        let mix = stream.metadata_mix;
+        assert!((mix.create_percent - f64::from(100 * share)).abs() < 1e-9, "{engine}: {mix:?}");
+        assert!((mix.getattr_percent - f64::from(100 * (1 - share))).abs() < 1e-9, "{engine}");
+    }
+    for (lines, reason) in [
+        ("ioengine=nfs\nrw=read\n", "names no export"),
+        ("ioengine=http\nfilename=/a/b\nrw=read\n", "WebDAV"),
+        ("ioengine=http\nhttp_mode=s3\nrw=read\n", "names no bucket"),
+        ("ioengine=filedelete\n", "must exist before they are removed"),
+        ("ioengine=dircreate\n", "directories are not created"),
+        ("rw=randread\nrandom_distribution=sequence:2,0,1\n", "uses a sequence"),
+    ] {
+        assert!(refused(&job(lines)).contains(reason), "{lines}: {}", refused(&job(lines)));
+    }
+}

@@ -1,0 +1,9 @@
+//! Files of other tools: fio jobs, and results that are honest, manipulated or garbage.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod any_job;
+mod cases;
+mod fio_job_forms;
+mod fio_jobs;
+mod garbage;
+mod tampered;

@@ -1,0 +1,14 @@
+//! Modelled systems, checked against theory, against their documentation and against stored
+//! evidence.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod adsf;
+mod caches;
+mod golden;
+mod mailbox;
+mod systems;
+mod theory;
+mod zfs;

@@ -1,0 +1,170 @@
+//! Exports for other tools are complete, in base units, and agree with the evidence.
+
+use crate::common::{self, QUARTER, QUICK};
+use plimsoll_judge::judge;
+
+/// Splits a CSV line at commas outside of quotes.
+fn fields(line: &str) -> Vec<String> {
+    let (mut fields, mut field, mut quoted) = (Vec::new(), String::new(), false);
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(std::mem::take(&mut field)),
+            c => field.push(c),
+        }
+    }
+    fields.push(field);
+    fields
+}
+
+#[test]
+fn csv_has_the_totals_of_each_class() {
+    let bundle = common::bundle(QUICK);
+    let csv = plimsoll_report::csv(&bundle, &judge(&bundle));
+    let lines: Vec<Vec<String>> = csv.lines().map(fields).collect();
+    let column = |name: &str| lines[0].iter().position(|key| key == name).unwrap();
+    assert_eq!(lines.len(), 1 + bundle.run.classes.len());
+    for (class, line) in bundle.run.classes.iter().zip(&lines[1..]) {
+        assert_eq!(line.len(), lines[0].len());
+        assert_eq!(line[column("class")], class.name);
+        assert_eq!(line[column("count")], class.count.to_string());
+        assert_eq!(line[column("latency_ns_max")], class.latency_ns_max.to_string());
+        let average: f64 = line[column("latency_ns_avg")].parse().unwrap();
+        assert!((average - class.latency_ns_sum as f64 / class.count as f64).abs() < 1e-6);
+        // p99.9 needs at least 10,000 I/Os.
+        let p999 = &line[column("latency_ns_p999")];
+        assert_eq!(p999.is_empty(), class.count < 10_000, "{}: {p999}", class.name);
+    }
+}
+
+#[test]
+fn every_table_is_a_csv_of_even_rows() {
+    let bundle = common::bundle(QUARTER);
+    let tables = plimsoll_report::csv::tables(&bundle, &judge(&bundle));
+    let names: Vec<&str> = tables.iter().map(|(name, _)| name.as_str()).collect();
+    assert!(names.contains(&"checks.csv"), "{names:?}");
+    assert!(names.contains(&"io-transactional-i-o-performance.csv"), "{names:?}");
+    for (name, csv) in &tables {
+        let widths: Vec<usize> = csv.lines().map(|line| fields(line).len()).collect();
+        assert!(widths.iter().all(|width| *width == widths[0]), "{name}: {csv}");
+    }
+}
+
+#[test]
+fn fio_json_agrees_with_the_evidence() {
+    let bundle = common::bundle(QUICK);
+    let json: serde_json::Value =
+        serde_json::from_str(&plimsoll_report::fio_json(&bundle)).unwrap();
+    let jobs = json["jobs"].as_array().unwrap();
+    assert_eq!(jobs[0]["jobname"], "database");
+    let read = &jobs[0]["read"];
+    let sum = |of: fn(&plimsoll_evidence::run::ClassTotals) -> u64| {
+        bundle.run.sum(|class| class.group == "transactional" && class.is_read, of)
+    };
+    let (count, bytes) = (sum(|class| class.count), sum(|class| class.size_bytes));
+    assert_eq!(read["total_ios"], count);
+    assert_eq!(read["io_bytes"], bytes);
+    assert_eq!(read["runtime"], 30_000);
+    assert_eq!(read["lat_ns"]["N"], count);
+    assert!((read["iops"].as_f64().unwrap() - count as f64 / 30.0).abs() < 1e-6);
+    assert!(read["clat_ns"]["percentile"]["99.000000"].as_u64().unwrap() > 0);
+    assert!(read["clat_ns"]["percentile"]["99.990000"].is_null());
+}
+
+#[test]
+fn fio_json_has_what_fio_plot_draws_by() {
+    let bundle = common::bundle(QUICK);
+    let json: serde_json::Value =
+        serde_json::from_str(&plimsoll_report::fio_json(&bundle)).unwrap();
+    let job = &json["jobs"][0];
+    for option in ["rw", "bs", "iodepth", "numjobs"] {
+        assert!(job["job options"][option].is_string(), "{option}");
+    }
+    assert_eq!(job["job options"]["rw"], "randrw");
+    let side = &job["read"];
+    let number = |value: &serde_json::Value| value.as_f64().unwrap();
+    assert!(number(&side["iops_min"]) <= number(&side["iops_mean"]));
+    assert!(number(&side["iops_mean"]) <= number(&side["iops_max"]));
+    assert!((number(&side["iops_mean"]) / number(&side["iops"]) - 1.0).abs() < 0.1);
+    // Each operation is in one step.
+    let shares: f64 = ["latency_ns", "latency_us", "latency_ms"]
+        .iter()
+        .flat_map(|unit| job[unit].as_object().unwrap().values())
+        .map(number)
+        .sum();
+    assert!((shares - 100.0).abs() < 1e-6, "{shares}");
+}
+
+#[test]
+fn junit_has_a_case_for_each_check_and_rule() {
+    let bundle = common::bundle(QUICK);
+    let mut verdict = judge(&bundle);
+    verdict.checks[0].ok = Some(false);
+    verdict.checks[1].ok = None;
+    verdict.reason = "<\"&".into();
+    let xml = plimsoll_report::junit(&bundle, &verdict);
+    let document = roxmltree::Document::parse(&xml).unwrap();
+    let suite = document.descendants().find(|n| n.has_tag_name("testsuite")).unwrap();
+    let cases: Vec<_> = suite.children().filter(|n| n.has_tag_name("testcase")).collect();
+    let expected = 1 + verdict.checks.len() + verdict.findings.len() + verdict.passed.len();
+    assert_eq!(cases.len(), expected);
+    assert_eq!(suite.attribute("tests").unwrap(), expected.to_string());
+    let of = |index: usize, tag: &str| cases[index].children().any(|n| n.has_tag_name(tag));
+    assert!(of(1, "failure") && of(2, "skipped"));
+    let failed = document.descendants().filter(|n| n.has_tag_name("failure")).count();
+    assert_eq!(suite.attribute("failures").unwrap(), failed.to_string());
+}
+
+#[test]
+fn prometheus_text_agrees_with_the_evidence() {
+    let bundle = common::bundle(QUICK);
+    let text = plimsoll_report::prometheus(&bundle, &judge(&bundle));
+    let mut families = std::collections::BTreeSet::new();
+    for line in text.lines() {
+        if let Some(rest) = line.strip_prefix("# TYPE ") {
+            assert!(families.insert(rest.split(' ').next().unwrap().to_owned()), "{line} twice");
+        } else if !line.starts_with('#') {
+            let (name, value) = line.rsplit_once(' ').unwrap();
+            assert!(value.parse::<f64>().unwrap().is_finite(), "{line}");
+            let family = name.split('{').next().unwrap();
+            let base = family.trim_end_matches("_sum").trim_end_matches("_count");
+            assert!(families.contains(base), "{line} before its type");
+        }
+    }
+    let class = &bundle.run.classes[0];
+    let line = text.lines().find(|l| {
+        l.starts_with("plimsoll_operations{") && l.contains(&format!("\"{}\"", class.name))
+    });
+    assert!(line.unwrap().ends_with(&format!(" {}", class.count)));
+}
+
+#[test]
+fn a_trace_has_all_phases_in_microseconds() {
+    let bundle = common::bundle(QUICK);
+    let text = plimsoll_report::chrome_trace(&bundle, &judge(&bundle));
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let events = json["traceEvents"].as_array().unwrap();
+    let phases: Vec<_> = events.iter().filter(|event| event["ph"] == "X").collect();
+    assert_eq!(phases.len(), bundle.run.phases.len());
+    for (event, phase) in phases.iter().zip(&bundle.run.phases) {
+        assert_eq!(event["ts"].as_f64().unwrap(), phase.start_ns as f64 / 1e3);
+        assert_eq!(event["dur"].as_f64().unwrap(), phase.duration_ns as f64 / 1e3);
+    }
+    assert!(events.iter().any(|event| event["ph"] == "C"));
+}
+
+#[test]
+fn markdown_tables_are_even() {
+    let bundle = common::bundle(QUICK);
+    let markdown = plimsoll_report::markdown(&bundle, &judge(&bundle));
+    assert!(markdown.starts_with("# PASS: exchange-1000-heavy\n"));
+    let bars = |line: &str| line.replace("\\|", "").matches('|').count();
+    let mut previous: Option<usize> = None;
+    for line in markdown.lines() {
+        let here = line.starts_with('|').then(|| bars(line));
+        if let (Some(before), Some(here)) = (previous, here) {
+            assert_eq!(before, here, "{line}");
+        }
+        previous = here;
+    }
+}

@@ -1,0 +1,11 @@
+//! The client against a real S3 server, with and without TLS, and against hostile servers.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "../support/tls.rs"]
+mod front;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod hostile;
+mod operations;
+mod tls;

@@ -1,0 +1,203 @@
+//! `plimsoll compare`: targets of one plan in alternation on two file systems, and experiments side
+//! by side.
+
+use crate::support::{self, LoopFs, Sandbox, SmallPlan, json};
+use serde_json::Value;
+
+#[test]
+fn ext4_against_btrfs_runs_in_turns_with_fresh_data_and_one_report() {
+    let sandbox = Sandbox::new();
+    let mounted = |kind: &str, options: &str| {
+        let root = sandbox.path(kind);
+        std::fs::create_dir(&root).unwrap();
+        LoopFs::new(&root, kind, 192, options)
+    };
+    let (ext4, btrfs) = (mounted("ext4", "noatime"), mounted("btrfs", "noatime"));
+    let mut plan = SmallPlan::on(&sandbox.data());
+    (plan.mailboxes, plan.measure) = (8, "1s".into());
+    plan.more = "[repeat]\nruns = 2".into();
+    let target = |name: &str, fs: &LoopFs| {
+        format!("[[target]]\nname = \"{name}\"\npath = {:?}\n", fs.mount.display().to_string())
+    };
+    let both = format!("{}{}", target("ext4", &ext4), target("btrfs", &btrfs));
+    let text = plan.text().replace(&format!("[target]\n{}\n", plan.target), &both);
+    let path = sandbox.path("two.toml");
+    std::fs::write(&path, text).unwrap();
+
+    // Two runs of each target cannot show a difference: the command says so before it measures.
+    for command in ["compare", "run"] {
+        let refused = sandbox.run(&[command, path.to_str().unwrap()]).expect(2);
+        refused.says("fewer than 4 runs of each");
+        refused.says("[repeat] runs = 4");
+    }
+    assert!(sandbox.bundles().is_empty());
+    let ran = sandbox.run(&["compare", path.to_str().unwrap(), "--few", "--json"]);
+    let compared = ran.json();
+    assert!(compared["why"]["causes"].is_array(), "{compared}");
+    assert_eq!(compared["names"], serde_json::json!(["ext4", "btrfs"]));
+    // The comparison is between the file systems. A run disturbed by the host is INVALID and
+    // reported.
+    let unlike = compared["unlike"].as_array().unwrap();
+    assert!(unlike.iter().all(|one| one["name"] == "invalid-runs"), "{unlike:?}");
+    let rate = &compared["metrics"][0];
+    assert_eq!(rate["key"], "achieved_iops_per_s");
+    for side in 0..2 {
+        assert_eq!(rate["sides"][side]["values"].as_array().unwrap().len(), 2);
+    }
+    let keys = compared["metrics"].to_string();
+    assert!(keys.contains("cpu_ns_per_op") && keys.contains("db_read_latency_ns_avg"), "{keys}");
+
+    let experiment = sandbox.bundle();
+    let record = json(&experiment.join("experiment.json"));
+    assert_eq!((&record["kind"], &record["result"]), (&Value::from("compare"), &compared));
+    let mut file_systems = Vec::new();
+    for run in record["runs"].as_array().unwrap() {
+        let bundle = experiment.join(run["run_id"].as_str().unwrap());
+        let evidence = json(&bundle.join("run.json"));
+        assert_eq!(evidence["experiment"]["data_of_run"], Value::Null);
+        assert!(evidence["phases"].to_string().contains("\"create\""), "fresh data each time");
+        let mount = &json(&bundle.join("environment.json"))["mounts"][0];
+        assert_eq!(mount["file_system"], run["arm"], "each arm is on its own file system");
+        file_systems.push(run["arm"].as_str().unwrap().to_owned());
+    }
+    // Each round measures both.
+    for round in file_systems.chunks(2) {
+        assert!(round.contains(&"ext4".to_owned()) && round.contains(&"btrfs".to_owned()));
+    }
+    let page = std::fs::read_to_string(experiment.join("report.html")).unwrap();
+    assert!(page.contains("Side by side") && page.contains("<svg"));
+    for fs in [&ext4, &btrfs] {
+        let left = support::names(&fs.mount);
+        assert!(!left.iter().any(|name| name.starts_with("plimsoll")), "{left:?}");
+    }
+    // The same result from the bundles alone.
+    let id = experiment.file_name().unwrap().to_str().unwrap();
+    assert_eq!(sandbox.run(&["compare", id, "--json"]).json(), compared);
+    assert_eq!(sandbox.run(&["runs", "show", id, "--json"]).expect(0).json(), compared);
+}
+
+#[test]
+fn unlike_plans_have_no_winner_until_their_difference_is_accepted() {
+    let sandbox = Sandbox::new();
+    let mut plan = SmallPlan::on(&sandbox.data());
+    (plan.mailboxes, plan.measure) = (8, "1s".into());
+    let once = |plan: &SmallPlan, out: &str| {
+        let out = sandbox.path(out).display().to_string();
+        sandbox.run(&["run", &sandbox.plan(plan), "-q", "--out", &out]);
+        out
+    };
+    let a = once(&plan, "a");
+    // A requirement above both sides; it is the first reported reason.
+    plan.mailbox = "think_time = \"1ms\"".into();
+    let b = once(&plan, "b");
+    let page = sandbox.path("compared.html").display().to_string();
+    let ran = sandbox.run(&["compare", &a, &b, "--json"]);
+    let compared = ran.json();
+    let unlike = compared["unlike"].to_string();
+    assert!(unlike.contains("plan.workload.mailbox.think_time_ns"), "{unlike}");
+    // With headroom on both sides the report states that instead. In both cases no side is better.
+    assert_eq!(compared["winner"], Value::Null);
+    assert!([0, 3].contains(&ran.code), "{}", ran.stdout);
+    let accepted =
+        sandbox.run(&["compare", &a, &b, "--accept", "plan", "--html", &page, "--json"]).json();
+    assert!(accepted["unlike"].to_string().contains("\"accepted\":true"), "{accepted}");
+    assert!(std::fs::read_to_string(page).unwrap().contains("accepted"));
+    // The compared condition does not count as a difference; all others do.
+    let asked = ["--factor", "plan.workload.mailbox.think_time_ns", "--json"];
+    let (old, new) = (format!("old={a}"), format!("new={b}"));
+    let asked = sandbox.run(&[&["compare", &old, &new], &asked[..]].concat()).json();
+    assert_eq!(asked["names"], serde_json::json!(["old", "new"]));
+    for one in asked["unlike"].as_array().unwrap() {
+        let is_factor = one["name"] == "plan.workload.mailbox.think_time_ns";
+        assert_eq!(one["factor"], is_factor, "{one}");
+        assert!(is_factor || one["accepted"] == false || one["name"] == "invalid-runs", "{one}");
+    }
+    let first = &asked["why"]["parts_at"][0];
+    assert_eq!(first["kind"], "condition", "{asked}");
+    // A directory with both sides is compared within itself.
+    let both = sandbox.path("both");
+    std::fs::create_dir(&both).unwrap();
+    for (from, to) in [(&a, "before"), (&b, "after")] {
+        support::tool("cp", &["-r", from, both.join(to).to_str().unwrap()]);
+    }
+    let within = sandbox.run(&["compare", both.to_str().unwrap(), "--json"]).json();
+    assert_eq!(within["names"], serde_json::json!(["after", "before"]), "{within}");
+    sandbox.run(&["compare", &a]).expect(2).says("a comparison needs two");
+    sandbox.run(&["compare", &a, "/nowhere"]).expect(2).says("no bundle");
+}
+
+#[test]
+fn a_comparison_says_first_what_it_will_take_and_can_be_tried_dry() {
+    let sandbox = Sandbox::new();
+    let (a, b) = (sandbox.path("a"), sandbox.path("b"));
+    for directory in [&a, &b] {
+        std::fs::create_dir(directory).unwrap();
+    }
+    let (ext4, btrfs) = (format!("ext4={}", a.display()), format!("btrfs={}", b.display()));
+    let named = ["compare", "oltp", "--target", &ext4, "--target", &btrfs];
+    let small = ["--set", "workload.matrix.file_size=1MiB"];
+    let with = |more: &[&str]| sandbox.run(&[&named[..], &small[..], more].concat());
+    // A built-in plan on two paths of this machine.
+    let ran = with(&["--set", "repeat.runs=4", "--dry-run"]).expect(0);
+    for says in [
+        "takes 4 h 8 min (8 runs of 31 min)",
+        "at the earliest",
+        "17 MiB needed",
+        "writes 136 MiB to create the data",
+        "run 1 of 8: ",
+        "run 8 of 8: ",
+        "exists and is writable",
+    ] {
+        ran.says(says);
+    }
+    assert!(sandbox.bundles().is_empty() && support::names(&a).is_empty());
+    // Too few runs, too little space and weeks of measuring are rejected before any work.
+    with(&["--dry-run"]).expect(2).says("--set repeat.runs=4");
+    let vast = ["--set", "workload.matrix.file_size=100TiB", "--set", "repeat.runs=4"];
+    sandbox
+        .run(&[&named[..], &vast[..]].concat())
+        .expect(2)
+        .says("free, and the plan's data needs");
+    let long = ["--set", "repeat.runs=4", "--set", "phases.measure=1000000h"];
+    with(&long).expect(2).says("--yes");
+    with(&[&long[..], &["--yes", "--dry-run"]].concat()).expect(0).says("run 8 of 8: ");
+    let nowhere = ["--target", "c=/no/such", "--set", "repeat.runs=4"];
+    with(&nowhere).expect(2).says("/no/such is not an existing directory");
+    // One path alone is no comparison, and plan flags need a plan.
+    sandbox.run(&["compare", "oltp"]).expect(2).says("--target ext4=/mnt/a");
+    sandbox
+        .run(&["compare", "oltp", "--target", "/mnt/a"])
+        .expect(2)
+        .says("a name and a path are required");
+    sandbox
+        .run(&["compare", "here", "there", "--dry-run"])
+        .expect(2)
+        .says("--dry-run can be used only with a plan");
+}
+
+#[test]
+fn a_plan_names_the_difference_that_is_the_question() {
+    let sandbox = Sandbox::new();
+    let mut plan = SmallPlan::on(&sandbox.data());
+    (plan.mailboxes, plan.measure) = (8, "1s".into());
+    plan.more = "[compare]\nfactor = \"plan.workload.mailbox.think_time_ns\"".into();
+    let once = |plan: &SmallPlan, out: &str| {
+        let out = sandbox.path(out).display().to_string();
+        sandbox.run(&["run", &sandbox.plan(plan), "-q", "--out", &out]);
+        out
+    };
+    let a = once(&plan, "a");
+    plan.mailbox = "think_time = \"1ms\"".into();
+    let b = once(&plan, "b");
+    let compared = sandbox.run(&["compare", &a, &b, "--json"]).json();
+    for one in compared["unlike"].as_array().unwrap() {
+        assert_eq!(one["factor"], one["name"] == "plan.workload.mailbox.think_time_ns", "{one}");
+    }
+    assert!(compared["unlike"].to_string().contains("think_time_ns"), "{compared}");
+    // Only targets that the plans of both sides name are compared.
+    plan.more = String::new();
+    let c = once(&plan, "c");
+    let compared = sandbox.run(&["compare", &a, &c, "--json"]).json();
+    let unlike = compared["unlike"].as_array().unwrap();
+    assert!(unlike.iter().all(|one| one["factor"] == false), "{unlike:?}");
+}

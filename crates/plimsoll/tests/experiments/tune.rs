@@ -1,0 +1,181 @@
+//! `plimsoll tune`: a search on a small real store leaves a curve, its bundles and nothing else.
+
+use crate::support::{CommandOutput, Sandbox, SmallPlan, json, names, signal, wait_until};
+use serde_json::Value;
+
+fn small(sandbox: &Sandbox) -> SmallPlan {
+    let mut plan = SmallPlan::on(&sandbox.data());
+    plan.mailboxes = 8;
+    plan.measure = "2s".into();
+    plan
+}
+
+/// The only experiment in the catalogue.
+fn experiment(sandbox: &Sandbox) -> std::path::PathBuf {
+    sandbox.bundle()
+}
+
+#[test]
+fn each_step_is_a_judged_run_on_the_data_of_the_one_before() {
+    let sandbox = Sandbox::new();
+    let plan = sandbox.plan(&small(&sandbox));
+    let ran = sandbox.run(&["tune", &plan, "--max", "4", "--steps", "3", "--json"]);
+    let tuning = ran.json();
+    let steps = tuning["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 3, "{}", ran.stdout);
+    assert_eq!(tuning["knob"], "threads");
+    assert!([0, 1, 3].contains(&ran.code), "{}", ran.stderr);
+    let directory = experiment(&sandbox);
+    let record = json(&directory.join("experiment.json"));
+    assert_eq!((&record["kind"], &record["result"]), (&Value::from("tune"), &tuning));
+    let mut before = Value::Null;
+    for (number, step) in (1..).zip(steps) {
+        assert!(step["rate_per_s"].as_f64().unwrap() > 0.0);
+        let bundle = directory.join(step["run_id"].as_str().unwrap());
+        let run = json(&bundle.join("run.json"));
+        let place = &run["experiment"];
+        assert_eq!((&place["number"], &place["kind"]), (&Value::from(number), &"tune".into()));
+        assert_eq!(place["data_of_run"], before, "the data is that of the step before");
+        let made = run["phases"].as_array().unwrap().iter().any(|p| p["kind"] == "create");
+        assert_eq!(made, before.is_null(), "data is made once");
+        assert!(run["checks"]["pages_checked"].as_u64().unwrap() > 0);
+        assert_eq!(run["checks"]["errors"], 0);
+        before = step["run_id"].clone();
+    }
+    assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
+    let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
+    assert!(page.contains("Throughput and latency") && page.contains("<svg"));
+    assert!(page.contains("<dt>host</dt>") && page.contains("<dt>plan</dt><dd>small</dd>"));
+    // The same result from the bundles alone; each run names its experiment.
+    let id = directory.file_name().unwrap().to_str().unwrap();
+    assert_eq!(sandbox.run(&["runs", "show", id, "--json"]).expect(0).json(), tuning);
+    let listed = sandbox.run(&["runs", "--json"]).json();
+    assert!(listed.as_array().unwrap().iter().all(|run| run["experiment"] == id), "{listed}");
+    assert!(listed.as_array().unwrap().iter().all(|run| run["bundle"].is_string()), "{listed}");
+}
+
+#[test]
+fn an_interrupted_search_keeps_what_it_found() {
+    let sandbox = Sandbox::new();
+    let plan = sandbox.plan(&small(&sandbox));
+    let child = sandbox.start(&["tune", &plan, "-q", "--json"]);
+    let record = || {
+        let bundles = sandbox.bundles();
+        let path = bundles.first().map(|directory| directory.join("experiment.json"));
+        path.filter(|path| path.is_file())
+    };
+    wait_until("the first step", || record().is_some());
+    signal(&child, "-INT");
+    let ran = CommandOutput::from(child.wait_with_output().unwrap()).expect(130);
+    let tuning = ran.json();
+    assert_eq!(tuning["complete"], false);
+    assert!(!tuning["steps"].as_array().unwrap().is_empty());
+    assert_eq!(json(&record().unwrap())["result"], tuning);
+    assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
+    assert!(names(&experiment(&sandbox)).contains(&"report.html".to_owned()));
+}
+
+#[test]
+fn steps_too_short_to_judge_are_refused() {
+    let sandbox = Sandbox::new();
+    let mut plan = small(&sandbox);
+    plan.measure = "1s".into();
+    let plan = sandbox.plan(&plan);
+    let ran = sandbox.run(&["tune", &plan]).expect(2);
+    ran.says("at least 20");
+    assert!(sandbox.bundles().is_empty() && sandbox.left_in_data().is_empty());
+}
+
+#[test]
+fn the_known_limit_of_a_modelled_volume_is_found() {
+    let sandbox = Sandbox::new();
+    // The volume carries at most 3,000 I/Os per second, as long as its burst credit lasts.
+    let text = "version = 1\nname = \"limited\"\n[requirement]\niops = 1000\nread_latency_avg = \
+        \"20ms\"\n[target]\nmodel = \"cloud-volume\"\n[workload.matrix]\nsizes = \"4KiB\"\nfile_size = \
+        \"64MiB\"\nclients = 1\n[phases]\nwarm_up = \"1s\"\nmeasure = \"30s\"\n[evidence]\nmin_measure = \
+        \"30s\"\ninterval = \"1s\"\n";
+    let path = sandbox.path("limited.toml");
+    std::fs::write(&path, text).unwrap();
+    let tuning = sandbox.run(&["tune", path.to_str().unwrap(), "-q", "--json"]).expect(0).json();
+    let line = tuning["load_line"]["rate_per_s"].as_f64().unwrap();
+    assert!((line / 3000.0 - 1.0).abs() < 0.05, "{line}");
+    assert!(tuning["steps"].as_array().unwrap().len() <= 16);
+    assert_eq!((&tuning["confirmed"], &tuning["fewest_checked"]), (&true.into(), &true.into()));
+    // One outstanding operation carries 2,000/s, and 1,000/s are required.
+    assert_eq!(tuning["fewest"]["load"], 1);
+}
+
+/// Tunes a plan on a model, in virtual time.
+fn tuned(text: &str) -> Value {
+    let sandbox = Sandbox::new();
+    let path = sandbox.path("model.toml");
+    std::fs::write(&path, text).unwrap();
+    sandbox.run(&["tune", path.to_str().unwrap(), "-q", "--json"]).expect(0).json()
+}
+
+#[test]
+fn the_load_line_of_a_curve_that_falls_beyond_it_is_found() {
+    // Sequential writes go to the log on flash, which takes 400 MB/s: 6,056 records of 64 KiB with
+    // a header per second. Above 768 KiB outstanding, which is 12 writes, they bypass it and go to
+    // a disk of less than half that rate.
+    let tuning = tuned(
+        "version = 1\nname = \"falls\"\n[requirement]\niops = 1000\nwrite_latency_avg = \"100ms\"\n\
+         [target]\nmodel = \"adsf-hybrid\"\n[target.set]\n\"oplog.bypass_bytes\" = 786432\n\
+         \"oplog.file_bytes\" = \"40 GB\"\n\"oplog.drain_share\" = 1.0\n\"oplog.copies\" = 1\n\
+         \"replicate.copies\" = 1\n\"model.nodes\" = 1\n\"extents.writes\" = \"in-place\"\n\
+         \"extents.capacity_bytes\" = \"1 GB\"\n[workload.matrix]\nsizes = \"64KiB\"\n\
+         file_size = \"60GiB\"\nclients = 1\nreads = 0\npatterns = \"sequential\"\n[phases]\n\
+         warm_up = \"1s\"\nmeasure = \"30s\"\n[evidence]\nmin_measure = \"30s\"\ninterval = \"1s\"\n",
+    );
+    let line = &tuning["load_line"];
+    let rate = line["rate_per_s"].as_f64().unwrap();
+    assert!((rate / 6056.0 - 1.0).abs() < 0.05, "{rate}");
+    let depth = line["load"].as_u64().unwrap();
+    assert!((10..=12).contains(&depth), "{depth}");
+    let steps = tuning["steps"].as_array().unwrap();
+    assert!(steps.len() <= 16, "{}", steps.len());
+    // The search measured loads beyond the fall. All latency limits were met there, so only the
+    // rate shows it.
+    let beyond = steps.iter().find(|step| step["load"].as_u64() > Some(12)).unwrap();
+    assert_eq!(beyond["within"], true);
+    assert!(beyond["rate_per_s"].as_f64().unwrap() < rate / 2.0, "{beyond}");
+    assert_eq!((&tuning["confirmed"], &tuning["fewest_checked"]), (&true.into(), &true.into()));
+    assert!(tuning["remarks"][0].as_str().unwrap().starts_with("The curve falls"), "{tuning}");
+}
+
+#[test]
+fn an_open_loop_is_tuned_by_its_rate() {
+    let tuning = tuned(
+        "version = 1\nname = \"open\"\n[requirement]\niops = 1000\nread_latency_avg = \"20ms\"\n[target]\n\
+         model = \"cloud-volume\"\n[workload.matrix]\nsizes = \"4KiB\"\nfile_size = \"64MiB\"\nclients = 4\n\
+         queue_depth = 64\narrival = \"constant\"\nrate = 2000\n[phases]\nwarm_up = \"1s\"\n\
+         measure = \"30s\"\n[evidence]\nmin_measure = \"30s\"\ninterval = \"1s\"\n",
+    );
+    assert_eq!(tuning["knob"], "rate");
+    let rate = tuning["load_line"]["rate_per_s"].as_f64().unwrap();
+    assert!((rate / 3000.0 - 1.0).abs() < 0.05, "the volume takes 3,000/s: {rate}");
+    let steps = tuning["steps"].as_array().unwrap();
+    assert!(steps.len() <= 16 && tuning["confirmed"] == true, "{tuning}");
+    // Above that rate the volume cannot carry the offered load, and the queue grows without limit.
+    let beyond = steps.iter().find(|step| step["load"].as_u64() > Some(3600)).unwrap();
+    assert_eq!(beyond["within"], false, "{beyond}");
+}
+
+#[test]
+fn a_load_that_never_settled_leaves_the_answer_open() {
+    // Cold caches fill for longer than a step lasts: sufficient loads are unsteady, and steady
+    // loads are insufficient.
+    let sandbox = Sandbox::new();
+    let text = "version = 1\nname = \"cold\"\n[requirement]\niops = 15000\nread_latency_avg = \"1s\"\n[target]\n\
+        model = \"zfs-flash\"\n[workload.matrix]\nsizes = \"8KiB\"\nfile_size = \"64GiB\"\nreads = 50\n\
+        clients = 1\n[phases]\nwarm_up = \"2s\"\nmeasure = \"10s\"\n[evidence]\nmin_measure = \"5s\"\n\
+        interval = \"500ms\"\n";
+    let path = sandbox.path("cold.toml");
+    std::fs::write(&path, text).unwrap();
+    let ran =
+        sandbox.run(&["tune", path.to_str().unwrap(), "-q", "--json", "--max", "4"]).expect(3);
+    let tuning = ran.json();
+    assert_eq!(tuning["confirmed"], false);
+    let remarks = tuning["remarks"].to_string();
+    assert!(remarks.contains("never settled"), "{remarks}");
+}

@@ -1,0 +1,10 @@
+//! Plans on several hosts with a real NATS server.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "../fleets/mod.rs"]
+mod fleets;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod fleet;
+mod fleet_secure;

@@ -1,0 +1,265 @@
+//! Failures during a fleet run: the server, the network, an agent for a while, the coordinator.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::fleets::{Hosts, Process, RATE, SWITCH, adds_up, fleet_in, ip, plan, was_disturbed};
+use crate::support::port::free_port;
+use crate::support::{Sandbox, json, signal, wait_until};
+
+/// A server that can be restarted at the same address.
+struct Server {
+    process: Process,
+    port: u16,
+}
+
+fn server(sandbox: &Sandbox, port: u16) -> Process {
+    let mut command = Command::new("nats-server");
+    command.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"]);
+    command.arg(sandbox.path("nats")).stdout(Stdio::null()).stderr(Stdio::null());
+    let process = Process::start(command);
+    wait_until("the server", || std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
+    process
+}
+
+impl Server {
+    fn start(sandbox: &Sandbox) -> Self {
+        let port = free_port();
+        Self { process: server(sandbox, port), port }
+    }
+
+    fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+}
+
+fn agent(sandbox: &Sandbox, url: &str, name: &str) -> Process {
+    let arguments = ["agent", "--server", url, "--name", name, "--trust"];
+    let command = sandbox.command(&arguments);
+    Process::start(agent_with(sandbox, command, name))
+}
+
+fn agent_with(sandbox: &Sandbox, mut command: Command, name: &str) -> Command {
+    command.arg(sandbox.path("key.pub")).arg("--allow-path").arg(sandbox.data());
+    command.env("XDG_DATA_HOME", sandbox.path(&format!("share-{name}")));
+    command.env("XDG_STATE_HOME", sandbox.path(&format!("state-{name}")));
+    command.env("XDG_CACHE_HOME", sandbox.path(&format!("cache-{name}")));
+    command.stdout(Stdio::null());
+    command.stderr(fs::File::create(sandbox.path(&format!("log-{name}"))).unwrap());
+    command
+}
+
+fn make_key(sandbox: &Sandbox) -> String {
+    let key = sandbox.path("key").display().to_string();
+    sandbox.run(&["ledger", "key", &key]).expect(0);
+    key
+}
+
+/// A run on two agents that has begun its warm-up. Its messages go to `run.log`, its verdict to
+/// `run.json`.
+fn begun(sandbox: &Sandbox, mut command: Command, log: &str) -> Process {
+    let log = sandbox.path(log);
+    command.stdout(fs::File::create(sandbox.path("run.json")).unwrap());
+    command.stderr(fs::File::create(&log).unwrap());
+    let mut run = Process::start(command);
+    wait_until("the warm-up", || {
+        let said = fs::read_to_string(&log).unwrap();
+        assert!(run.0.try_wait().unwrap().is_none(), "{said}");
+        said.contains("warm-up: all hosts start")
+    });
+    // Waits until the measurement runs.
+    sleep(Duration::from_millis(1_500));
+    run
+}
+
+fn two_agents(sandbox: &Sandbox, url: &str, measure: &str, key: &str) -> Command {
+    let plan = plan(sandbox, &sandbox.data().join("{host}"), measure);
+    sandbox.command(&["run", &plan, "--fleet", url, "--agents", "2", "--sign", key, "--json"])
+}
+
+fn said(sandbox: &Sandbox) -> String {
+    fs::read_to_string(sandbox.path("run.log")).unwrap()
+}
+
+/// Both hosts carried the requested load, unless the test's machine was too busy.
+fn carried_all(fleet: &Path) {
+    let rate = adds_up(fleet, 2);
+    assert!((rate / RATE / 2.0 - 1.0).abs() < 0.05 || was_disturbed(fleet), "{rate}");
+}
+
+/// The server keeps its connections and sends nothing. No host is reported lost, neither during the
+/// measurement nor during the transfer of the evidence.
+#[test]
+fn a_server_that_hangs_in_mid_run_costs_no_evidence() {
+    let sandbox = Sandbox::new();
+    let key = make_key(&sandbox);
+    let broker = Server::start(&sandbox);
+    let _agents = [agent(&sandbox, &broker.url(), "one"), agent(&sandbox, &broker.url(), "two")];
+    let mut run = begun(&sandbox, two_agents(&sandbox, &broker.url(), "5s", &key), "run.log");
+    // Longer than the timeout of a silent host, and beyond the end of the measurement.
+    signal(&broker.process.0, "-STOP");
+    sleep(Duration::from_secs(14));
+    signal(&broker.process.0, "-CONT");
+    let code = run.wait();
+    let said = said(&sandbox);
+    assert!([0, 3].contains(&code), "{said}");
+    // The restored contact is reported, unless the hosts' queued messages arrive first and end the
+    // run.
+    assert!(said.contains("the NATS server does not answer"), "{said}");
+    carried_all(&fleet_in(&sandbox.path("share/plimsoll/runs")));
+}
+
+#[test]
+fn a_server_that_is_killed_and_started_again_in_mid_run_costs_no_evidence() {
+    let sandbox = Sandbox::new();
+    let key = make_key(&sandbox);
+    let mut broker = Server::start(&sandbox);
+    let _agents = [agent(&sandbox, &broker.url(), "one"), agent(&sandbox, &broker.url(), "two")];
+    let mut run = begun(&sandbox, two_agents(&sandbox, &broker.url(), "5s", &key), "run.log");
+    broker.process.0.kill().unwrap();
+    broker.process.0.wait().unwrap();
+    sleep(Duration::from_secs(2));
+    broker.process = server(&sandbox, broker.port);
+    let code = run.wait();
+    assert!([0, 3].contains(&code), "{}", said(&sandbox));
+    let first = fleet_in(&sandbox.path("share/plimsoll/runs"));
+    carried_all(&first);
+    fs::rename(&first, sandbox.path("first")).unwrap();
+    // The agents still take plans.
+    let again = two_agents(&sandbox, &broker.url(), "1s", &key).output().unwrap();
+    assert!([0, 3].contains(&again.status.code().unwrap()), "{again:?}");
+    adds_up(&fleet_in(&sandbox.path("share/plimsoll/runs")), 2);
+}
+
+#[test]
+fn an_agent_that_is_stopped_for_a_while_is_not_acquitted() {
+    let sandbox = Sandbox::new();
+    let key = make_key(&sandbox);
+    let broker = Server::start(&sandbox);
+    let _one = agent(&sandbox, &broker.url(), "one");
+    let two = agent(&sandbox, &broker.url(), "two");
+    let mut run = begun(&sandbox, two_agents(&sandbox, &broker.url(), "5s", &key), "run.log");
+    signal(&two.0, "-STOP");
+    sleep(Duration::from_secs(2));
+    signal(&two.0, "-CONT");
+    assert_eq!(run.wait(), 3, "{}", said(&sandbox));
+    let verdict = json(&sandbox.path("run.json"));
+    let kind = verdict["verdict"].as_str().unwrap();
+    assert!(["INVALID", "INCONCLUSIVE"].contains(&kind), "{verdict:#}");
+    assert!(verdict["reason"].as_str().unwrap().contains("two"), "{verdict:#}");
+    let hosts = fleet_in(&sandbox.path("share/plimsoll/runs")).join("hosts");
+    assert!(hosts.join("one").is_dir() && hosts.join("two").is_dir(), "no evidence is lost");
+}
+
+#[test]
+fn a_run_whose_coordinator_was_killed_is_taken_up_again() {
+    let sandbox = Sandbox::new();
+    let key = make_key(&sandbox);
+    let broker = Server::start(&sandbox);
+    let _agents = [agent(&sandbox, &broker.url(), "one"), agent(&sandbox, &broker.url(), "two")];
+    let mut run = begun(&sandbox, two_agents(&sandbox, &broker.url(), "3s", &key), "run.log");
+    run.0.kill().unwrap();
+    run.0.wait().unwrap();
+    let kept = sandbox.path("state/plimsoll/fleet-runs");
+    let name = fs::read_dir(&kept).unwrap().next().unwrap().unwrap().path();
+    let id = name.file_stem().unwrap().to_str().unwrap().to_owned();
+    let resume = |id: &str| {
+        sandbox.run(&["run", "--resume", id, "--fleet", &broker.url(), "--sign", &key, "--json"])
+    };
+    resume("../key").expect(2).says("not a valid run name");
+    resume("never").expect(2).says("cannot resume");
+    let ran = resume(&id);
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
+    carried_all(&fleet_in(&sandbox.path("share/plimsoll/runs")));
+    assert!(fs::read_dir(&kept).unwrap().next().is_none(), "it is not under way any more");
+    resume(&id).expect(2);
+}
+
+#[test]
+fn hosts_whose_coordinator_is_gone_end_by_themselves_and_keep_what_they_measured() {
+    let sandbox = Sandbox::new();
+    let key = make_key(&sandbox);
+    let broker = Server::start(&sandbox);
+    let url = broker.url();
+    let _agents = ["one", "two"].map(|name| {
+        let arguments = ["agent", "--server", &url, "--name", name, "--alone-max", "3s", "--trust"];
+        Process::start(agent_with(&sandbox, sandbox.command(&arguments), name))
+    });
+    let mut command = two_agents(&sandbox, &url, "2s", &key);
+    let log = sandbox.path("run.log");
+    command.stdout(Stdio::null()).stderr(fs::File::create(&log).unwrap());
+    let mut run = Process::start(command);
+    wait_until("the first phase", || fs::read_to_string(&log).unwrap().contains("all hosts start"));
+    run.0.kill().unwrap();
+    run.0.wait().unwrap();
+    for name in ["one", "two"] {
+        let log = sandbox.path(&format!("log-{name}"));
+        wait_until("its end", || fs::read_to_string(&log).unwrap().contains("finished run"));
+        let said = fs::read_to_string(&log).unwrap();
+        assert!(said.contains("no message from the coordinator for 3 s"), "{said}");
+        let own = fs::read_dir(sandbox.path(&format!("share-{name}/plimsoll/runs"))).unwrap();
+        let sealed = own.flatten().filter(|run| run.path().join("SHA256SUMS").is_file()).count();
+        assert_eq!(sealed, 1, "{said}");
+    }
+    // The agents are free and accept the next plan.
+    let again = two_agents(&sandbox, &url, "1s", &key).output().unwrap();
+    assert!([0, 3].contains(&again.status.code().unwrap()), "{again:?}");
+    adds_up(&fleet_in(&sandbox.path("share/plimsoll/runs")), 2);
+}
+
+#[test]
+fn a_network_that_is_lost_for_five_seconds_costs_nothing_and_one_for_good_its_host() {
+    let sandbox = Sandbox::new();
+    let key = make_key(&sandbox);
+    let hosts = Hosts::new(2);
+    let mut command = hosts.on(0, "nats-server");
+    command.args(["-a", SWITCH, "-p", "4222", "-js", "-sd"]).arg(sandbox.path("nats"));
+    let _server = Process::start({
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    });
+    wait_until("the server", || {
+        let probe = format!(": < /dev/tcp/{SWITCH}/4222");
+        hosts.on(1, "bash").args(["-c", &probe]).output().unwrap().status.success()
+    });
+    let url = format!("nats://{SWITCH}:4222");
+    let _agents = [1, 2].map(|at| {
+        let name = format!("node{at}");
+        let mut command = hosts.on(at, env!("CARGO_BIN_EXE_plimsoll"));
+        command.args(["agent", "--server", &url, "--name", &name, "--trust"]);
+        command.env("PLIMSOLL_CALIBRATE", "never");
+        Process::start(agent_with(&sandbox, command, &name))
+    });
+    let run = |measure: &str, log: &str| {
+        let plan = plan(&sandbox, &sandbox.data().join("{host}"), measure);
+        let mut command = hosts.on(0, env!("CARGO_BIN_EXE_plimsoll"));
+        command.args(["run", &plan, "--fleet", &url, "--agents", "2", "--sign", &key, "--json"]);
+        for (variable, name) in
+            [("XDG_DATA_HOME", "share"), ("XDG_STATE_HOME", "state"), ("XDG_CACHE_HOME", "cache")]
+        {
+            command.env(variable, sandbox.path(name));
+        }
+        begun(&sandbox, command, log)
+    };
+    let switch = |way: &str| ip(&format!("-n {} link set p1 {way}", hosts.names[0]));
+    let mut first = run("3s", "run.log");
+    switch("down");
+    sleep(Duration::from_secs(5));
+    switch("up");
+    assert!([0, 3].contains(&first.wait()), "{}", said(&sandbox));
+    let fleet = fleet_in(&sandbox.path("share/plimsoll/runs"));
+    carried_all(&fleet);
+    fs::rename(&fleet, sandbox.path("first")).unwrap();
+    let mut second = run("2s", "second.log");
+    switch("down");
+    assert_eq!(second.wait(), 3);
+    let verdict = json(&sandbox.path("run.json"));
+    assert_eq!(verdict["verdict"], "INVALID", "{verdict:#}");
+    assert!(verdict["reason"].as_str().unwrap().contains("node1 was lost"), "{verdict:#}");
+    assert!(verdict["total"].is_null(), "{verdict:#}");
+    let own = fs::read_dir(sandbox.path("share-node1/plimsoll/runs")).unwrap();
+    assert!(own.flatten().filter(|entry| entry.path().is_dir()).count() >= 2, "it keeps its own");
+}

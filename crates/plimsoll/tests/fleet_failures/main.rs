@@ -1,0 +1,10 @@
+//! Failures during a fleet run: chosen ones and random schedules.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "../fleets/mod.rs"]
+mod fleets;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod fleet_failures;
+mod fleet_schedules;

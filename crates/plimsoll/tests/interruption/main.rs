@@ -1,0 +1,10 @@
+//! Runs that are interrupted or killed, and full disks: evidence and acknowledged data survive.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod durability;
+mod full_disk;
+mod interrupted;
+mod kills;

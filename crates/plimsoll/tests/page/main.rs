@@ -1,0 +1,8 @@
+//! The pages of `plimsoll serve` in a browser, and their untrusted contents.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod page;
+mod page_hostile;

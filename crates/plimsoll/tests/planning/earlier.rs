@@ -1,0 +1,119 @@
+//! Bundles of earlier versions, unmodified: today's commands read them and judge them by today's
+//! rules. `fixtures/earlier` names each by the rules version of its own verdict.
+
+use std::path::Path;
+
+use crate::support::{self, Sandbox, names};
+use plimsoll_judge::verdict::RULES_VERSION;
+use serde_json::{Value, json};
+
+/// A copy of a bundle of an earlier version, in a sandbox whose ledger has no entry for it.
+struct EarlierBundle {
+    sandbox: Sandbox,
+    bundle: String,
+}
+
+impl EarlierBundle {
+    fn of(name: &str) -> Self {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/earlier");
+        let (from, sandbox) = (fixtures.join(name), Sandbox::new());
+        let bundle = sandbox.path(name);
+        std::fs::create_dir(&bundle).unwrap();
+        for file in names(&from) {
+            std::fs::copy(from.join(&file), bundle.join(&file)).unwrap();
+        }
+        Self { sandbox, bundle: bundle.display().to_string() }
+    }
+
+    /// Returns the verdict of the version that wrote the bundle.
+    fn said(&self) -> Value {
+        support::json(&Path::new(&self.bundle).join("verdict.json"))
+    }
+
+    /// Reads the bundle with every command that shows a verdict; `judge` comes last, because it
+    /// writes the verdict.
+    #[track_caller]
+    fn shows(&self, verdict: &str, judged: i32) {
+        let bundle = self.bundle.as_str();
+        let commands = [(vec!["report"], 0), (vec!["runs", "show"], 0), (vec!["judge"], judged)];
+        for (mut command, code) in commands {
+            command.push(bundle);
+            let ran = self.sandbox.run(&command).expect(code);
+            ran.says(verdict);
+            // No ledger here can confirm a bundle from another machine.
+            ran.says("no ledger here contains this run");
+        }
+    }
+}
+
+#[test]
+fn what_passed_by_earlier_rules_and_holds_passes_still() {
+    let earlier = EarlierBundle::of("rules-9");
+    let said = earlier.said();
+    assert_eq!((&said["rules_version"], &said["verdict"]), (&json!(9), &json!("PASS")));
+    let verified = earlier.sandbox.run(&["verify", &earlier.bundle]).expect(0);
+    verified.says("INTACT");
+    verified.says(
+        "verdict.json was written by another build of Plimsoll, or was changed; both state PASS",
+    );
+    earlier.shows("PASS earlier", 0);
+    let today = earlier.said();
+    assert_eq!(
+        (&today["rules_version"], &today["verdict"]),
+        (&json!(RULES_VERSION), &said["verdict"])
+    );
+    assert_eq!(today["achieved_iops_per_s"], said["achieved_iops_per_s"]);
+}
+
+/// It passed before the rules about the start of a measurement and about operations in flight at
+/// its end existed.
+#[test]
+fn what_an_earlier_version_did_not_record_is_unknown_and_no_pass() {
+    let earlier = EarlierBundle::of("rules-4");
+    let said = earlier.said();
+    assert_eq!((&said["rules_version"], &said["verdict"]), (&json!(4), &json!("PASS")));
+    let verified = earlier.sandbox.run(&["verify", &earlier.bundle]).expect(0);
+    verified.says("INTACT");
+    verified.says("it states PASS, and the evidence gives INCONCLUSIVE");
+    earlier.shows("the version that measured did not record", 3);
+    assert_eq!(earlier.said()["verdict"], "INCONCLUSIVE");
+}
+
+/// It was reported as hanging under a load of three times its capacity. In fact it completed
+/// operations all the time.
+#[test]
+fn what_earlier_rules_accused_is_judged_by_todays() {
+    let earlier = EarlierBundle::of("rules-11");
+    let said = earlier.said();
+    assert_eq!((&said["rules_version"], &said["verdict"]), (&json!(11), &json!("INVALID")));
+    let verified = earlier.sandbox.run(&["verify", &earlier.bundle]).expect(0);
+    verified.says("INTACT");
+    verified.says("it states INVALID, and the evidence gives FAIL");
+    earlier.shows("FAIL", 1);
+    assert_eq!(earlier.said()["verdict"], "FAIL");
+}
+
+#[test]
+fn a_report_is_named_only_where_there_is_one() {
+    let earlier = EarlierBundle::of("rules-9");
+    let show = || earlier.sandbox.run(&["runs", "show", &earlier.bundle]).expect(0);
+    let none = format!("report: none; `plimsoll judge {}` writes it", earlier.bundle);
+    show().says(&none);
+    earlier.sandbox.run(&["judge", &earlier.bundle]).expect(0);
+    assert!(Path::new(&earlier.bundle).join("report.html").is_file());
+    show().says(&format!("report: {}/report.html", earlier.bundle));
+}
+
+#[test]
+fn a_byte_that_was_changed_in_one_is_noticed_all_the_same() {
+    let earlier = EarlierBundle::of("rules-4");
+    let series = Path::new(&earlier.bundle).join("series.csv");
+    let mut bytes = std::fs::read(&series).unwrap();
+    let last_digit = bytes.iter().rposition(u8::is_ascii_digit).unwrap();
+    bytes[last_digit] ^= 1;
+    std::fs::write(&series, bytes).unwrap();
+    for command in [&["verify"][..], &["report"], &["runs", "show"], &["judge"]] {
+        let ran = earlier.sandbox.run(&[command, &[earlier.bundle.as_str()]].concat());
+        ran.expect(3).says("series.csv was changed");
+    }
+}

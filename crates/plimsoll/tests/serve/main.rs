@@ -1,0 +1,10 @@
+//! `plimsoll serve` over HTTP: its API, live status, and a team's catalogue.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod api_fuzz;
+mod live;
+mod serve;
+mod team;

@@ -1,0 +1,177 @@
+//! `plimsoll run` on a bucket, against a real S3 server.
+
+use crate::front::Front;
+use crate::s3::{KEY, SECRET, Server};
+use crate::support::{CommandOutput, Sandbox, json};
+use serde_json::Value;
+
+fn run(sandbox: &Sandbox, endpoint: &str, workload: &str, more: &[&str]) -> CommandOutput {
+    phased(sandbox, endpoint, workload, "measure = \"1s\"", more)
+}
+
+fn phased(
+    sandbox: &Sandbox,
+    endpoint: &str,
+    workload: &str,
+    phases: &str,
+    more: &[&str],
+) -> CommandOutput {
+    let path = sandbox.path("plan.toml");
+    std::fs::write(&path, plan(endpoint, workload, phases)).unwrap();
+    let path = path.display().to_string();
+    let mut command = sandbox.command(&["run", &path, "--json", "-q"]);
+    command.args(more).env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET);
+    CommandOutput::from(command.output().unwrap())
+}
+
+fn plan(endpoint: &str, workload: &str, phases: &str) -> String {
+    format!(
+        "version = 1\nname = \"objects\"\nseed = 7\n[target]\ns3 = \"s3://load/unit\"\n\
+         endpoint = {endpoint:?}\n[workload.matrix]\n{workload}\n[phases]\nwarm_up = \"200ms\"\n\
+         {phases}\nverify = true\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n"
+    )
+}
+
+fn count(run: &Value, class: &str) -> u64 {
+    let classes = run["classes"].as_array().unwrap();
+    let found = classes.iter().find(|found| found["name"] == class);
+    found.map_or(0, |found| found["count"].as_u64().unwrap())
+}
+
+const MIX: &str = "metadata_mix = { getattr = 40, lookup = 10, access = 10, readdir = 10, \
+    create = 15, remove = 15, rename = 0, setattr = 0 }";
+
+#[test]
+fn objects_are_put_got_checked_and_removed() {
+    let server = Server::start();
+    let sandbox = Sandbox::new();
+    let workload = format!(
+        "sizes = \"16KiB\"\nreads = 70\nfiles = 2\nfile_size = \"1MiB\"\nclients = 2\n\
+         queue_depth = 4\nmetadata = 40\nverify_reads = true\n{MIX}"
+    );
+    let ran = run(&sandbox, &server.endpoint(), &workload, &[]);
+    ran.measured_on_this_host();
+    let run = json(&sandbox.bundle().join("run.json"));
+    assert_eq!(run["engine"]["kind"], "s3");
+    // 2 MiB in blocks of 4 KiB, except blocks whose last two writes overlapped.
+    assert!((400..=512).contains(&run["checks"]["pages_checked"].as_u64().unwrap()), "{run}");
+    let kinds = ["read", "write", "getattr", "lookup", "access", "readdir", "create", "remove"];
+    for kind in kinds {
+        assert!(count(&run, &format!("matrix.{kind}")) > 0, "{kind}");
+    }
+    // One fill, one verification at the end, and the run between them.
+    let gets = run["counters"]["s3.operations.get"].as_u64().unwrap();
+    assert!(gets >= count(&run, "matrix.read") + 128, "{gets}");
+    let left = server.directory.path().join("load/unit/plimsoll-objects/s000");
+    let files = |path: &std::path::Path| {
+        std::fs::read_dir(path).map_or(0, |entries| entries.flatten().count())
+    };
+    assert_eq!(files(&left.join("f00000")), 0, "objects were removed");
+}
+
+#[test]
+fn ranges_of_larger_objects_are_read() {
+    let server = Server::start();
+    let sandbox = Sandbox::new();
+    let workload = "size_mix = [{ size = \"8KiB\", share = 100 }]\nwrite_size_mix = [{ size = \
+        \"64KiB\", share = 100 }]\nreads = 80\nfiles = 1\nfile_size = \"1MiB\"\nqueue_depth = 4\n\
+        verify_reads = true";
+    let ran = run(&sandbox, &server.endpoint(), workload, &[]).measured_on_this_host();
+    let run = json(&sandbox.bundle().join("run.json"));
+    assert_eq!(run["checks"]["errors"], 0, "{}", ran.stdout);
+    assert!(count(&run, "matrix.read") > 0 && count(&run, "matrix.write") > 0);
+}
+
+/// Objects are conditioned like files: each is put twice before the measurement. The conditioning
+/// ends in the steady state or at its maximum length.
+#[test]
+fn objects_are_conditioned_and_measured_until_steady() {
+    let server = Server::start();
+    let sandbox = Sandbox::new();
+    let workload =
+        "sizes = \"16KiB\"\nreads = 50\nfiles = 2\nfile_size = \"1MiB\"\nqueue_depth = 4";
+    let phases = "measure = \"until-steady\"\nmeasure_max = \"2s\"\nround = \"200ms\"\ncondition = \
+                  \"fill-twice\"";
+    phased(&sandbox, &server.endpoint(), workload, phases, &[]);
+    let run = json(&sandbox.bundle().join("run.json"));
+    assert_eq!((&run["end"]["kind"], &run["checks"]["errors"]), (&"completed".into(), &0.into()));
+    let phases = run["phases"].as_array().unwrap();
+    let of = phases.iter().filter(|phase| phase["kind"] == "condition");
+    let written: u64 = of.map(|phase| phase["written_bytes"].as_u64().unwrap()).sum();
+    assert_eq!(written, 2 * (2 << 20), "twice all data: {run}");
+    let measure = phases.iter().find(|phase| phase["kind"] == "measure").unwrap();
+    assert!(measure["note"].as_str().unwrap().contains("steady"), "{measure}");
+}
+
+#[test]
+fn what_s3_does_not_have_is_refused() {
+    let sandbox = Sandbox::new();
+    let small = "files = 1\nfile_size = \"1MiB\"";
+    let refused = |workload: &str| run(&sandbox, "http://127.0.0.1:1", workload, &[]).expect(2);
+    refused(&format!("metadata = 5\n{small}")).says("S3 has no rename");
+    refused(&format!("reads = 50\nsync = \"fsync\"\n{small}")).says("no sync apart from the write");
+    let mixed = "size_mix = [{ size = \"8KiB\", share = 50 }, { size = \"64KiB\", share = 50 }]";
+    refused(&format!("reads = 50\n{mixed}\n{small}")).says("a write replaces an object");
+}
+
+#[test]
+fn a_store_over_https_is_trusted_by_the_authority_that_is_named() {
+    let server = Server::start();
+    let front = Front::start(server.port, "IP:127.0.0.1");
+    let sandbox = Sandbox::new();
+    let endpoint = format!("https://127.0.0.1:{}", front.port);
+    let path = sandbox.path("plan.toml");
+    let workload = "sizes = \"64KiB\"\nreads = 50\nfiles = 2\nfile_size = \"1MiB\"\n\
+        clients = 2\nqueue_depth = 4\nverify_reads = true";
+    std::fs::write(&path, plan(&endpoint, workload, "measure = \"1s\"")).unwrap();
+    let path = path.display().to_string();
+    let command = || {
+        let mut command = sandbox.command(&["run", &path, "--json", "-q"]);
+        command.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET);
+        command
+    };
+    CommandOutput::from(command().output().unwrap())
+        .expect(5)
+        .says("name the authority's file in AWS_CA");
+    let trusting = command().env("AWS_CA_BUNDLE", front.authority()).output().unwrap();
+    CommandOutput::from(trusting).measured_on_this_host();
+    assert!(count(&json(&sandbox.bundle().join("run.json")), "matrix.read") > 0);
+    let nowhere = command().env("AWS_CA_BUNDLE", "/nowhere.pem").output().unwrap();
+    CommandOutput::from(nowhere).says("/nowhere.pem");
+}
+
+#[test]
+fn a_fleet_loads_a_bucket_each_host_its_own_objects() {
+    let server = Server::start();
+    let sandbox = Sandbox::new();
+    let workload = "sizes = \"16KiB\"\nreads = 70\nfiles = 2\nfile_size = \"1MiB\"\nrate = 100\n\
+                    arrival = \"constant\"";
+    let text = plan(&server.endpoint(), workload, "measure = \"2s\"");
+    let fleet = |target: &str| {
+        let path = sandbox.path("plan.toml");
+        std::fs::write(&path, text.replace("s3://load/unit", target)).unwrap();
+        let path = path.display().to_string();
+        let mut command = sandbox.command(&["run", &path, "--fleet", "local:2", "--json", "-q"]);
+        command.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET);
+        CommandOutput::from(command.output().unwrap())
+    };
+    fleet("s3://load/unit").expect(2).says("local-1 and local-2 would both use s3://load/unit");
+    assert!(sandbox.bundles().is_empty(), "nothing was run");
+    let verdict = fleet("s3://load/unit/{host}").json();
+    let passed = verdict["passed"].as_array().unwrap();
+    for rule in ["fleet-complete", "fleet-sums"] {
+        assert!(passed.iter().any(|one| one == rule), "{verdict:#}");
+    }
+    let bundle = sandbox.bundle();
+    let stated = json(&bundle.join("all/fleet.json"));
+    for host in stated["hosts"].as_array().unwrap() {
+        let (name, run_id) = (host["name"].as_str().unwrap(), host["run"]["run_id"].as_str());
+        let run = json(&bundle.join("hosts").join(name).join(run_id.unwrap()).join("run.json"));
+        assert_eq!(run["engine"]["kind"], "s3");
+        let done = count(&run, "matrix.read") + count(&run, "matrix.write");
+        assert!((195..=205).contains(&done), "{name}: {done}");
+        let own = server.directory.path().join("load/unit").join(name);
+        assert!(own.is_dir(), "{}", own.display());
+    }
+    assert_eq!(stated["hosts"].as_array().unwrap().len(), 2);
+}
