@@ -52,7 +52,7 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
     if let Some(section) = comparison.explanation.as_ref().and_then(explain) {
         // After the figures that it explains, and before the conditions.
         let at = document.sections.len().min(2);
-        document.sections.insert(at, why);
+        document.sections.insert(at, section);
     }
     document
 }
