@@ -1,18 +1,26 @@
 //! Tricks that passed once, on real file systems: each must be refused by what it is. Needs root.
 //!
-//! By default on ext4 and XFS. `PLIMSOLL_STACKS=all` adds Btrfs, a block device and the file system
-//! that holds the build.
+//! By default a few variants run, on ext4 and XFS. `PLIMSOLL_STACKS=all` runs all of them.
+//!
+//! | kind | variants |
+//! |---|---|
+//! | durable writes without their flush | `fdatasync`, `fsync`, `dsync`, one flush for eight writes; buffered and direct; 2300 B to 64 KiB; one and four clients; limits on flushes, on writes, on all operations; ext4, XFS, Btrfs, a device |
+//! | a device that stalls | 0.6 s of every 1.8 s and 1 s of every 3 s; reads, writes, both; 4 KiB and 64 KiB; depths 1 and 8; p90, p95, p99; ext4, XFS, Btrfs, a device |
+//! | small buffered operations beside large direct ones | reads, writes, both; random and sequential; one and three small streams; 4 and 16 KiB beside 256 KiB and 1 MiB; ext4, XFS, Btrfs, a device, a directory |
+//! | operations on names | `getattr`, `access`, `lookup`; 90 to 99.5 %; limits on reads, on writes, on all operations; depths 1 to 8; ext4, XFS, Btrfs, a directory |
+//! | a corner of the capacity | a working set of 4 KiB and 1 MiB, read and written, at an offset; one block of each MiB; a hot spot; an idle stream on the rest; ext4, XFS, Btrfs, a device, a directory |
+//! | a library that can answer | `LD_LIBRARY_PATH` with a copy and with a link; `LD_PRELOAD` of a copy and of a library that answers `pread64`; `LD_AUDIT`; two libraries; a directory, ext4, a device |
 #![allow(clippy::unwrap_used)]
 
 mod support;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
 
 use serde_json::Value;
-use support::{LoopDevice, LoopFs, Sandbox, found, tool};
+use support::throttle::SpeedControl;
+use support::tricks::{Corner, Library, Role, Trick, row};
+use support::{LoopDevice, LoopFs, Sandbox};
 
 /// Storage that a trick is played on.
 enum Stack {
@@ -22,6 +30,15 @@ enum Stack {
 }
 
 impl Stack {
+    fn new(name: &str, sandbox: &Sandbox) -> Self {
+        let root = sandbox.root.path();
+        match name {
+            "device" => Self::Device(LoopDevice::new(root, 128)),
+            "directory" => Self::Directory(sandbox.data()),
+            kind => Self::FileSystem(LoopFs::new(root, kind, 400, "noatime")),
+        }
+    }
+
     fn target(&self) -> String {
         match self {
             Self::FileSystem(fs) => format!("path = {:?}", fs.mount.display().to_string()),
@@ -30,7 +47,7 @@ impl Stack {
         }
     }
 
-    /// The block device that can be throttled.
+    /// The block device whose speed can be limited.
     fn device(&self) -> Option<&str> {
         match self {
             Self::FileSystem(fs) => Some(&fs.device),
@@ -38,241 +55,215 @@ impl Stack {
             Self::Directory(_) => None,
         }
     }
+}
 
-    fn has_names(&self) -> bool {
-        !matches!(self, Self::Device(_))
+/// When a variant runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum When {
+    Always,
+    /// With `PLIMSOLL_STACKS=all`.
+    All,
+}
+use When::{All, Always};
+
+/// A trick on a stack, and the honest twins that run after it.
+type Variant = (When, &'static str, Trick, &'static [Role]);
+
+fn all_run() -> bool {
+    std::env::var("PLIMSOLL_STACKS").is_ok_and(|stacks| stacks == "all")
+}
+
+/// Plays each variant that is due, and its twins. Returns the verdicts of the tricks.
+#[track_caller]
+fn play(variants: &[Variant], measure_ms: u64) -> Vec<Value> {
+    assert!(variants.len() >= 5, "{} variants", variants.len());
+    let all = all_run();
+    let due = variants.iter().filter(|(when, ..)| all || *when == Always);
+    let mut verdicts = Vec::new();
+    for (_, stack, trick, twins) in due {
+        verdicts.push(judged(stack, *trick, Role::Trick, measure_ms));
+        for role in *twins {
+            judged(stack, *trick, *role, measure_ms);
+        }
     }
+    verdicts
 }
 
-/// Calls `each` with every stack, one after the other.
-fn on_each_stack(each: impl Fn(&str, &Sandbox, &Stack)) {
-    let all = std::env::var("PLIMSOLL_STACKS").is_ok_and(|stacks| stacks == "all");
-    let names =
-        if all { &["ext4", "xfs", "btrfs", "device", "directory"][..] } else { &["ext4", "xfs"] };
-    for name in names {
-        let sandbox = Sandbox::new();
-        let root = sandbox.root.path();
-        let stack = match *name {
-            "device" => Stack::Device(LoopDevice::new(root, 128)),
-            "directory" => Stack::Directory(sandbox.data()),
-            kind => Stack::FileSystem(LoopFs::new(root, kind, 400, "noatime")),
-        };
-        eprintln!("on {name}");
-        each(name, &sandbox, &stack);
-    }
-}
-
-/// Runs a plan of two seconds and returns its verdict. `loads` are the lines of each stream.
-fn verdict(sandbox: &Sandbox, stack: &Stack, requirement: &str, loads: &[&str]) -> Value {
-    judged(sandbox, stack, requirement, loads, None, &[])
-}
-
-fn judged(
-    sandbox: &Sandbox,
-    stack: &Stack,
-    requirement: &str,
-    loads: &[&str],
-    throttle: Option<&Throttle>,
-    environment: &[(&str, &str)],
-) -> Value {
-    let stream = |lines: &&str| {
-        let of_files = |line: &&str| stack.has_names() || !line.starts_with("file_size");
-        let lines: Vec<&str> = lines.lines().filter(of_files).collect();
-        format!("[[workload.matrix]]\n{}\n", lines.join("\n"))
-    };
-    let streams: Vec<String> = loads.iter().map(stream).collect();
-    let text = format!(
-        "version = 1\nname = \"trick\"\n[requirement]\n{requirement}\n[target]\n{}\n{}[phases]\n\
-         warm_up = \"300ms\"\nmeasure = \"6s\"\nverify = true\n[evidence]\nmin_measure = \"1s\"\ninterval = \"100ms\"\n",
-        stack.target(),
-        streams.concat()
-    );
+/// Runs a plan of a few seconds and checks its verdict.
+#[track_caller]
+fn judged(name: &str, trick: Trick, role: Role, measure_ms: u64) -> Value {
+    eprintln!("{role:?} on {name}: {trick:?}");
+    let sandbox = Sandbox::new();
+    let stack = Stack::new(name, &sandbox);
+    let set_up = trick.set_up(role);
     let plan = sandbox.path("plan.toml");
-    std::fs::write(&plan, text).unwrap();
+    let text = set_up.plan(&stack.target(), measure_ms);
+    std::fs::write(&plan, &text).unwrap();
     let mut arguments = vec!["run", plan.to_str().unwrap(), "--json", "-q"];
-    if let Stack::Device(device) = stack {
+    if let Stack::Device(device) = &stack {
         arguments.extend(["--destroy", &device.name]);
     }
     let mut command = sandbox.command(&arguments);
-    command.envs(environment.iter().copied()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.envs(set_up.environment(&sandbox)).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let control = stack.device().and_then(|device| SpeedControl::start(set_up.speed, device));
     let child = command.spawn().unwrap();
-    if let Some(throttle) = throttle {
-        throttle.take_in(child.id());
+    if let Some(control) = &control {
+        assert!(control.take_in(child.id()), "the run ended at once");
     }
     let output = child.wait_with_output().unwrap();
     let verdict: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(verdict["checks"].is_array(), "{verdict} {stderr}");
+    assert!(verdict["checks"].is_array(), "{name}: {trick:?}: {verdict} {stderr}\n{text}");
+    let differences = set_up.expected.differences(&verdict);
+    let says: Vec<&str> = differences.iter().map(|difference| difference.says.as_str()).collect();
+    assert!(says.is_empty(), "{role:?} on {name}: {trick:?}: {says:?}\n{text}\n{verdict:#}");
     verdict
 }
 
-fn check<'a>(verdict: &'a Value, name: &str) -> &'a Value {
-    let checks = verdict["checks"].as_array().unwrap();
-    checks.iter().find(|check| check["name"] == name).unwrap_or(&Value::Null)
+const fn flush(
+    sync: &'static str,
+    size_bytes: u64,
+    direct: &'static str,
+    clients: u32,
+    limit: &'static str,
+) -> Trick {
+    Trick::SlowFlush { sync, sync_every: 1, size_bytes, direct, clients, reads: 0, limit }
 }
 
-/// Control group that limits the operations of one device for its processes; removed when dropped.
-struct Throttle {
-    group: PathBuf,
-    numbers: String,
-}
+/// Eight writes wait for one flush.
+const SHARED_FLUSH: Trick = Trick::SlowFlush {
+    sync: "fdatasync",
+    sync_every: 8,
+    size_bytes: 4096,
+    direct: "off",
+    clients: 1,
+    reads: 0,
+    limit: "write_latency_p50",
+};
 
-impl Throttle {
-    fn new(device: &str) -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let numbers = tool("lsblk", &["-dno", "MAJ:MIN", device]);
-        let first = Path::new("/sys/fs/cgroup/blkio");
-        let root = if first.is_dir() { first } else { Path::new("/sys/fs/cgroup") };
-        let group = root.join(format!("plimsoll-test-{}-{number}", std::process::id()));
-        std::fs::create_dir(&group).unwrap();
-        Self { group, numbers }
-    }
-
-    /// Sets the operations a second; `None` lifts the limit.
-    fn limit(&self, rate: Option<u32>) {
-        if self.group.join("io.max").exists() {
-            let word = rate.map_or("max".to_owned(), |rate| rate.to_string());
-            let line = format!("{} riops={word} wiops={word}", self.numbers);
-            std::fs::write(self.group.join("io.max"), line).unwrap();
-            return;
-        }
-        for direction in ["read", "write"] {
-            let file = self.group.join(format!("blkio.throttle.{direction}_iops_device"));
-            std::fs::write(file, format!("{} {}", self.numbers, rate.unwrap_or(0))).unwrap();
-        }
-    }
-
-    fn take_in(&self, process: u32) {
-        std::fs::write(self.group.join("cgroup.procs"), process.to_string()).unwrap();
-    }
-}
-
-impl Drop for Throttle {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir(&self.group);
-    }
-}
-
-const RECORDS: &str = "sizes = \"2300B\"\nreads = 0\npatterns = \"sequential\"\n\
-                       sync = \"fdatasync\"\ndirect = \"off\"\nqueue_depth = 1\n\
-                       file_size = \"4600000B\"";
 #[test]
 fn a_log_whose_flush_takes_ten_times_the_limit_fails() {
-    on_each_stack(|name, sandbox, stack| {
-        // Buffered writes of a whole block device would take minutes under this throttle.
-        let Some(device) = stack.device().filter(|_| stack.has_names()) else { return };
-        let limits = "sync_latency_p99 = \"10ms\"\nwrite_latency_p99 = \"10ms\"";
-        let throttle = Throttle::new(device);
-        throttle.limit(Some(10));
-        let slow = judged(sandbox, stack, limits, &[RECORDS], Some(&throttle), &[]);
-        assert_eq!(slow["verdict"], "FAIL", "{name}: {slow:#}");
-        for limit in ["sync_latency_p99", "write_latency_p99"] {
-            let row = check(&slow, limit);
-            assert_eq!(row["ok"], false, "{name}: {row}");
-            assert!(row["measured_ns"].as_u64().unwrap() > 50_000_000, "{name}: {row}");
-        }
-        // Whatever else uses this disk, a flush without the throttle takes no second.
-        let limits = "sync_latency_p99 = \"1s\"\nwrite_latency_p99 = \"1s\"";
-        let fast = verdict(sandbox, stack, limits, &[RECORDS]);
-        for limit in ["sync_latency_p99", "write_latency_p99"] {
-            assert_ne!(check(&fast, limit)["ok"], false, "{name}: {fast:#}");
-        }
-    });
+    let fdatasync = |limit| flush("fdatasync", 2300, "off", 1, limit);
+    let variants: [Variant; 8] = [
+        (Always, "ext4", fdatasync("write_latency_p99"), &[Role::TwinWithout]),
+        (Always, "xfs", fdatasync("sync_latency_p99"), &[Role::TwinWithout]),
+        (All, "ext4", flush("fsync", 4096, "required", 4, "write_latency_p99"), &[Role::TwinMet]),
+        (Always, "xfs", flush("dsync", 16384, "off", 1, "write_latency_p99"), &[]),
+        (All, "btrfs", flush("fsync", 4096, "off", 1, "latency_p99"), &[Role::TwinWithout]),
+        (All, "ext4", SHARED_FLUSH, &[Role::TwinWithout]),
+        (All, "device", flush("fdatasync", 4096, "required", 1, "latency_p50"), &[Role::TwinMet]),
+        (All, "device", flush("dsync", 65536, "required", 1, "write_latency_avg"), &[]),
+    ];
+    for verdict in play(&variants, 6000) {
+        assert_eq!(verdict["verdict"], "FAIL", "{verdict:#}");
+    }
+}
+
+const fn stall(reads: u32, depth: u32, size_kib: u64, limit: &'static str) -> Trick {
+    Trick::Stalls { fast_ms: 1200, slow_ms: 600, depth, size_kib, reads, limit }
 }
 
 #[test]
-fn a_closed_loop_does_not_hide_that_its_device_stalls_every_fifth_second() {
-    on_each_stack(|name, sandbox, stack| {
-        let Some(device) = stack.device() else { return };
-        let throttle = Throttle::new(device);
-        let stalled = std::thread::scope(|scope| {
-            // Longer than the run: a test that fails does not wait for ever.
-            scope.spawn(|| {
-                for _ in 0..8 {
-                    throttle.limit(None);
-                    std::thread::sleep(Duration::from_millis(1200));
-                    throttle.limit(Some(4));
-                    std::thread::sleep(Duration::from_millis(600));
-                }
-                throttle.limit(None);
-            });
-            let reads = "reads = 100\nqueue_depth = 1\nfile_size = \"64MiB\"";
-            let limit = "read_latency_p99 = \"20ms\"";
-            judged(sandbox, stack, limit, &[reads], Some(&throttle), &[])
-        });
-        let row = check(&stalled, "read_latency_p99");
-        assert_ne!(row["ok"], true, "{name}: {stalled:#}");
-        assert_ne!(stalled["verdict"], "PASS", "{name}");
-    });
+fn a_closed_loop_does_not_hide_that_its_device_stalls_every_third_second() {
+    let longer = |limit| Trick::Stalls {
+        fast_ms: 2000,
+        slow_ms: 1000,
+        depth: 1,
+        size_kib: 4,
+        reads: 100,
+        limit,
+    };
+    let variants: [Variant; 7] = [
+        (Always, "ext4", stall(100, 1, 4, "read_latency_p99"), &[]),
+        (Always, "xfs", stall(0, 8, 4, "write_latency_p95"), &[]),
+        (All, "xfs", stall(100, 1, 64, "latency_p99"), &[Role::TwinMet]),
+        (All, "ext4", longer("read_latency_p90"), &[Role::TwinWithout]),
+        (All, "btrfs", stall(100, 1, 4, "read_latency_p99"), &[]),
+        (All, "device", stall(50, 1, 4, "write_latency_p99"), &[Role::TwinMet]),
+        (All, "device", stall(100, 8, 4, "read_latency_p95"), &[]),
+    ];
+    // A short run leaves the row open for its length alone.
+    play(&variants, if all_run() { 31_000 } else { 6000 });
+}
+
+const fn small(
+    reads: u32,
+    small_kib: u64,
+    large_kib: u64,
+    streams: u32,
+    pattern: &'static str,
+) -> Trick {
+    Trick::SmallBuffered { reads, small_kib, large_kib, streams, pattern }
 }
 
 #[test]
 fn small_buffered_operations_do_not_hide_behind_the_bytes_of_large_direct_ones() {
-    on_each_stack(|name, sandbox, stack| {
-        for reads in [100, 0] {
-            // Btrfs brings each of these writes to the disk by itself: nothing hides.
-            if name == "btrfs" && reads == 0 {
-                continue;
-            }
-            let small = format!(
-                "name = \"small\"\nsizes = \"4KiB\"\nreads = {reads}\ndirect = \"off\"\n\
-                 file_size = \"16MiB\"\nqueue_depth = 1"
-            );
-            let large = format!(
-                "name = \"large\"\nsizes = \"1MiB\"\nreads = {reads}\ndirect = \"required\"\n\
-                 file_size = \"32MiB\"\nqueue_depth = 8"
-            );
-            let verdict = verdict(sandbox, stack, "iops = 10", &[&small, &large]);
-            let found = found(&verdict, "bytes-balance");
-            assert_ne!(found, "pass", "{name}, {reads} % reads: {verdict:#}");
-        }
-    });
+    // Btrfs brings each buffered write to the disk by itself: nothing hides.
+    let variants: [Variant; 8] = [
+        (Always, "ext4", small(100, 4, 1024, 1, "random"), &[Role::TwinWithout]),
+        (Always, "ext4", small(0, 4, 1024, 1, "random"), &[]),
+        (Always, "xfs", small(100, 16, 256, 3, "random"), &[]),
+        (Always, "xfs", small(0, 4, 1024, 1, "random"), &[Role::TwinWithout]),
+        (All, "xfs", small(50, 4, 1024, 1, "random"), &[]),
+        (All, "btrfs", small(100, 4, 1024, 1, "sequential"), &[Role::TwinWithout]),
+        (All, "device", small(100, 4, 1024, 1, "random"), &[Role::TwinWithout]),
+        (All, "directory", small(0, 16, 256, 3, "sequential"), &[Role::TwinWithout]),
+    ];
+    play(&variants, 3000);
+}
+
+const fn names(
+    metadata: &'static str,
+    operation: &'static str,
+    reads: u32,
+    depth: u32,
+    limit: &'static str,
+) -> Trick {
+    Trick::Names { metadata, operation, size_kib: 4, reads, depth, limit }
 }
 
 #[test]
 fn operations_on_names_are_no_answer_to_limits_on_reads() {
-    on_each_stack(|name, sandbox, stack| {
-        if !stack.has_names() {
-            return;
-        }
-        let load = "metadata = 99\nmetadata_mix = { getattr = 100, lookup = 0, access = 0, readdir = 0, \
-                    create = 0, remove = 0, rename = 0, setattr = 0 }\nreads = 100\n\
-                    file_size = \"32MiB\"\nqueue_depth = 4\ndirect = \"required\"";
-        let verdict = verdict(sandbox, stack, "iops = 100000\nlatency_p99 = \"40us\"", &[load]);
-        assert_ne!(check(&verdict, "latency_p99")["ok"], true, "{name}: {verdict:#}");
-        assert_ne!(check(&verdict, "iops")["ok"], true, "{name}: {verdict:#}");
-    });
+    let variants: [Variant; 6] = [
+        (Always, "ext4", names("99", "getattr", 100, 4, "latency_p99"), &[]),
+        (Always, "xfs", names("99.5", "getattr", 100, 1, "read_latency_p99"), &[Role::TwinMet]),
+        (All, "ext4", names("90", "access", 70, 8, "latency_p99"), &[Role::TwinWithout]),
+        (All, "xfs", names("95", "lookup", 0, 4, "write_latency_p99"), &[]),
+        (All, "btrfs", names("99", "getattr", 100, 4, "latency_p95"), &[Role::TwinMet]),
+        (All, "directory", names("98", "getattr", 50, 4, "read_latency_p50"), &[Role::TwinMet]),
+    ];
+    play(&variants, 3000);
 }
 
 #[test]
 fn a_capacity_that_the_load_never_touches_is_not_met() {
-    on_each_stack(|name, sandbox, stack| {
-        let load = "reads = 100\nfile_size = \"96MiB\"\nworking_set = \"4KiB\"";
-        let verdict = verdict(sandbox, stack, "iops = 10\ncapacity = \"90MiB\"", &[load]);
-        assert_ne!(check(&verdict, "capacity")["ok"], true, "{name}: {verdict:#}");
-    });
+    let corner = |kib, reads| Trick::Corner(Corner::WorkingSet { kib, reads });
+    let variants: [Variant; 8] = [
+        (Always, "ext4", corner(4, 100), &[]),
+        (Always, "xfs", Trick::Corner(Corner::Hot), &[Role::TwinWithout]),
+        (All, "xfs", corner(1024, 0), &[Role::TwinWithout]),
+        (All, "ext4", Trick::Corner(Corner::Offset { kib: 1024 }), &[]),
+        (All, "ext4", Trick::Corner(Corner::IdleStream), &[]),
+        (All, "btrfs", Trick::Corner(Corner::Aligned), &[Role::TwinWithout]),
+        (All, "device", corner(64, 100), &[]),
+        (All, "directory", corner(1024, 50), &[Role::TwinWithout]),
+    ];
+    for verdict in play(&variants, 3000) {
+        assert_ne!(row(&verdict, "capacity")["ok"], true, "{verdict:#}");
+    }
 }
 
 /// Copies of a library of the distribution: their owner can put anything into them.
 #[test]
 fn a_library_that_is_not_the_distributions_is_named_whichever_way_it_came_in() {
-    let sandbox = Sandbox::new();
-    let stack = Stack::Directory(sandbox.data());
-    let program = env!("CARGO_BIN_EXE_plimsoll");
-    let mapped = tool("ldd", &[program]);
-    let library = mapped.split_whitespace().find(|word| word.starts_with('/')).unwrap();
-    let directory = sandbox.path("lib");
-    std::fs::create_dir(&directory).unwrap();
-    let copy = directory.join(Path::new(library).file_name().unwrap());
-    std::fs::copy(library, &copy).unwrap();
-    let (directory, copy) = (directory.display().to_string(), copy.display().to_string());
-    for way in [("LD_LIBRARY_PATH", directory.as_str()), ("LD_PRELOAD", &copy), ("LD_AUDIT", &copy)]
-    {
-        let load = "reads = 100\nfile_size = \"16MiB\"";
-        let verdict = judged(&sandbox, &stack, "iops = 10", &[load], None, &[way]);
-        assert_ne!(found(&verdict, "stands-between"), "pass", "{way:?}: {verdict:#}");
-    }
-    let honest = verdict(&sandbox, &stack, "iops = 10", &["reads = 100\nfile_size = \"16MiB\""]);
-    assert_eq!(found(&honest, "stands-between"), "pass", "{honest:#}");
+    let variants: [Variant; 7] = [
+        (Always, "directory", Trick::Library(Library::Path(0)), &[Role::TwinWithout]),
+        (Always, "directory", Trick::Library(Library::Preload(0)), &[]),
+        (Always, "directory", Trick::Library(Library::Audit(0)), &[]),
+        (Always, "directory", Trick::Library(Library::Answers), &[]),
+        (All, "ext4", Trick::Library(Library::Path(1)), &[Role::TwinWithout]),
+        (All, "ext4", Trick::Library(Library::Link(0)), &[]),
+        (All, "device", Trick::Library(Library::Preload(1)), &[]),
+    ];
+    play(&variants, 3000);
 }

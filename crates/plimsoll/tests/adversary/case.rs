@@ -4,7 +4,7 @@ use crate::support::CommandOutput;
 use crate::support::draw::Draw;
 use crate::truth::Truth;
 use crate::wrong::Mistake;
-use crate::{evidence, foreign, modelled, real};
+use crate::{evidence, foreign, modelled, real, tricks};
 
 /// Selection of cases of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub enum Only {
     Real,
     /// Models, results of other tools, and evidence.
     Model,
+    /// Tricks on real storage, and their honest twins.
+    Tricks,
 }
 
 /// A case that can be carried out.
@@ -30,11 +32,16 @@ impl Case {
         let mut draw = Draw::of(seed);
         // Real storage takes seconds, the others fractions of one.
         let is_real = draw.once_in(12);
-        match (only, is_real) {
-            (Only::Real, false) | (Only::Model, true) => return None,
+        let is_trick = is_real && draw.once_in(3);
+        match (only, is_real, is_trick) {
+            (Only::Real, false, _) | (Only::Model, true, _) | (Only::Tricks, _, false) => {
+                return None;
+            }
             _ => {}
         }
-        Some(if is_real {
+        Some(if is_trick {
+            tricks::case(seed, &mut draw)
+        } else if is_real {
             real::case(seed, &mut draw)
         } else {
             match draw.below(20) {
@@ -48,7 +55,9 @@ impl Case {
     /// Whether it takes half a minute and more.
     pub fn is_long(seed: u64) -> bool {
         let mut draw = Draw::of(seed);
-        draw.once_in(12) && real::is_long(&mut draw)
+        let is_real = draw.once_in(12);
+        let is_trick = is_real && draw.once_in(3);
+        if is_trick { tricks::is_long(&mut draw) } else { is_real && real::is_long(&mut draw) }
     }
 }
 

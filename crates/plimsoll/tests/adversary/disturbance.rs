@@ -9,6 +9,7 @@ use crate::stack::Stack;
 use crate::support::draw::Draw;
 use crate::support::made::TestResource;
 use crate::support::neighbour::Neighbour;
+use crate::support::throttle::Throttle;
 use crate::support::{Sandbox, tool};
 
 /// Kind of disturbance.
@@ -36,7 +37,7 @@ pub enum Kind {
 }
 
 /// Operations per second of a throttled device, for reads and for writes.
-pub const THROTTLE: u64 = 300;
+pub const THROTTLE: u32 = 300;
 /// How long a file system stays frozen.
 pub const FROZEN: Duration = Duration::from_millis(1200);
 
@@ -93,8 +94,8 @@ pub struct DisturbanceEffect {
     pub in_time: bool,
     /// When writes stopped, by the wall clock; freezing takes as long as the disk is busy.
     pub frozen_at_unix_ns: Option<u64>,
+    throttle: Option<Throttle>,
     _neighbour: Option<Neighbour>,
-    _made: TestResource,
 }
 
 /// Prepares what must exist before the load.
@@ -103,24 +104,14 @@ pub fn before(kind: Kind, sandbox: &Sandbox, stack: &Stack) -> DisturbanceEffect
     match kind {
         Kind::Neighbour => done._neighbour = Some(Neighbour::on(sandbox.root.path())),
         Kind::Throttled => {
-            let group = group();
-            std::fs::create_dir_all(&group).unwrap();
-            done._made.undo(&["rmdir", group.to_str().unwrap()]);
-            let device = stack.mount.as_ref().map(|(_, device)| crate::stack::number_of(device));
-            for limit in ["read", "write"] {
-                let file = group.join(format!("blkio.throttle.{limit}_iops_device"));
-                let text = format!("{} {THROTTLE}", device.as_deref().unwrap_or_default());
-                done.in_time = std::fs::write(file, text).is_ok();
-            }
+            let (_, device) = stack.mount.as_ref().unwrap();
+            let throttle = Throttle::new(device);
+            throttle.limit(Some(THROTTLE));
+            done.throttle = Some(throttle);
         }
         _ => {}
     }
     done
-}
-
-/// A control group for this process.
-fn group() -> PathBuf {
-    PathBuf::from(format!("/sys/fs/cgroup/blkio/plimsoll-adversary-{}", std::process::id()))
 }
 
 /// Disturbs the run once its load has lasted as long as the plan's warm-up and a little more.
@@ -132,8 +123,8 @@ pub fn during(
     done: &mut DisturbanceEffect,
 ) {
     if kind == Kind::Throttled {
-        let joined = std::fs::write(group().join("cgroup.procs"), going.id().to_string());
-        done.in_time &= joined.is_ok() && !going.has_ended();
+        let joined = done.throttle.as_ref().is_some_and(|throttle| throttle.take_in(going.id()));
+        done.in_time = joined && !going.has_ended();
         return;
     }
     if matches!(kind, Kind::Nothing | Kind::Neighbour) || !load_began(going, stack) {

@@ -27,6 +27,7 @@ mod stack;
 #[path = "../support/mod.rs"]
 mod support;
 mod tally;
+mod tricks;
 mod truth;
 mod wrong;
 
@@ -67,6 +68,14 @@ fn real_storage_is_judged_as_it_is() {
     assert!(tally.ended("not made") * 2 < tally.tried(), "this machine makes too few of them");
 }
 
+#[test]
+fn tricks_and_their_honest_twins_are_judged_as_they_are() {
+    let mut tally = Tally::new(seed());
+    tally.cases(Only::Tricks, 6, || false, false);
+    close(&tally);
+    assert!(tally.ended("not made") * 2 < tally.tried(), "this machine makes too few of them");
+}
+
 /// Repeats one case if `PLIMSOLL_ADVERSARY_CASE` names it.
 #[test]
 fn again() {
@@ -83,6 +92,7 @@ fn standing() {
     let only = match std::env::var("PLIMSOLL_ADVERSARY_ONLY").as_deref() {
         Ok("real") => Only::Real,
         Ok("model") => Only::Model,
+        Ok("tricks") => Only::Tricks,
         _ => Only::Everything,
     };
     let mut tally = Tally::new(seed());

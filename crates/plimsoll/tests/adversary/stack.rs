@@ -1,7 +1,7 @@
 //! Storage that is what it looks like, and storage that is not.
 
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use crate::ganesha::Ganesha;
 use crate::ganesha::port::free_port;
@@ -146,6 +146,27 @@ impl Kind {
         matches!(self, Disk | Overlay | Loop(..) | LoopOnLoop | Device | NfsOnDisk)
     }
 
+    /// Stacks with a device whose speed can be limited, and two more that have files.
+    pub fn drawn_for_tricks(draw: &mut Draw, limited: bool, with_names: bool) -> Self {
+        let kinds = [
+            Self::Loop("ext4", "defaults"),
+            Self::Loop("xfs", "defaults"),
+            Self::Loop("btrfs", "defaults"),
+            Self::Loop("ext4", "noatime"),
+            Self::Device,
+            Self::Disk,
+            Self::Overlay,
+            Self::LoopOnLoop,
+        ];
+        loop {
+            let kind = draw.one_of(&kinds);
+            let has_device = matches!(kind, Self::Loop(..) | Self::Device);
+            if (has_device || !limited) && (kind != Self::Device || !with_names) {
+                return kind;
+            }
+        }
+    }
+
     /// Whether it has a mount of its own that can be frozen.
     pub fn can_freeze(self) -> bool {
         matches!(self, Self::Loop(..))
@@ -286,6 +307,11 @@ impl Stack {
         Some(stack)
     }
 
+    /// The block device whose speed can be limited.
+    pub fn limited_device(&self) -> Option<&str> {
+        self.mount.as_ref().map(|(_, device)| device).or(self.device.as_ref()).map(String::as_str)
+    }
+
     fn on_loop(
         &mut self,
         image: &std::path::Path,
@@ -320,10 +346,4 @@ impl Stack {
         wait_until("the model's NFS", || std::net::TcpStream::connect(&address).is_ok());
         self.target = format!("nfs = \"nfs://127.0.0.1/model?nfsport={port}&mountport={port}\"");
     }
-}
-
-/// Major and minor number of the disk under a device.
-pub fn number_of(device: &str) -> String {
-    let output = Command::new("lsblk").args(["-dno", "MAJ:MIN", device]).output().unwrap();
-    String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }

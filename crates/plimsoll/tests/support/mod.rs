@@ -4,6 +4,7 @@
 pub mod browser;
 pub mod draw;
 pub mod made;
+pub mod memory_limit;
 pub mod metrics;
 pub mod neighbour;
 #[path = "../../../plimsoll-nfs/tests/support/port.rs"]
@@ -11,6 +12,8 @@ pub mod neighbour;
 pub mod port;
 pub mod postgres;
 pub mod server;
+pub mod throttle;
+pub mod tricks;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
