@@ -9,7 +9,7 @@ from pathlib import Path
 
 import plimsoll_frames as pf
 
-BUNDLES = Path(__file__).parents[2] / "crates/plimsoll/tests/fixtures/earlier"
+BUNDLES = Path(__file__).parents[2] / "crates/run/cli/tests/fixtures/earlier"
 run = pf.open_bundle(sys.argv[1] if len(sys.argv) > 1 else BUNDLES / "rules-9")
 print(run.run_id, run.verdict["verdict"])
 

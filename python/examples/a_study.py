@@ -14,7 +14,7 @@ import pandas as pd
 
 import plimsoll_frames as pf
 
-BUNDLES = Path(__file__).parents[2] / "crates/plimsoll/tests/fixtures/earlier"
+BUNDLES = Path(__file__).parents[2] / "crates/run/cli/tests/fixtures/earlier"
 study = pf.open_study(sys.argv[1] if len(sys.argv) > 1 else BUNDLES)
 print(study.runs[["run_id", "plan", "verdict", "rate_per_s"]].to_string())
 

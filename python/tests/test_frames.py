@@ -8,7 +8,7 @@ from pathlib import Path
 
 import plimsoll_frames as pf
 
-BUNDLES = Path(__file__).parents[2] / "crates/plimsoll/tests/fixtures/earlier"
+BUNDLES = Path(__file__).parents[2] / "crates/run/cli/tests/fixtures/earlier"
 
 
 class Frames(unittest.TestCase):

@@ -1,0 +1,87 @@
+//! Built-in plans for common questions.
+
+/// Plan of the gallery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GalleryPlan {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// Text of the plan. Its comment states audience, sources, space and time.
+    pub text: &'static str,
+}
+
+macro_rules! gallery {
+    ($($name:literal in $directory:literal),* $(,)?) => {
+        &[$(GalleryPlan {
+            name: $name,
+            text: include_str!(concat!("../../../../", $directory, "/", $name, ".toml")),
+        }),*]
+    };
+}
+
+const GALLERY: &[GalleryPlan] = gallery![
+    "exchange-1000-light" in "plans",
+    "exchange-1000-medium" in "plans",
+    "exchange-1000-heavy" in "plans",
+    "exchange-10k-users" in "plans",
+    "oltp" in "plans/gallery",
+    "data-warehouse" in "plans/gallery",
+    "vdi-boot-storm" in "plans/gallery",
+    "vdi-steady" in "plans/gallery",
+    "file-server" in "plans/gallery",
+    "vms-on-nfs" in "plans/gallery",
+    "backup-target" in "plans/gallery",
+    "container-registry" in "plans/gallery",
+    "container-volume" in "plans/gallery",
+    "video" in "plans/gallery",
+    "ai-training-read" in "plans/gallery",
+    "ai-checkpoint" in "plans/gallery",
+];
+
+impl GalleryPlan {
+    /// Returns the text after a keyword such as `Needs:` in the comment; empty if there is none.
+    #[must_use]
+    pub fn says(&self, word: &str) -> String {
+        let head = self.text.lines().map_while(|line| line.strip_prefix('#'));
+        let mut said: Vec<&str> = Vec::new();
+        for line in head.map(str::trim) {
+            match line.strip_prefix(word).and_then(|rest| rest.strip_prefix(':')) {
+                Some(rest) => said.push(rest.trim()),
+                // The next keyword ends the text.
+                None if begins(line) && !said.is_empty() => break,
+                None if !said.is_empty() => said.push(line),
+                None => {}
+            }
+        }
+        said.join(" ")
+    }
+}
+
+/// Keywords in the comment.
+const WORDS: [&str; 5] = ["For whom", "Passes when", "Sources", "Needs", "Takes"];
+
+fn begins(line: &str) -> bool {
+    WORDS.iter().any(|word| line.starts_with(word))
+}
+
+/// Returns all plans of the gallery.
+#[must_use]
+pub fn gallery() -> &'static [GalleryPlan] {
+    GALLERY
+}
+
+/// Returns the plan of this name.
+#[must_use]
+pub fn gallery_plan(name: &str) -> Option<GalleryPlan> {
+    GALLERY.iter().find(|plan| plan.name == name).copied()
+}
+
+/// Returns the gallery name that is most similar to an unknown one.
+#[must_use]
+pub fn nearest_gallery_plan(name: &str) -> Option<&'static str> {
+    /// Minimum similarity of a name that counts as a typing error.
+    const NEAR: f64 = 0.8;
+    let lower = name.to_lowercase();
+    let near = GALLERY.iter().map(|plan| (strsim::jaro_winkler(&lower, plan.name), plan.name));
+    let best = near.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (best.0 >= NEAR).then_some(best.1)
+}

@@ -1,0 +1,79 @@
+//! Plans: requirement, target and workload. This crate has units, the plan as written with errors
+//! that name line and field, and the resolved plan with its hash. It performs no I/O on a target.
+//!
+//! ```
+//! use plimsoll_plan::Plan;
+//!
+//! let text = "
+//! [target]
+//! path = \"/mnt/x\"
+//! [workload.mailbox]
+//! mailboxes = 1000
+//! mailbox_size = \"1k\"
+//! ";
+//! let errors = Plan::parse(text, "plan.toml").unwrap_err();
+//! assert_eq!(errors.errors[0].field, "workload.mailbox.mailbox_size");
+//!
+//! let plan = Plan::parse(&text.replace("1k", "1GiB"), "plan.toml")?;
+//! let resolved = plan.resolve();
+//! assert_eq!(resolved.workload.mailbox().map(|store| store.target_iops_per_s), Some(200.0));
+//! assert_eq!(resolved.required_bytes(&resolved.targets[0])[0].directory, "/mnt/x");
+//! # Ok::<(), plimsoll_plan::PlanErrors>(())
+//! ```
+//!
+//! # Where to change what
+//!
+//! - a field: `raw` (top level: `raw/root.rs`), `resolve`, `resolved`. Its default must keep the
+//!   meaning of plans without it. `docs/plan.md` is generated from `raw`, and a test compares them.
+//!   A field that is not a condition of the measurement is listed in `NOT_CONDITIONS`
+//!   (`judge/judge/src/compare/conditions.rs`)
+//! - a built-in plan: `plans/gallery/NAME.toml` and its line in `gallery.rs`. Its comment states
+//!   audience, sources, space and time; tests check it
+//! - `--set` and overlays: `overlay.rs`, text edits `overlay/edit.rs`
+//! - fleet fields: `raw/fleet.rs`, `resolve/fleet.rs`, `host.rs` (a host's plan of a point, step or
+//!   target), `share.rs` (a host's share)
+//! - the parameter that a search varies: `knob.rs`
+//! - check of the given plan against the one that ran: `plan_match.rs`
+
+#![cfg_attr(test, allow(clippy::expect_used))]
+
+mod check;
+mod display_text;
+mod error;
+mod gallery;
+mod host;
+mod job;
+mod knob;
+mod merge;
+mod overlay;
+mod plan;
+mod plan_match;
+mod quickstart;
+mod raw;
+mod read;
+mod reference;
+mod resolve;
+mod resolved;
+mod share;
+mod sweep;
+mod trace_request;
+mod units;
+
+pub use check::{Need, PlanCheck, PlanFault};
+pub use display_text::{one_line, printable};
+pub use error::{PlanError, PlanErrors};
+pub use gallery::{GalleryPlan, gallery, gallery_plan, nearest_gallery_plan};
+pub use host::VariedValues;
+pub use job::{Job, JobFault, JobText, ReadJob};
+pub use knob::Knob;
+pub use merge::merge_plans;
+pub use overlay::{Change, overlay};
+pub use plan::Plan;
+pub use quickstart::{QuickstartError, QuickstartFacts, quickstart};
+pub use reference::{FieldReference, field_reference, reference_markdown};
+pub use resolved::*;
+pub use sweep::{SweepRequest, sweep_plan};
+pub use trace_request::{TraceRequest, trace_plan};
+pub use units::{
+    BytesPerS, DurationNs, OpsPerS, Percent, Share, SizeBytes, UnitError, sizes_from_text,
+};

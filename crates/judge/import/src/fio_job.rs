@@ -1,0 +1,280 @@
+//! Import of fio jobs as plans. Each job becomes a stream of the matrix. Options that cannot be
+//! converted are listed with their meaning. A bare `k` is 1024 only in this module.
+
+mod ending;
+mod engine;
+mod job;
+mod load;
+mod notes;
+mod options;
+mod place;
+mod prepare;
+mod servers;
+mod setting;
+mod steady;
+mod stream;
+mod text;
+mod values;
+
+use notes::Notes;
+use plimsoll_plan::{Job, JobFault, Plan, PlanError, PlanErrors, printable, reference_markdown};
+pub use prepare::{Include, Variable, prepare};
+use steady::SteadyState;
+use stream::Draft;
+
+/// Remark on a job file that names no target.
+pub const NO_PLACE: &str =
+    "names no place: the target is the working directory; change target.path";
+
+/// fio job converted to a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FioImport {
+    /// The plan. Comments in its text list the options that could not be converted.
+    pub plan: Plan,
+    /// Options that could not be converted, one sentence each.
+    pub notes: Vec<String>,
+}
+
+/// Converts a fio job to a plan. `job_name` is the file name in messages and the plan's name.
+///
+/// # Errors
+/// A line cannot be parsed, an option has an invalid value, or no job can be converted (none reads
+/// or writes files, devices or `null`).
+pub fn import_fio(text: &str, job_name: &str) -> Result<FioImport, PlanErrors> {
+    let faults = |errors| PlanErrors { source_name: job_name.to_owned(), errors };
+    let job = one_stage(load(text, &[]).map_err(faults)?, text).map_err(faults)?;
+    let plan = Plan::parse(&text::plan(&job, job_name), &format!("{job_name} as a plan"))?;
+    Ok(FioImport { plan, notes: job.notes })
+}
+
+/// Converts a fio job to plans that run one after another. A job with `stonewall` waits for those
+/// before it. Each plan has the name of its first section.
+///
+/// # Errors
+/// See [`import_fio`].
+pub fn import_stages(text: &str, job_name: &str) -> Result<Vec<(String, FioImport)>, PlanErrors> {
+    let faults = |errors| PlanErrors { source_name: job_name.to_owned(), errors };
+    let mut imported = Vec::new();
+    let jobs = job::parse(text).map_err(faults)?;
+    for sections in stages(&jobs) {
+        let job = together(text, sections).map_err(faults)?;
+        let stage = sections.first().map_or("stage", |first| first.name.as_str());
+        let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+        let stage: String = stage.chars().map(safe).collect();
+        let name = format!("{job_name}-{}-{stage}", imported.len() + 1);
+        let plan = Plan::parse(&text::plan(&job, &name), &format!("{name} as a plan"))?;
+        imported.push((name, FioImport { plan, notes: job.notes }));
+    }
+    Ok(imported)
+}
+
+/// Returns the groups of sections that run together, in order of execution.
+fn stages(jobs: &[job::Job]) -> impl Iterator<Item = &[job::Job]> {
+    let waits =
+        |job: &job::Job| job.options.get("stonewall").is_some_and(|opt| values::flag(&opt.value));
+    jobs.chunk_by(move |_, next| !waits(next))
+}
+
+/// Returns the job if all its sections run together.
+fn one_stage(job: FioJob, text: &str) -> Result<FioJob, Vec<PlanError>> {
+    let Some(second) = job.drafts.iter().skip(1).find(|draft| draft.begins_stage) else {
+        return Ok(job);
+    };
+    let message = format!(
+        "[{}] waits for the jobs before it (stonewall): a plan runs its streams together",
+        printable(&second.name)
+    );
+    let help = "run them one after the other: plimsoll run JOB; write a plan for each: plimsoll plan import JOB \
+                --out DIR; or name the `sections` of one"
+        .to_owned();
+    Err(vec![PlanError::new(text, &(0..0), String::new(), message, help)])
+}
+
+/// Parsed job: its streams, and its settings for the rest of a plan.
+pub(crate) struct FioJob {
+    pub(crate) drafts: Vec<Draft>,
+    pub(crate) place: place::Place,
+    pub(crate) measure_ns: Option<u64>,
+    pub(crate) warm_up_ns: Option<u64>,
+    pub(crate) steady: Option<SteadyState>,
+    pub(crate) verify: bool,
+    pub(crate) description: Option<String>,
+    pub(crate) seed: Option<u64>,
+    pub(crate) all_synchronous: bool,
+    pub(crate) io_poll: bool,
+    pub(crate) sq_poll: bool,
+    pub(crate) notes: Vec<String>,
+}
+
+/// Reads the job that a plan names, for [`Plan::load`].
+///
+/// # Errors
+/// The first error in the job.
+pub fn read_job(text: &str, name: &str, sections: &[String]) -> Result<Job, JobFault> {
+    let fault = |errors: Vec<PlanError>| {
+        let first = errors.into_iter().next();
+        let (line, field, message, help) = first.map_or_else(
+            || (0, String::new(), "cannot be read".to_owned(), "correct the job".to_owned()),
+            |error| (error.line, error.field, error.message, error.help),
+        );
+        JobFault { message: format!("{} line {line}: {field}: {message}", printable(name)), help }
+    };
+    let job = load(text, sections).and_then(|job| one_stage(job, text)).map_err(fault)?;
+    Ok(Job {
+        text: text.to_owned(),
+        streams: job.drafts.iter().map(Draft::table).collect(),
+        measure_ns: job.measure_ns,
+        warm_up_ns: job.warm_up_ns,
+        round_ns: job.steady.map(|steady| steady.round_ns),
+        notes: job.notes,
+    })
+}
+
+/// Parses a size as on fio's command line: a bare `k` is 1024.
+#[must_use]
+pub fn size_bytes(text: &str) -> Option<u64> {
+    values::size(text, 1024)
+}
+
+/// Parses a time as fio does, in nanoseconds: a bare number is seconds.
+#[must_use]
+pub fn time_ns(text: &str) -> Option<u64> {
+    values::time(text, 1_000_000_000)
+}
+
+const FIO: &str = "
+## fio jobs
+
+A fio job becomes streams of the matrix, with `plimsoll plan import` or as `[workload.fio]`. A bare `k`
+is 1024 there, as in fio. The bundle of a plan that names a job (`[workload.fio]`) keeps the job's text as
+`job.fio`, beside `plan.toml`, under the same seal: every command that reads the bundle resolves both again and
+holds them against what was run. An imported plan holds the streams themselves, and needs no job. Every option of
+fio 3.33 has one of three fates.
+
+";
+
+/// Returns the reference of plans and of all job options: `docs/plan.md`.
+#[must_use]
+pub fn plan_reference() -> String {
+    format!("{}{FIO}{}", reference_markdown(), options::options_markdown())
+}
+
+/// Reads a job. `only` has the names of the sections to use; empty for all.
+pub(crate) fn load(text: &str, only: &[String]) -> Result<FioJob, Vec<PlanError>> {
+    let jobs = job::parse(text)?;
+    if let Some(missing) = only.iter().find(|name| jobs.iter().all(|j| j.name != **name)) {
+        let message = format!("has no section [{missing}]");
+        let help = "name sections that the job has".to_owned();
+        return Err(vec![PlanError::new(text, &(0..0), String::new(), message, help)]);
+    }
+    let taken: Vec<_> =
+        jobs.into_iter().filter(|j| only.is_empty() || only.contains(&j.name)).collect();
+    together(text, &taken)
+}
+
+/// Combines sections that run together.
+fn together(text: &str, taken: &[job::Job]) -> Result<FioJob, Vec<PlanError>> {
+    let mut notes = Notes::default();
+    let mut errors = Vec::new();
+    let mut drafts: Vec<Draft> = Vec::new();
+    for job in taken {
+        if let Some(mut draft) = stream::draft(job, text, &mut notes, &mut errors) {
+            unique(&mut draft.name, &drafts);
+            drafts.push(draft);
+        }
+    }
+    if drafts.is_empty() && errors.is_empty() {
+        let listed = notes.clone().into_sentences().join("; ");
+        let message = format!("has nothing that can be converted: {listed}");
+        let help = "import a job that reads or writes files or a device".to_owned();
+        errors.push(PlanError::new(text, &(0..0), String::new(), message, help));
+    }
+    // Sections that run together are one measurement. Which ones do is known only after the stages
+    // are.
+    let together = |a: &Draft, b: &Draft| {
+        !b.begins_stage
+            && a.steady.map(SteadyState::window_ns) != b.steady.map(SteadyState::window_ns)
+    };
+    if let Some(pair) = drafts.windows(2).find(|pair| together(&pair[0], &pair[1])) {
+        let message = format!(
+            "[{}] and [{}] run together but do not end at the same steady state",
+            printable(&pair[0].name),
+            printable(&pair[1].name)
+        );
+        let help =
+            "give all of them the same steadystate and steadystate_duration, or none".to_owned();
+        errors.push(PlanError::new(text, &(0..0), String::new(), message, help));
+    }
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    Ok(gather(drafts, notes))
+}
+
+fn unique(name: &mut String, drafts: &[Draft]) {
+    let base = name.clone();
+    let mut number = 2;
+    while drafts.iter().any(|d| d.name == *name) {
+        *name = format!("{base}-{number}");
+        number += 1;
+    }
+}
+
+/// Combines the settings of the jobs. If they differ, the longest time or the first target wins,
+/// with a note.
+fn gather(drafts: Vec<Draft>, mut notes: Notes) -> FioJob {
+    let places: Vec<&place::Place> = drafts.iter().map(|d| &d.place).collect();
+    let place = places.first().map_or(place::Place::WorkingDirectory, |p| (*p).clone());
+    for draft in drafts.iter().filter(|d| d.place != place) {
+        let text = format!("uses {}; a plan has one target, {place}", draft.place);
+        notes.add(&draft.name, text);
+    }
+    if place == place::Place::WorkingDirectory {
+        notes.general(NO_PLACE);
+    }
+    let longest = |of: fn(&Draft) -> Option<u64>, what: &str, notes: &mut Notes| {
+        let most = drafts.iter().filter_map(of).max();
+        if drafts.iter().any(|d| of(d) != most) && drafts.len() > 1 {
+            notes.general(&format!(
+                "gives jobs different {what}: streams run together, so the longest is used"
+            ));
+        }
+        most
+    };
+    let measure_ns = longest(|d| d.measure_ns, "run times", &mut notes);
+    let warm_up_ns = longest(|d| d.warm_up_ns, "ramp times", &mut notes);
+    if measure_ns.is_none() {
+        notes.general(
+            "states no runtime: fio would have ended after `size` bytes; phases.measure decides",
+        );
+    }
+    FioJob {
+        place,
+        measure_ns,
+        warm_up_ns,
+        steady: drafts.first().and_then(|draft| draft.steady),
+        verify: drafts.iter().any(|d| d.verify),
+        description: drafts.iter().find_map(|d| d.description.clone()),
+        seed: drafts.iter().find_map(|d| d.seed),
+        all_synchronous: drafts.iter().all(|d| d.is_synchronous),
+        io_poll: drafts.iter().any(|d| d.io_poll),
+        sq_poll: drafts.iter().any(|d| d.sq_poll),
+        notes: notes.into_sentences(),
+        drafts,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn docs_are_up_to_date() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/plan.md");
+        let written = std::fs::read_to_string(path).expect("docs/plan.md");
+        assert!(
+            written == plan_reference(),
+            "run: cargo run -p plimsoll-import --example plan_reference > docs/plan.md"
+        );
+    }
+}

@@ -1,0 +1,38 @@
+//! Published experiments: a directory with `experiment.toml`, the plans that it names and
+//! `published.csv`. Those below `plans/experiments` are built into the program.
+//!
+//! - [`files`], [`experiment_file`], [`definition`], [`published_figures`], [`tables`]: the
+//!   definition of an experiment, its published figures, and the fit to them.
+//! - [`experiment_plan`]: its arms with their plans; [`run`]: carries them out, several at a time on models ([`pool`]).
+//! - [`directory`]: the files of an experiment beside its bundles, and its analysis from them.
+//! - [`directory_report`]: the report of an experiment of any kind in the catalogue.
+//! - [`analysis`]: the runs' figures against the published ones, a pure function of evidence;
+//!   [`report`]: its display.
+//!
+//! # Where to change what
+//!
+//! - a published experiment: a directory in `plans/experiments` and its line in `files.rs`
+//! - analysis: `analysis`, whole tables `analysis/points.rs`; display: `report`; published tables and fit:
+//!   `tables.rs`; execution: `run.rs`
+
+pub mod analysis;
+pub mod definition;
+pub mod directory;
+pub mod directory_report;
+pub mod experiment_file;
+pub mod experiment_plan;
+pub mod files;
+mod pool;
+pub mod published_figures;
+pub mod report;
+pub mod run;
+pub mod tables;
+
+#[cfg(test)]
+#[path = "../../../judge/judge/tests/fixtures/mod.rs"]
+mod fixtures;
+
+pub use definition::{Definition, Overrides, PlannedArm, StorageKind};
+pub use experiment_file::Arm;
+pub use experiment_plan::ExperimentPlan;
+pub use files::{Files, shipped};

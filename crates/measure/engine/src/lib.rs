@@ -1,0 +1,48 @@
+//! Drives a workload against a real target: queues of I/O, streams of operations, pacing,
+//! recording. The crate measures and does not interpret.
+//!
+//! # Where to change what
+//!
+//! - phases of a mailbox run: `mailbox/run.rs`, `load.rs`
+//! - phases of a matrix run: `matrix/run.rs`; clients per thread `load.rs`, side work
+//!   `coordinator.rs`, data location `data_set.rs`, device protection `device.rs`
+//! - NFS and S3 queues: `nfs/queue.rs`, `s3/queue.rs`; their data: `nfs/data_set.rs`,
+//!   `s3/data_set.rs`, `matrix/remote.rs`
+//! - metadata operations on local files: `matrix/tree.rs`; system calls `measure/sys/src/names.rs`
+//! - CPU placement of driving threads: `placement.rs`, from `measure/observe/src/completion.rs`
+//! - collecting thread of streams: `stream/collect.rs`; common start with other hosts:
+//!   `start_barrier.rs`
+//! - removal of data: `work_dir`; free space: `work_dir/space.rs`
+//! - measurement error of the drivers: `simulated.rs`, `tests/drivers`, `examples/bench/reference`;
+//!   results in `docs/accuracy.md`
+
+pub mod allow_list;
+pub mod backend;
+pub mod blocking_call;
+mod caches;
+pub mod calibrate;
+pub mod defect;
+pub mod end_condition;
+mod error;
+mod issue;
+pub mod mailbox;
+pub mod matrix;
+pub mod memory;
+pub mod nfs;
+mod open_target;
+pub mod placement;
+pub mod s3;
+#[cfg(test)]
+mod simulated;
+mod start_barrier;
+pub mod step;
+pub mod stop_request;
+pub mod stream;
+pub mod timer;
+mod work_dir;
+
+pub use error::{EngineError, ErrorKind};
+pub use open_target::HeldTarget;
+pub use work_dir::clean::{CleanupReport, remove_data};
+pub use work_dir::maps::{MapGcOutcome, collect as collect_maps};
+pub use work_dir::space::{Space, space};

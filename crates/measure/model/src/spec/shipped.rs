@@ -1,0 +1,63 @@
+//! The models that come with the program.
+
+use super::{ModelError, Spec, most_like};
+
+/// A model that comes with the program.
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltinModel {
+    /// Name of the model.
+    pub name: &'static str,
+    /// Text of the model file.
+    pub text: &'static str,
+}
+
+macro_rules! models {
+    ($($name:literal),* $(,)?) => {
+        &[$(BuiltinModel { name: $name, text: include_str!(concat!("../../../../../models/", $name, ".toml")) }),*]
+    };
+}
+
+/// The models that come with the program, by name.
+pub fn shipped() -> &'static [BuiltinModel] {
+    models![
+        "adsf-hybrid",
+        "cloud-volume",
+        "fs-ntfs",
+        "fs-refs",
+        "laptop-nvme",
+        "single-hdd",
+        "vsan-hybrid",
+        "zfs-flash"
+    ]
+}
+
+/// Reads a shipped model, or the file at a path.
+pub(crate) fn load(name_or_path: &str) -> Result<Spec, ModelError> {
+    if let Some(model) = shipped().iter().find(|m| m.name == name_or_path) {
+        return Spec::parse(model.name, model.text);
+    }
+    let looks_like_path = name_or_path.contains('/') || name_or_path.ends_with(".toml");
+    if !looks_like_path {
+        let names: Vec<&str> = shipped().iter().map(|m| m.name).collect();
+        return Err(ModelError::NoSuchModel {
+            name: name_or_path.to_owned(),
+            known: names.join(", "),
+            nearest: most_like(name_or_path, names.iter().copied()),
+        });
+    }
+    let text = std::fs::read_to_string(name_or_path).map_err(|e| ModelError::Unreadable {
+        path: name_or_path.to_owned(),
+        reason: e.to_string(),
+    })?;
+    Spec::parse(name_or_path, &text)
+}
+
+impl Spec {
+    /// Reads a shipped model by name, or a model file by its path.
+    ///
+    /// # Errors
+    /// [`ModelError`], which says what is wrong, where, and what is near.
+    pub fn load(name_or_path: &str) -> Result<Self, ModelError> {
+        load(name_or_path)
+    }
+}

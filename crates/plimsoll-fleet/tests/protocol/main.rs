@@ -1,9 +1,0 @@
-//! Messages between coordinator and agents over a real NATS server.
-#![allow(clippy::unwrap_used, clippy::expect_used)]
-
-#[path = "../../../plimsoll-nfs/tests/support/port.rs"]
-mod port;
-
-mod coordination;
-mod isolation;
-mod order_rejection;

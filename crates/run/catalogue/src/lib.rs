@@ -1,0 +1,37 @@
+//! The catalogue: lists the runs on this machine with their results, and the tags and notes that
+//! users added.
+//!
+//! Bundles and the ledger are the source. The index is an SQLite file built from them and updated
+//! each time it is opened ([`index`]); deleting it loses nothing. Tags and notes are not evidence:
+//! no seal covers them, and they are stored in a file beside the bundle ([`labels`]). A team's
+//! catalogue ([`team`]) stores the runs of many hosts with their bundles.
+//!
+//! # Where to change what
+//!
+//! - run lookup and filters: `entry.rs`, `lookup.rs`, `index.rs`; list display:
+//!   `judge/report/src/runs.rs`
+//! - a team's catalogue: `team/client.rs` (transfer), `team.rs` (transaction), `team/connection.rs`
+//!   (connection and timeouts), `team/schema.rs` (each table change is a further migration;
+//!   `run/cli/tests/serve/team.rs` starts from the first), other users' runs `index/mirror.rs`
+
+#![allow(missing_docs)]
+
+mod archive;
+mod date;
+mod entry;
+mod error;
+mod index;
+mod labels;
+mod lookup;
+mod scan;
+mod team;
+
+pub use archive::{export, import};
+pub use date::unix_ns_of;
+pub use entry::{Entry, ExperimentEntry};
+pub use error::CatalogueError;
+pub use index::{Catalogue, Filter};
+pub use labels::{Labels, labels_path};
+pub use lookup::Lookup;
+pub use scan::Roots;
+pub use team::{Address, SyncReport, Team, TeamClient};

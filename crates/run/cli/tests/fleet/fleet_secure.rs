@@ -1,0 +1,281 @@
+//! A fleet set up by `plimsoll fleet init`: mutual TLS, a key for each user, and rejected
+//! connections.
+
+use std::cell::Cell;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::fleets::{Process, adds_up, fleet_in, plan};
+use crate::support::port::free_port;
+use crate::support::{CommandOutput, Sandbox, wait_until};
+
+struct Secure {
+    sandbox: Sandbox,
+    server: Option<Process>,
+    port: u16,
+    reloads: Cell<usize>,
+}
+
+impl Secure {
+    fn new() -> Self {
+        let sandbox = Sandbox::new();
+        let port = free_port();
+        let mut secure = Self { sandbox, server: None, port, reloads: Cell::new(0) };
+        secure.init("fleet").expect(0).says("nats-server -c nats.conf");
+        let conf = secure.at("fleet/server/nats.conf");
+        let text = fs::read_to_string(&conf).unwrap().replace("0.0.0.0", "127.0.0.1");
+        fs::write(conf, format!("{text}log_file: \"server.log\"\ndebug: true\n")).unwrap();
+        let mut command = Command::new("nats-server");
+        command.args(["-c", "nats.conf"]).current_dir(secure.at("fleet/server"));
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        secure.server = Some(Process::start(command));
+        wait_until("the server", || TcpStream::connect(("127.0.0.1", port)).is_ok());
+        secure
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.sandbox.path(path)
+    }
+
+    fn init(&self, directory: &str) -> CommandOutput {
+        let (directory, port) = (self.at(directory), self.port.to_string());
+        let directory = directory.display().to_string();
+        let of = ["--server-name", "127.0.0.1", "--port", &port, "--agents", "node1,node2"];
+        self.sandbox.run(&[&["fleet", "init", &directory][..], &of].concat())
+    }
+
+    fn fleet(&self) -> String {
+        self.at("fleet/coordinator/fleet.toml").display().to_string()
+    }
+
+    fn agent(&self, config: &str) -> Command {
+        let config = self.at(config).display().to_string();
+        let mut command = self.sandbox.command(&["agent", "--config", &config, "--allow-path"]);
+        command.arg(self.sandbox.data());
+        command
+    }
+
+    fn start(&self, name: &str) -> Process {
+        let mut command = self.agent(&format!("fleet/agents/{name}/agent.toml"));
+        for variable in ["DATA", "STATE", "CACHE"] {
+            let home = self.at(&format!("home-{name}/{variable}"));
+            command.env(format!("XDG_{variable}_HOME"), home);
+        }
+        command.stdout(Stdio::null());
+        command.stderr(fs::File::create(self.at(&format!("log-{name}"))).unwrap());
+        Process::start(command)
+    }
+
+    /// An agent that the server rejects.
+    fn refused(&self, config: &str, says: &str) {
+        let output = self.agent(config).output().unwrap();
+        CommandOutput::from(output).expect(5).says(says);
+    }
+
+    /// Reloads the configuration of the running server.
+    fn reload(&self) {
+        let server = self.server.as_ref().unwrap().0.id();
+        let mut command = Command::new("nats-server");
+        let done = command.args(["--signal", &format!("reload={server}")]).status().unwrap();
+        assert!(done.success());
+        let before = self.reloads.get();
+        self.reloads.set(before + 1);
+        let count = || self.log().matches("Reloaded server configuration").count();
+        wait_until("the server's users", || count() > before);
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.at("fleet/server/server.log")).unwrap()
+    }
+}
+
+/// The page's overview lists the hosts.
+fn are_on_the_page(sandbox: &Sandbox, fleet: &str) {
+    let mut command = sandbox.command(&["serve", "--listen", "0", "--fleet", fleet]);
+    let mut page = Process::start({
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+    });
+    let mut line = String::new();
+    BufReader::new(page.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let at =
+        line.trim().trim_start_matches("the page is at http://").trim_end_matches('/').to_owned();
+    wait_until("both on the page", || {
+        let mut stream = TcpStream::connect(&at).unwrap();
+        let ask = format!("GET / HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n");
+        stream.write_all(ask.as_bytes()).unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        ["node1", "node2", "free", "<h2>Fleet</h2>"].iter().all(|word| text.contains(word))
+    });
+}
+
+#[test]
+fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_asked() {
+    let secure = Secure::new();
+    let (sandbox, fleet) = (&secure.sandbox, secure.fleet());
+    sandbox.run(&["fleet", "status", &fleet]).expect(0).says("no agent is connected");
+    let _agents = [secure.start("node1"), secure.start("node2")];
+    wait_until("both", || {
+        let seen = sandbox.run(&["fleet", "status", &fleet, "--json"]).expect(0).json();
+        let known = |agent: &serde_json::Value| agent["clock"]["error_ns"].as_u64().is_some();
+        seen.as_array().unwrap().iter().filter(|agent| known(agent)).count() == 2
+    });
+    sandbox.run(&["fleet", "status", &fleet]).expect(0).says("free");
+    are_on_the_page(sandbox, &fleet);
+
+    // Which agents accept the plan: inside and outside of the allowed targets.
+    let inside = plan(sandbox, &sandbox.data().join("{host}"), "1s");
+    let would = sandbox.run(&["fleet", "check", &fleet, &inside, "--json"]).expect(0).json();
+    assert!(would.as_array().unwrap().iter().all(|agent| agent["takes"] == true), "{would:#}");
+    assert!(!sandbox.data().join("node1").exists(), "asking makes nothing");
+    sandbox
+        .run(&["fleet", "check", &fleet, &inside, "--set", "target.path=/etc"])
+        .expect(1)
+        .says("outside of every --allow-path");
+
+    let ran = sandbox.run(&["run", &inside, "--fleet", &fleet, "--agents", "2", "--json"]);
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
+    adds_up(&fleet_in(&sandbox.path("share/plimsoll/runs")), 2);
+
+    sandbox.run(&["fleet", "drain", &fleet, "node2"]).expect(0).says("draining");
+    sandbox.run(&["fleet", "status", &fleet]).expect(0).says("drained");
+    sandbox.run(&["fleet", "check", &fleet, &inside]).expect(1).says("drained");
+    // The first of the remaining agents.
+    let alone = sandbox.run(&["run", &inside, "--fleet", &fleet, "--json"]);
+    let hosts = alone.json();
+    assert_eq!(hosts["hosts"].as_array().unwrap().len(), 1, "{hosts:#}");
+    sandbox.run(&["fleet", "drain", &fleet, "node2", "--undo"]).expect(0);
+    sandbox.run(&["fleet", "check", &fleet, &inside]).expect(0);
+    sandbox.run(&["fleet", "drain", &fleet, "no.name"]).expect(2);
+    sandbox
+        .run(&["fleet", "drain", &fleet, "nobody"])
+        .expect(0)
+        .says("no agent named nobody is connected");
+    sandbox.run(&["fleet", "drain", &fleet, "--all"]).expect(0).says("node1, node2");
+    sandbox.run(&["run", &inside, "--fleet", &fleet]).expect(5).says("drained with");
+}
+
+/// The fleet runs of this sandbox in order.
+fn runs(sandbox: &Sandbox) -> Vec<PathBuf> {
+    let entries = fs::read_dir(sandbox.path("share/plimsoll/runs")).into_iter().flatten().flatten();
+    let mut runs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    runs.retain(|path| path.join("all/fleet.json").is_file());
+    runs.sort();
+    runs
+}
+
+#[test]
+fn a_host_joins_a_fleet_whose_server_goes_on_and_leaves_it() {
+    let secure = Secure::new();
+    let (sandbox, fleet) = (&secure.sandbox, secure.fleet());
+    let directory = secure.at("fleet").display().to_string();
+    let are_there = |count: usize| {
+        wait_until("the agents", || {
+            let seen = sandbox.run(&["fleet", "status", &fleet, "--json"]).expect(0).json();
+            seen.as_array().unwrap().len() == count
+        });
+    };
+    sandbox.run(&["fleet", "status", &fleet]).expect(0);
+    let mut agents = vec![secure.start("node1"), secure.start("node2")];
+    are_there(2);
+    let connections = || secure.log().matches("Client connection closed").count();
+
+    // The third agent connects while two measure: they stay connected and report.
+    let inside = plan(sandbox, &sandbox.data().join("{host}"), "3s");
+    let mut command = sandbox.command(&["run", &inside, "--fleet", &fleet, "--json"]);
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut under_way = Process::start(command);
+    wait_until("the load", || sandbox.data().join("node2").exists());
+    let closed = connections();
+    let said = sandbox.run(&["fleet", "add", &directory, "node3"]).expect(0);
+    said.says("added: node3");
+    said.says("users.conf there, and: nats-server --signal reload=PID");
+    secure.reload();
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert_eq!(connections(), closed, "a connection was closed\n{}", secure.log());
+    assert!([0, 3].contains(&under_way.wait()));
+    adds_up(&runs(sandbox)[0], 2);
+
+    agents.push(secure.start("node3"));
+    are_there(3);
+    let inside = plan(sandbox, &sandbox.data().join("{host}"), "1s");
+    let ran = sandbox.run(&["run", &inside, "--fleet", &fleet, "--agents", "3", "--json"]);
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
+    adds_up(&runs(sandbox)[1], 3);
+
+    sandbox.run(&["fleet", "add", &directory, "node3"]).expect(2).says("already in the fleet");
+    let gone = sandbox.run(&["fleet", "remove", &directory, "node1", "--json"]).expect(0).json();
+    assert_eq!(gone["removed"], serde_json::json!(["node1"]));
+    secure.reload();
+    wait_until("its end", || secure.log().contains("authentication error"));
+    secure.refused("fleet/agents/node1/agent.toml", "cannot connect to tls://127.0.0.1");
+    // Its card expires some seconds later.
+    let left = ["--set", "fleet.names=[\"node2\", \"node3\"]"];
+    let ran = sandbox.run(&[&["run", &inside, "--fleet", &fleet, "--json"][..], &left].concat());
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
+    adds_up(&runs(sandbox)[2], 2);
+}
+
+#[test]
+fn who_is_not_of_the_fleet_is_refused_by_name_and_logged() {
+    let secure = Secure::new();
+    secure.init("foreign").expect(0);
+    secure.init("fleet").expect(2).says("is not empty");
+    let own = "fleet/agents/node1";
+    let with = |file: &str, from: &str| {
+        let to = secure.at(&format!("mixed-{file}"));
+        fs::create_dir(&to).unwrap();
+        for entry in fs::read_dir(secure.at(own)).unwrap().flatten() {
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+        let foreign = secure.at("foreign/agents/node1").join(from);
+        fs::copy(foreign, to.join(file)).unwrap();
+        format!("mixed-{file}/agent.toml")
+    };
+    // A certificate authority that did not sign the server's certificate.
+    secure.refused(&with("ca.pem", "ca.pem"), "cannot connect to tls://127.0.0.1");
+    // A key that the server does not know.
+    secure.refused(&with("user.nk", "user.nk"), "cannot connect to tls://127.0.0.1");
+    wait_until("the server's log", || secure.log().contains("authentication error"));
+    // All files of another fleet.
+    secure.refused("foreign/agents/node1/agent.toml", "cannot connect to tls://127.0.0.1");
+    // Without a certificate.
+    let bare = with("client.pem", "client.pem").replace("agent.toml", "bare.toml");
+    let text = fs::read_to_string(secure.at("mixed-client.pem/agent.toml")).unwrap();
+    let lines =
+        text.lines().filter(|line| !line.starts_with("tls_c") || line.starts_with("tls_ca"));
+    let lines: Vec<&str> = lines.filter(|line| !line.starts_with("tls_key")).collect();
+    fs::write(secure.at(&bare), lines.join("\n")).unwrap();
+    secure.refused(&bare, "cannot connect to tls://127.0.0.1");
+    wait_until("the server's log", || secure.log().contains("TLS handshake error"));
+    // Without TLS.
+    let plain = format!("nats://127.0.0.1:{}", secure.port);
+    secure.sandbox.run(&["fleet", "status", &plain]).expect(5).says("cannot connect");
+    // A file with other contents.
+    fs::write(secure.at("odd.toml"), "server = \"tls://a\"\npassword = \"x\"\n").unwrap();
+    CommandOutput::from(secure.agent("odd.toml").output().unwrap()).expect(2).says("password");
+}
+
+#[test]
+fn command_lines_of_contrib_are_the_programs_own() {
+    let sandbox = Sandbox::new();
+    let contrib = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../contrib/fleet");
+    let unit = fs::read_to_string(contrib.join("plimsoll-agent.service")).unwrap();
+    let line =
+        unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/local/bin/plimsoll "));
+    let line = line.unwrap().replace("$ALLOW", "--allow-path /");
+    let manifest = fs::read_to_string(contrib.join("kubernetes.yaml")).unwrap();
+    let list =
+        manifest.lines().find_map(|line| line.trim().strip_prefix("command: [\"plimsoll\", "));
+    let list =
+        list.unwrap().trim_end_matches(']').replace([',', '"'], "").replace("/srv/test", "/");
+    for line in [line, list] {
+        let arguments: Vec<&str> = line.split_whitespace().collect();
+        // Used as written in the file; the referenced file does not exist.
+        sandbox.run(&arguments).expect(2).says("create it with `plimsoll fleet init`");
+    }
+}

@@ -1,0 +1,72 @@
+//! Runs a plan and leaves a bundle. A run is a library call; nothing here prints or uses a
+//! terminal.
+//!
+//! - [`run`]: a run on its own thread, with typed events and a way to stop it.
+//! - [`live`]: live status of a running plan, and the server for it.
+//! - [`run_request`]: what to run. [`session`]: one run, from lock to verdict. [`finished_run`]:
+//!   its result. [`listener`]: listeners of its progress. [`model_run`]: runs on models.
+//! - [`parameters`], [`sizing`], [`fitting`]: parameters of a model, sizing with it, fitting it.
+//! - [`repeat`]: repeats of a plan. [`arms`]: targets in turns. [`search`]: the load line.
+//!   [`sweep`]: points. [`stages`]: stages of a job. [`compare`]: comparisons of finished runs.
+//! - [`observe`]: observes the command of another tool. [`audit`]: judges results of other tools.
+//! - [`driver`]: drivers for this host. [`fleet`]: reads the bundle of a fleet's run.
+//! - [`data_slot`]: data shared between runs. [`experiment`]: directories of related runs.
+//! - [`custody`]: checks and judges evidence on reading. [`verify`]: verifies stored data and
+//!   evidence. [`ledger`]: signed statements about the ledger. [`render`]: report pages and JSON.
+//! - [`trace`]: traces to replay.
+//! - [`preflight`]: checks and estimates before a run. [`allow`]: targets that an operator allows.
+//! - [`places`]: directories of Plimsoll's own files. [`bundle_location`]: directory of a bundle.
+//! - [`error`], [`exit`]: errors and exit codes.
+//!
+//! # Where to change what
+//!
+//! - checks and estimates before a run: `preflight.rs`
+//! - evidence checks of every reading command: `custody/reader.rs`
+//! - a run's events: `run.rs` (`examples/live.rs` prints them), `listener.rs`
+//! - live view: `live`: totals `live/state.rs`, metrics `live/metrics.rs`, HTTP
+//!   `live/status_server.rs`, other processes `live/process_status.rs`
+//! - a sweep: `sweep.rs`; search: `search.rs`; stages: `stages.rs`; traces: `trace.rs`
+//! - `observe`: `observe/command.rs` (process), `result.rs` (its output), `evidence.rs` (bundle),
+//!   `detection.rs` (results named on the command line)
+//! - findings of `verify`, `ledger` and `audit`: `verify.rs`, `ledger.rs`, `audit.rs`
+//! - model commands: `parameters.rs`, `sizing.rs`, `fitting.rs`
+//! - execution of an experiment's runs: `run_request.rs` (`Driver`), `driver.rs` (this host),
+//!   `run/fleet/src/driver.rs`
+//! - allowed targets of requests: `allow.rs`; reading of fleet runs: `fleet`
+
+pub mod allow;
+pub mod arms;
+pub mod audit;
+pub mod bundle_location;
+pub mod ceilings;
+pub mod compare;
+pub mod custody;
+pub mod data_slot;
+pub mod driver;
+pub mod error;
+pub mod exit;
+pub mod experiment;
+pub mod finished_run;
+pub mod fitting;
+pub mod fleet;
+pub mod ledger;
+pub mod listener;
+pub mod live;
+pub mod model_run;
+pub mod observe;
+pub mod parameters;
+pub mod places;
+pub mod preflight;
+pub mod render;
+pub mod repeat;
+pub mod run;
+pub mod run_id;
+pub mod run_request;
+pub mod search;
+pub mod session;
+pub mod sizing;
+pub mod stages;
+pub mod sweep;
+pub mod trace;
+pub mod until_steady;
+pub mod verify;

@@ -1,0 +1,111 @@
+//! The web page: what runs, what was run, and what it says, for people with a browser and for programs.
+//!
+//! | file | what |
+//! |---|---|
+//! | `server` | listens, bounds connections, and brings the one asynchronous runtime of this program |
+//! | `routes` | every route with the role that it asks for: the router is made of this table |
+//! | `request`, `response` | a request as pages get it, and what they give back |
+//! | `access`, `tokens` | who may ask for what: roles, sessions, forged requests, names of this host |
+//! | `live` | the one run that this server carries out, and what is known of it |
+//! | `events` | what is sent to those who watch it |
+//! | `draft` | a plan from a form: what is wrong with it, whether it may be started here, what it will take |
+//! | `catalogue` | the catalogue, by which alone a request reaches a file |
+//! | `fleet` | the hosts of a fleet, asked every few seconds |
+//! | `team` | the team's catalogue, asked every few seconds |
+//! | `reports` | reports that were drawn, so that they are not drawn for each viewer |
+//! | `tls` | the certificate that the page is served with |
+//! | `sizing` | a question to a model, from a form |
+//! | `site` | the frame around every page, and its templates |
+//! | `pages` | a page a file; `api` gives the same to programs |
+//!
+//! Pages are made by plain functions on threads that may wait; nothing but connections is asynchronous.
+//!
+//! # Where to change what
+//!
+//! - a page or route: a file in `pages` with its template and its line in `routes.rs`, which also
+//!   feeds the access tests; `pages/openapi.json` must match
+//! - starting runs: `draft.rs` (forms), `draft/check.rs` (checks), `draft/job.rs` (fio jobs), `draft/model_limits.rs`
+//!   (limits of models)
+//! - access: `access.rs`, `tokens.rs`; connection limits: `server.rs`
+//! - runs of other processes: `live/other_processes.rs`
+//! - browser tests: `run/cli/tests/page` (`PLIMSOLL_SCREENSHOTS=DIR` saves pictures); Grafana:
+//!   `contrib/grafana/plimsoll.json`, checked by `run/cli/tests/serve/serve.rs`
+
+mod access;
+mod catalogue;
+mod draft;
+mod events;
+mod fleet;
+mod live;
+mod pages;
+mod reports;
+mod request;
+mod response;
+mod routes;
+mod server;
+mod site;
+mod sizing;
+mod team;
+mod tls;
+mod tokens;
+
+use std::net::SocketAddr;
+
+use plimsoll_catalogue::{Roots, TeamClient};
+use plimsoll_runner::allow::Allow;
+use plimsoll_runner::places::Places;
+
+pub use fleet::FindHosts;
+pub use server::serve;
+pub use tls::{Tls, TlsError};
+pub use tokens::{PasswordError, Tokens, TokensError, hash_password};
+
+/// Where a user's runs lie, as of now.
+pub type FindRoots = Box<dyn Fn() -> Roots + Send + Sync>;
+
+/// Options of the server.
+pub struct ServeOptions {
+    /// Where it answers; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// Accepted tokens; `None` grants every request the role `run`.
+    pub tokens: Option<Tokens>,
+    /// The certificate that it is served with; `None`: plain HTTP.
+    pub tls: Option<Tls>,
+    /// Names that this host is called by, beside `localhost` and addresses.
+    pub names: Vec<String>,
+    /// Targets that plans may use. An empty list allows no plan that writes.
+    pub allow: Allow,
+    /// Ledger and bundles.
+    pub places: Places,
+    /// Where runs lie.
+    pub roots: FindRoots,
+    /// The team's catalogue: this user's runs are put there, and those of others are shown.
+    pub team: Option<TeamClient>,
+    /// The hosts of a fleet, which the overview shows.
+    pub hosts: Option<FindHosts>,
+}
+
+/// Why it could not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// An address that cannot be listened on.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// Error of the operating system.
+        error: std::io::Error,
+    },
+    /// Other hosts can reach the address, no token is required, and `--insecure` was not given.
+    #[error("cannot serve on {0}: other hosts can reach it, and no token is required")]
+    Open(SocketAddr),
+    /// Other hosts can reach the address, TLS is off, and `--insecure` was not given.
+    #[error("cannot serve on {0}: other hosts can reach it, and the connection is not encrypted")]
+    Plain(SocketAddr),
+    /// Threads, random numbers.
+    #[error("{0}")]
+    System(String),
+    /// A template of this program.
+    #[error("a page's template: {0}")]
+    Template(String),
+}
