@@ -17,9 +17,9 @@ use super::report::{BackendKind, BackendReport, FileReport};
 use crate::EngineError;
 use crate::open_target::HeldTarget;
 
-type Open = (AnyQueue, Vec<PathBuf>, BackendReport);
+type OpenedBackend = (AnyQueue, Vec<PathBuf>, BackendReport);
 
-pub(crate) fn open(config: BackendConfig) -> Result<Open, EngineError> {
+pub(crate) fn open(config: BackendConfig) -> Result<OpenedBackend, EngineError> {
     let mut paths = Vec::new();
     let mut files = Vec::new();
     let mut fds = Vec::new();

@@ -132,7 +132,7 @@ impl MatrixRunState<'_> {
         };
         let content = data_set.content(file)?;
         Ok(match &data_set.generations {
-            Some(generations) => WriteContent::Followed {
+            Some(generations) => WriteContent::Tracked {
                 content,
                 generations: Arc::clone(generations),
                 verify_reads: stream.verify_reads,

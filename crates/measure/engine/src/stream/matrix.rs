@@ -36,7 +36,7 @@ pub enum WriteContent {
         sample: Arc<Sample>,
     },
     /// Generated, and followed: the generations record the expected content of each unit of a file.
-    Followed {
+    Tracked {
         /// Generator of the content.
         content: Content,
         /// Generations by file, shared by all threads.
@@ -98,12 +98,12 @@ enum Work {
     Nothing,
     Made { content: Content, writes: u32 },
     Sampled { content: Content, writes: u32, sampler: Box<Sampler> },
-    Followed(Box<Followed>),
+    Tracked(Box<TrackedWork>),
 }
 
 /// State of a source that follows every write.
 #[derive(Debug)]
-struct Followed {
+struct TrackedWork {
     tracker: Tracker,
     verify_reads: bool,
     sample: Option<Arc<Sample>>,
@@ -114,7 +114,7 @@ struct Followed {
     good_before: u64,
 }
 
-impl Followed {
+impl TrackedWork {
     /// Returns true if this read must be checked.
     #[inline]
     fn checks(&self, file: u32, offset_bytes: u64, size_bytes: u32) -> bool {
@@ -182,8 +182,8 @@ impl MatrixSource {
                 content,
                 writes: 0,
             },
-            WriteContent::Followed { content, generations, verify_reads, sample } => {
-                Work::Followed(Box::new(Followed {
+            WriteContent::Tracked { content, generations, verify_reads, sample } => {
+                Work::Tracked(Box::new(TrackedWork {
                     unit_bytes: content.unit_bytes() as u64,
                     tracker: Tracker::new(content, generations, places, size_bytes_max),
                     verify_reads,
@@ -252,7 +252,7 @@ impl MatrixSource {
     #[must_use]
     pub fn checks(&self) -> Checks {
         match &self.work {
-            Work::Followed(followed) => {
+            Work::Tracked(followed) => {
                 let counts = followed.tracker.counts();
                 Checks {
                     counts,
@@ -282,7 +282,7 @@ fn check(config: &StreamConfig, content: &WriteContent) -> Result<(), SourceErro
         WriteContent::Made(content) | WriteContent::Sampled { content, .. } => {
             (content, None, false)
         }
-        WriteContent::Followed { content, generations, verify_reads, .. } => {
+        WriteContent::Tracked { content, generations, verify_reads, .. } => {
             (content, Some(generations), *verify_reads)
         }
     };
@@ -344,7 +344,7 @@ impl MatrixSource {
             return Some(self.named(kind, client, &next));
         }
         let followed = match &mut self.work {
-            Work::Followed(followed) => followed,
+            Work::Tracked(followed) => followed,
             Work::Sampled { sampler, .. } => {
                 let kind = kind(next.kind)?;
                 let (file, offset, size) = (next.file, next.offset_bytes, next.size_bytes);
@@ -398,7 +398,7 @@ impl MatrixSource {
 impl Source for MatrixSource {
     fn callbacks(&self) -> SourceCallbacks {
         let fill = !matches!(self.work, Work::Nothing);
-        let completions = matches!(self.work, Work::Followed(_));
+        let completions = matches!(self.work, Work::Tracked(_));
         let followed = matches!(self.work, Work::Sampled { .. });
         let (names, read_samples) = (self.has_names, self.profiler.is_some());
         let config = self.part.config();
@@ -444,7 +444,7 @@ impl Source for MatrixSource {
         }
         match &mut self.work {
             Work::Sampled { sampler, .. } => sampler.measure_begins(),
-            Work::Followed(followed) => {
+            Work::Tracked(followed) => {
                 (followed.reads, followed.good_before) = (0, followed.tracker.counts().good);
             }
             Work::Nothing | Work::Made { .. } => {}
@@ -466,9 +466,7 @@ impl Source for MatrixSource {
                     tag => sampler.fill(InFlight::from_number(tag), *writes, buffer),
                 }
             }
-            Work::Followed(followed) => {
-                followed.tracker.fill(InFlight::from_number(op.tag), buffer)
-            }
+            Work::Tracked(followed) => followed.tracker.fill(InFlight::from_number(op.tag), buffer),
         };
         debug_assert!(filled.is_ok(), "transfers were checked to be whole units");
     }
@@ -483,15 +481,15 @@ impl Source for MatrixSource {
             Work::Nothing | Work::Made { .. } => {}
             Work::Sampled { sampler, .. } if is_read => return sampler.end_read(begun, buffer),
             Work::Sampled { sampler, .. } => sampler.end_write(begun, true),
-            Work::Followed(followed) if is_read => {
+            Work::Tracked(followed) if is_read => {
                 followed.reads += 1;
-                let Followed { tracker, sample, .. } = &mut **followed;
+                let TrackedWork { tracker, sample, .. } = &mut **followed;
                 return match sample {
                     Some(sample) => tracker.end_sampled_read(begun, buffer, sample),
                     None => tracker.end_read(begun, buffer),
                 };
             }
-            Work::Followed(followed) => followed.tracker.end_write(begun, true),
+            Work::Tracked(followed) => followed.tracker.end_write(begun, true),
         }
         true
     }
@@ -506,8 +504,8 @@ impl Source for MatrixSource {
             Work::Nothing | Work::Made { .. } => {}
             Work::Sampled { sampler, .. } if is_read => sampler.drop_read(begun),
             Work::Sampled { sampler, .. } => sampler.end_write(begun, false),
-            Work::Followed(followed) if is_read => followed.tracker.drop_read(begun),
-            Work::Followed(followed) => followed.tracker.end_write(begun, false),
+            Work::Tracked(followed) if is_read => followed.tracker.drop_read(begun),
+            Work::Tracked(followed) => followed.tracker.end_write(begun, false),
         }
     }
 }

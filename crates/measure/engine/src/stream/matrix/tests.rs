@@ -63,7 +63,7 @@ fn made(stamps: bool) -> Content {
 
 fn followed(generations: &Arc<[Generations]>) -> WriteContent {
     let generations = Arc::clone(generations);
-    WriteContent::Followed { content: made(true), generations, verify_reads: true, sample: None }
+    WriteContent::Tracked { content: made(true), generations, verify_reads: true, sample: None }
 }
 
 fn untouched() -> Arc<[Generations]> {
@@ -246,7 +246,7 @@ fn streams_that_cannot_be_driven_are_refused() {
     two.files.files_per_share = 2;
     let error = new(two, followed(&untouched()));
     assert!(matches!(error, SourceError::Untracked { file: 1, units: 0, .. }), "{error}");
-    let bare = WriteContent::Followed {
+    let bare = WriteContent::Tracked {
         content: made(false),
         generations: untouched(),
         verify_reads: true,
