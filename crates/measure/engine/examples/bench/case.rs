@@ -180,7 +180,7 @@ fn content(case: &Case, space_bytes: u64) -> Result<WriteContent, String> {
     if verify_reads {
         generations.written_once();
     }
-    Ok(WriteContent::Followed {
+    Ok(WriteContent::Tracked {
         content,
         generations: Arc::new([generations]),
         verify_reads,
