@@ -8,7 +8,7 @@ use plimsoll_judge::metrics::{self, Counted, Figure};
 use crate::document::{Block, Document, Headline, Section};
 use crate::number::{Letters, Unit};
 use crate::places;
-use crate::run::sentence;
+use crate::run::{headroom, sentence};
 use crate::study;
 use crate::table::{Cell, Column, Table, Tone};
 
@@ -176,7 +176,7 @@ fn standings(comparison: &Comparison) -> Section {
             Cell::text(name.clone()),
             Cell::count(standing.runs as u64),
             Cell::text(standing.verdicts.clone()),
-            Cell::maybe(Unit::Share, standing.headroom_min),
+            headroom(standing.headroom_min),
         ]);
     }
     Section::brief("standings", "Compared with the requirement").with(Block::Table(table))
