@@ -13,6 +13,7 @@ mod conditions;
 mod decide;
 mod doubt;
 mod fleets;
+mod gate;
 mod why;
 mod within;
 
@@ -22,6 +23,7 @@ pub use cells::{
 pub use conditions::{Unlike, best_practice, unlike};
 pub use decide::{Outcome, Standing};
 pub use fleets::{FleetRun, FleetSide, compare_fleets};
+pub use gate::{AllowanceError, Allowances, Gate, GateFigure, GateOutcome, gate, percent};
 pub use why::{Cause, Parting, Why};
 
 use plimsoll_evidence::Bundle;
@@ -103,6 +105,13 @@ pub struct Comparison {
     pub winner: Option<String>,
     /// Headline sentence.
     pub reason: String,
+    /// Reason why the runs cannot be compared, whatever their figures: conditions that differ, a
+    /// failed or unknown rule, a run that did not complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
+    /// Key of the deciding figure: the rate, or the first latency in an open loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged: Option<String>,
     /// Each side against its requirement.
     pub standings: Vec<Standing>,
     /// The figures.
@@ -176,6 +185,8 @@ pub fn compare_for(sides: &[Side<'_>], accepted: &[String], factors: &[String]) 
         outcome: decided.outcome,
         winner: decided.winner,
         reason: decided.reason,
+        doubt: decide::doubt(sides, &unlike, accepted),
+        judged: decide::judged(sides, &metrics).map(|metric| metric.key.clone()),
         standings,
         remarks,
         metrics,

@@ -91,6 +91,8 @@ pub fn compare_fleets(
         outcome,
         winner,
         reason,
+        doubt: incomplete(sides).or_else(|| decide::doubt(&of_hosts, &unlike, &taken)),
+        judged: decide::judged(&of_hosts, &metrics).map(|metric| metric.key.clone()),
         standings,
         metrics,
         unlike,
