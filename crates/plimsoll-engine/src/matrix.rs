@@ -20,6 +20,7 @@ mod generator;
 pub mod home;
 mod load;
 pub mod manifest;
+mod plan_check;
 mod pulse;
 mod read_back;
 pub mod remote;
@@ -31,6 +32,7 @@ mod tree;
 
 pub use check::{DataCheck, check_data, is_data_set};
 pub use home::DataHome;
+pub use plan_check::check_plan;
 pub use request::HomeRequest;
 pub use run::run;
 pub use running::MatrixRun;
