@@ -24,6 +24,9 @@ const GALLERY: &[GalleryPlan] = gallery![
     "exchange-1000-heavy" in "plans",
     "exchange-10k-users" in "plans",
     "oltp" in "plans/gallery",
+    "postgres" in "plans/gallery",
+    "mysql" in "plans/gallery",
+    "kafka" in "plans/gallery",
     "data-warehouse" in "plans/gallery",
     "vdi-boot-storm" in "plans/gallery",
     "vdi-steady" in "plans/gallery",
@@ -37,7 +40,24 @@ const GALLERY: &[GalleryPlan] = gallery![
     "ai-checkpoint" in "plans/gallery",
 ];
 
+/// Other names of plans: the product or the short form that people type.
+const ALIASES: &[(&str, &str)] = &[
+    ("exchange", "exchange-1000-medium"),
+    ("postgresql", "postgres"),
+    ("mariadb", "mysql"),
+    ("vdi", "vdi-steady"),
+    ("backup", "backup-target"),
+    ("etcd", "container-volume"),
+    ("ai-training", "ai-training-read"),
+];
+
 impl GalleryPlan {
+    /// Returns the plan's other names.
+    pub fn aliases(&self) -> impl Iterator<Item = &'static str> {
+        let own = self.name;
+        ALIASES.iter().filter(move |(_, name)| *name == own).map(|(alias, _)| *alias)
+    }
+
     /// Returns the text after a keyword such as `Needs:` in the comment; empty if there is none.
     #[must_use]
     pub fn says(&self, word: &str) -> String {
@@ -69,19 +89,23 @@ pub fn gallery() -> &'static [GalleryPlan] {
     GALLERY
 }
 
-/// Returns the plan of this name.
+/// Returns the plan of this name or alias.
 #[must_use]
 pub fn gallery_plan(name: &str) -> Option<GalleryPlan> {
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == name);
+    let name = alias.map_or(name, |(_, name)| name);
     GALLERY.iter().find(|plan| plan.name == name).copied()
 }
 
-/// Returns the gallery name that is most similar to an unknown one.
+/// Returns the gallery name or alias that is most similar to an unknown one.
 #[must_use]
 pub fn nearest_gallery_plan(name: &str) -> Option<&'static str> {
     /// Minimum similarity of a name that counts as a typing error.
     const NEAR: f64 = 0.8;
     let lower = name.to_lowercase();
-    let near = GALLERY.iter().map(|plan| (strsim::jaro_winkler(&lower, plan.name), plan.name));
+    let aliases = ALIASES.iter().map(|(alias, _)| *alias);
+    let names = GALLERY.iter().map(|plan| plan.name).chain(aliases);
+    let near = names.map(|name| (strsim::jaro_winkler(&lower, name), name));
     let best = near.max_by(|a, b| a.0.total_cmp(&b.0))?;
     (best.0 >= NEAR).then_some(best.1)
 }

@@ -14,6 +14,7 @@ mod decide;
 mod doubt;
 mod explanation;
 mod fleets;
+mod gate;
 mod single_run;
 
 pub use cells::{
@@ -23,6 +24,7 @@ pub use conditions::{ConditionDifference, best_practice, differing_conditions};
 pub use decide::{Outcome, RequirementResult};
 pub use explanation::{Cause, Divergence, Explanation};
 pub use fleets::{FleetRun, FleetSide, compare_fleets};
+pub use gate::{AllowanceError, Allowances, Gate, GateFigure, GateOutcome, gate, percent};
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
@@ -103,6 +105,13 @@ pub struct Comparison {
     pub winner: Option<String>,
     /// Headline sentence.
     pub reason: String,
+    /// Reason why the runs cannot be compared, whatever their figures: conditions that differ, a
+    /// failed or unknown rule, a run that did not complete.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
+    /// Key of the deciding figure: the rate, or the first latency in an open loop.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged: Option<String>,
     /// Each side against its requirement.
     #[serde(rename = "standings")]
     pub requirement_results: Vec<RequirementResult>,
@@ -179,6 +188,8 @@ pub fn compare_for(sides: &[Side<'_>], accepted: &[String], factors: &[String]) 
         outcome: decision.outcome,
         winner: decision.winner,
         reason: decision.reason,
+        doubt: decide::doubt(sides, &differences, accepted),
+        judged: decide::judged(sides, &metrics).map(|metric| metric.key.clone()),
         requirement_results: requirements,
         remarks,
         metrics,

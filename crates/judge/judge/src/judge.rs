@@ -371,15 +371,20 @@ impl Case<'_> {
         check.ok.is_none() && !accepted
     }
 
+    /// Names the check that is closest to its limit, and the headroom.
     fn describe_pass(&self) -> String {
-        let kept = self.checks.iter().filter(|check| check.ok == Some(true)).count();
-        let every = match kept {
-            1 => "the one check keeps its limit".to_owned(),
-            kept => format!("all {kept} checks keep their limits"),
+        let kept: Vec<&Check> = self.checks.iter().filter(|check| check.ok == Some(true)).collect();
+        let closest = kept.iter().copied().min_by(|a, b| slack(a).total_cmp(&slack(b)));
+        let figure = closest.map_or(String::new(), figure_with_limit);
+        let every = match kept.len() {
+            1 => figure,
+            count => format!("all {count} limits are met; the closest is {figure}"),
         };
         self.add_qualifications(match self.headroom {
-            Some(h) if h >= 9.0 => format!("{every}, at {:.0} times the requirement", h + 1.0),
-            Some(h) => format!("{every}, with {:.0} % headroom", h * 100.0),
+            Some(h) if h > HEADROOM_SHOWN_MAX => {
+                format!("{every}; more than 10 times the required rate")
+            }
+            Some(h) => format!("{every}; {:.0} % headroom", h * 100.0),
             None => every,
         })
     }
@@ -424,6 +429,81 @@ fn describe_failed(check: &Check) -> String {
             format!("{name} {bytes} bytes is {side} its limit of {limit_bytes} bytes")
         }
         _ => format!("{name} was not measured"),
+    }
+}
+
+/// Largest headroom that is shown as a number: ten times the required rate.
+pub const HEADROOM_SHOWN_MAX: f64 = 9.0;
+
+/// Returns limit over measured value, or its inverse for a lower limit: 1 at the limit, more beyond
+/// it. Infinite for a count of zero.
+fn slack(check: &Check) -> f64 {
+    use crate::verdict::Quantity::{Bandwidth, Capacity, Count, Latency, Rate};
+    let (limit, measured) = match check.quantity {
+        Latency { limit_ns, measured_ns } => (limit_ns as f64, measured_ns.map(|ns| ns as f64)),
+        Rate { limit_per_s, measured_per_s } => (limit_per_s, measured_per_s),
+        Count { limit_count, measured_count } => {
+            (limit_count as f64, measured_count.map(|count| count as f64))
+        }
+        Bandwidth { limit_bytes_per_s, measured_bytes_per_s } => {
+            (limit_bytes_per_s as f64, measured_bytes_per_s)
+        }
+        Capacity { limit_bytes, measured_bytes } => {
+            (limit_bytes as f64, measured_bytes.map(|bytes| bytes as f64))
+        }
+    };
+    let slack = match measured {
+        Some(measured) if check.at_least => measured / limit,
+        Some(measured) => limit / measured,
+        None => f64::INFINITY,
+    };
+    // A limit of zero on a count of zero.
+    if slack.is_nan() { f64::INFINITY } else { slack }
+}
+
+/// Formats a kept check: `write p99 1.4 ms (limit 10 ms)`.
+fn figure_with_limit(check: &Check) -> String {
+    use crate::verdict::Quantity::{Bandwidth, Capacity, Count, Latency, Rate};
+    let name = check.name.replace("_latency_", " ").replace('_', " ");
+    let figures = match check.quantity {
+        Latency { limit_ns, measured_ns: Some(ns) } => {
+            Some((milliseconds(ns), milliseconds(limit_ns)))
+        }
+        Rate { limit_per_s, measured_per_s: Some(rate) } => {
+            Some((format!("{}/s", short(rate)), format!("{}/s", short(limit_per_s))))
+        }
+        Count { limit_count, measured_count: Some(count) } => {
+            Some((count.to_string(), limit_count.to_string()))
+        }
+        Bandwidth { limit_bytes_per_s, measured_bytes_per_s: Some(bytes) } => Some((
+            format!("{} MB/s", short(bytes / 1e6)),
+            format!("{} MB/s", short(limit_bytes_per_s as f64 / 1e6)),
+        )),
+        Capacity { limit_bytes, measured_bytes: Some(bytes) } => {
+            Some((format!("{bytes} bytes"), format!("{limit_bytes} bytes")))
+        }
+        _ => None,
+    };
+    let limit = if check.at_least { "at least" } else { "limit" };
+    match figures {
+        Some((measured, of)) => format!("{name} {measured} ({limit} {of})"),
+        None => name,
+    }
+}
+
+fn milliseconds(ns: u64) -> String {
+    match ns {
+        0..100_000 => format!("{} µs", short(ns as f64 / 1e3)),
+        _ => format!("{} ms", short(ns as f64 / 1e6)),
+    }
+}
+
+/// Formats a number with at most two decimals, and without trailing zeroes.
+fn short(number: f64) -> String {
+    let text = if number >= 100.0 { format!("{number:.0}") } else { format!("{number:.2}") };
+    match text.contains('.') {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
     }
 }
 

@@ -131,7 +131,9 @@ const MATRIX: &[Figure] = &[
     latency("latency_ns_avg", "latency, average", |b| mean_ns(b, Pick::Transactional)),
     latency("latency_ns_p99", "latency, p99", |b| p99_ns(b, Pick::Transactional)),
     latency("read_latency_ns_avg", "read, average", |b| mean_ns(b, READS)),
+    latency("read_latency_ns_p99", "read, p99", |b| p99_ns(b, READS)),
     latency("write_latency_ns_avg", "write, average", |b| mean_ns(b, WRITES)),
+    latency("write_latency_ns_p99", "write, p99", |b| p99_ns(b, WRITES)),
     CPU_PER_OP,
     CPU_BUSY,
 ];

@@ -8,7 +8,7 @@ use plimsoll_judge::metrics::{self, Figure, FigureUnit};
 use crate::document::{Block, Document, Headline, Section};
 use crate::number::{Letters, Unit};
 use crate::places;
-use crate::run::sentence;
+use crate::run::{headroom, sentence};
 use crate::study;
 use crate::table::{Cell, Column, Table, Tone};
 
@@ -178,7 +178,7 @@ fn standings(comparison: &Comparison) -> Section {
             Cell::text(name.clone()),
             Cell::count(requirement.runs as u64),
             Cell::text(requirement.verdicts.clone()),
-            Cell::maybe(Unit::Share, requirement.headroom_min),
+            headroom(requirement.headroom_min),
         ]);
     }
     Section::brief("standings", "Compared with the requirement").with(Block::Table(table))

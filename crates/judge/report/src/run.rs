@@ -145,7 +145,7 @@ fn headline(bundle: &Bundle, verdict: &Verdict) -> Headline {
     }
     if let Some(required) = verdict.required_iops_per_s {
         figures.push(Fact::new("required I/Os", Cell::number(Unit::Rate, required)));
-        let headroom = Cell::maybe(Unit::Share, verdict.headroom);
+        let headroom = headroom(verdict.headroom);
         // An open loop has a set rate and cannot exceed it.
         let set = verdict.headroom.is_none() && verdict.achieved_iops_per_s.is_some();
         let note = if set { "the rate was set" } else { "" };
@@ -195,4 +195,14 @@ pub(crate) fn sentence(text: &str) -> String {
 /// Returns a section without blocks, which reports leave out.
 pub(crate) fn empty_section() -> Section {
     Section::default()
+}
+
+/// Formats the headroom. Above ten times the required rate the exact figure says nothing more.
+pub(crate) fn headroom(share: Option<f64>) -> Cell {
+    match share {
+        Some(share) if share > plimsoll_judge::judge::HEADROOM_SHOWN_MAX => {
+            Cell::text("more than 10 times")
+        }
+        share => Cell::maybe(Unit::Share, share),
+    }
 }

@@ -21,6 +21,7 @@ mod generator;
 mod load;
 pub mod manifest;
 pub mod pass;
+mod plan_check;
 mod progress_meter;
 mod read_back;
 pub mod remote;
@@ -32,6 +33,7 @@ mod tree;
 
 pub use check::{DataCheck, check_data, is_data_set};
 pub use data_set::DataSet;
+pub use plan_check::check_plan;
 pub use request::DataSetRequest;
 pub use run::run;
 pub use run_state::MatrixRun;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use plimsoll_engine::{EngineError, Space, space};
 use plimsoll_judge::stats::tune::STEPS_MAX;
 use plimsoll_judge::tuning::Range;
-use plimsoll_plan::{Knob, ResolvedPlan, SizeBytes, Target, TargetKind};
+use plimsoll_plan::{ResolvedPlan, SizeBytes, Target, TargetKind, Workload};
 use plimsoll_report::elapsed;
 use plimsoll_sys::clock;
 use rustix::fs::{Access, access};
@@ -19,6 +19,8 @@ use crate::exit::Exit;
 use crate::listener::Listener;
 use crate::run_id::utc;
 use crate::run_request::reject_fleet_plan;
+use crate::session::check_plan;
+use crate::{search, sweep, trace};
 
 /// Longest measurement without `--yes`: 30 days.
 pub const MEASURE_NS_MAX: u64 = 30 * 24 * 3_600 * 1_000_000_000;
@@ -73,7 +75,7 @@ impl Preflight {
         yes: bool,
         dry_run: bool,
     ) -> Result<Self, RunnerError> {
-        let knob = Knob::of(plan).map_err(RunnerError::usage)?;
+        let (knob, _) = search::prepare(plan, *range, 1)?;
         let steps = range.steps_max.min(STEPS_MAX) as u64;
         let (low, high) = (range.load_min, range.load_max);
         Ok(Self {
@@ -135,11 +137,39 @@ pub fn check(
     reject_fleet_plan(plan)?;
     report(plan, preflight, listener)?;
     if !preflight.dry_run {
-        return check_directories(plan).map(|()| true);
+        check_directories(plan)?;
+        check_runs(plan, preflight)?;
+        return Ok(true);
     }
     preflight.listing.iter().for_each(|line| listener.say(line));
     probe_targets(plan, listener)?;
+    check_runs(plan, preflight)?;
+    trace::of_plan(plan)?;
     Ok(false)
+}
+
+/// Makes the checks that each run makes before it reserves its target, for every target and point.
+/// The run would otherwise refuse what a dry run accepts.
+fn check_runs(plan: &ResolvedPlan, preflight: &Preflight) -> Result<(), RunnerError> {
+    if plan.targets.len() > 1 {
+        search::refuse_auto(plan)?;
+    }
+    if search_steps(plan, preflight).is_some() {
+        // The search chooses the number of threads of the runs.
+        return search::prepare(plan, search::default_range(plan)?, 1).map(drop);
+    }
+    if preflight.unit != "step" && plan.targets.len() == 1 && sweep::is_sweep(plan) {
+        return sweep::points(plan)?.iter().try_for_each(|point| check_plan(&point.plan));
+    }
+    let knob_known = |one: ResolvedPlan| match &one.workload {
+        Workload::Mailbox(store) if store.threads_auto => {
+            let workload = Workload::Mailbox(store.with_threads(1));
+            ResolvedPlan { workload, ..one.clone() }
+        }
+        _ => one,
+    };
+    let targets = (0..plan.targets.len()).filter_map(|at| plan.for_target(at));
+    targets.map(knob_known).try_for_each(|one| check_plan(&one))
 }
 
 fn report(

@@ -36,14 +36,32 @@ pub fn run_once(
     request: &RunRequest<'_>,
     progress: &mut dyn Listener,
 ) -> Result<FinishedRun, RunnerError> {
-    let kind = run_kind(request.config.resolved)?;
-    for target in &request.config.resolved.targets {
-        memory::check(request.config.resolved, target).map_err(|error| engine_error(&error))?;
-    }
-    match kind {
+    check_plan(request.config.resolved)?;
+    match run_kind(request.config.resolved)? {
         RunKind::Model(model) => run_model(request, model, progress),
         RunKind::Mail(target, mailbox) => run_mail(request, target, mailbox, progress),
         RunKind::Matrix(target, matrix) => run_matrix(request, target, matrix, progress),
+    }
+}
+
+/// Checks whether this version can run a plan with one target and one point, without touching the
+/// target. A dry run and a run make the same checks.
+///
+/// # Errors
+/// Any reason in the plan itself: kind of target, memory, phases, streams, model.
+pub fn check_plan(plan: &ResolvedPlan) -> Result<(), RunnerError> {
+    let kind = run_kind(plan)?;
+    for target in &plan.targets {
+        memory::check(plan, target).map_err(|error| engine_error(&error))?;
+    }
+    UntilSteady::new(plan)?;
+    plan.sha256_hex().map_err(|error| RunnerError::usage(error.to_string()))?;
+    match kind {
+        RunKind::Model(model) => model_run::load(plan, model).map(drop),
+        RunKind::Mail(..) => Ok(()),
+        RunKind::Matrix(target, matrix) => {
+            matrix::check_plan(plan, target, matrix).map_err(|error| engine_error(&error))
+        }
     }
 }
 

@@ -135,12 +135,26 @@ pub(crate) fn read_whole<S: Section>(value: &DeValue<'_>, at: &Position, cx: &mu
 
 /// Records every key that is not in `names`.
 pub(crate) fn reject_unknown(table: &DeTable<'_>, names: &[&str], at: &Position, cx: &mut Cx) {
+    reject_unknown_with(table, names, at, cx, |_| None);
+}
+
+/// Like [`reject_unknown`], with hints for names that have a known meaning here.
+pub(crate) fn reject_unknown_with(
+    table: &DeTable<'_>,
+    names: &[&str],
+    at: &Position,
+    cx: &mut Cx,
+    hint: impl Fn(&str) -> Option<String>,
+) {
     for (key, _) in table {
         let name: &str = key.get_ref();
         if names.contains(&name) {
             continue;
         }
-        let (help, meant) = suggest(name, names, &at.field);
+        let (help, meant) = match hint(name) {
+            Some(help) => (help, None),
+            None => suggest(name, names, &at.field),
+        };
         if let Some(meant) = meant {
             cx.meant(at.unwritten(meant).field);
         }

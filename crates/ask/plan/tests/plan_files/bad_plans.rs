@@ -59,6 +59,7 @@ macro_rules! bad {
 
 bad! {
     unknown_field: GOOD, "mailbox_size" => "mailbox_sise";
+    short_name_of_a_limit: MATRIX, "[target]" => "[requirement]\np99 = \"10ms\"\n[target]";
     field_of_another_section: GOOD, "[workload.mailbox]" => "[workload.mailbox]\nmin_measure = \"10m\"";
     unknown_section: GOOD, "[phases]" => "[phase]";
     bare_k: GOOD, "\"1GiB\"" => "\"1k\"";

@@ -42,6 +42,31 @@ fn names_are_found_and_slips_are_guessed() {
 }
 
 #[test]
+fn names_that_people_type_find_a_plan() {
+    let plan = |name: &str| gallery_plan(name).map(|plan| plan.name);
+    for (typed, name) in [
+        ("etcd", "container-volume"),
+        ("postgres", "postgres"),
+        ("postgresql", "postgres"),
+        ("mysql", "mysql"),
+        ("kafka", "kafka"),
+        ("exchange", "exchange-1000-medium"),
+        ("vdi", "vdi-steady"),
+        ("ai-training", "ai-training-read"),
+        ("ai-checkpoint", "ai-checkpoint"),
+        ("backup", "backup-target"),
+    ] {
+        assert_eq!(plan(typed), Some(name), "{typed}");
+    }
+    // An alias names one plan, and hides none.
+    let mut seen = std::collections::BTreeSet::new();
+    let names = gallery().iter().flat_map(|plan| plan.aliases().chain([plan.name]));
+    assert!(names.into_iter().all(|name| seen.insert(name)), "{seen:?}");
+    assert!(seen.iter().all(|name| gallery_plan(name).is_some()));
+    assert_eq!(nearest_gallery_plan("postgers"), Some("postgres"));
+}
+
+#[test]
 fn a_plan_of_the_gallery_keeps_its_comments_when_fields_change() {
     let heavy = gallery_plan("exchange-1000-heavy").expect("it is there");
     let change = |text: &str| Change::parse(text).expect("a change");

@@ -1,11 +1,13 @@
 //! Conclusion of a comparison. The checks run in the order of a buyer's questions.
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::EndKind;
 use serde::{Deserialize, Serialize};
 
 use super::conditions::INVALID_RUNS;
 use super::{ConditionDifference, Metric, Side, doubt};
 use crate::finding;
+use crate::judge::HEADROOM_SHOWN_MAX;
 use crate::rules;
 use crate::stats::welch::RUNS_MIN;
 use crate::verdict::{Verdict, VerdictKind};
@@ -117,7 +119,12 @@ pub(super) fn decide(
 ) -> Decision {
     if requirements.iter().all(RequirementResult::with_headroom) {
         let each = sides.iter().zip(requirements).map(|(side, requirement)| {
-            format!("{} {:.0} %", side.name, requirement.headroom_min.unwrap_or(0.0) * 100.0)
+            match requirement.headroom_min.unwrap_or(0.0) {
+                headroom if headroom > HEADROOM_SHOWN_MAX => {
+                    format!("{} more than 10 times", side.name)
+                }
+                headroom => format!("{} {:.0} %", side.name, headroom * 100.0),
+            }
         });
         let each: Vec<String> = each.collect();
         // A figure in doubt also blocks a winner by requirement.
@@ -137,18 +144,8 @@ pub(super) fn decide(
             ),
         );
     }
-    let open: Vec<&str> =
-        differences.iter().filter(|one| !one.accepted).map(|one| one.name.as_str()).collect();
-    if !open.is_empty() {
-        return Decision::new(
-            Outcome::UnlikeConditions,
-            format!(
-                "No winner: {} conditions differ ({}). Make them equal, or accept each with \
-                 --accept.",
-                open.len(),
-                join_names(&open)
-            ),
-        );
+    if let Some(reason) = differing(differences) {
+        return Decision::new(Outcome::UnlikeConditions, reason);
     }
     if let Some(reason) = find_refuted(sides, accepted) {
         return Decision::new(Outcome::NotBelieved, reason);
@@ -157,6 +154,53 @@ pub(super) fn decide(
         return decision;
     }
     by_figures(sides, metrics, accepted)
+}
+
+/// Names the conditions that differ and were not accepted.
+fn differing(unlike: &[ConditionDifference]) -> Option<String> {
+    let open: Vec<&str> =
+        unlike.iter().filter(|one| !one.accepted).map(|one| one.name.as_str()).collect();
+    (!open.is_empty()).then(|| {
+        let names = join_names(&open);
+        match open.len() {
+            1 => format!(
+                "No winner: a condition differs ({names}). Make it equal, or accept it with --accept."
+            ),
+            count => format!(
+                "No winner: {count} conditions differ ({names}). Make them equal, or accept each \
+                 with --accept."
+            ),
+        }
+    })
+}
+
+/// Returns the reason why the runs cannot be compared, whatever their figures.
+pub(super) fn doubt(
+    sides: &[Side<'_>],
+    unlike: &[ConditionDifference],
+    accepted: &[String],
+) -> Option<String> {
+    let found = sides
+        .iter()
+        .find_map(incomplete)
+        .or_else(|| differing(unlike))
+        .or_else(|| find_refuted(sides, accepted))
+        .or_else(|| not_shown(sides, accepted))?;
+    Some(found.strip_prefix("No winner: ").map_or(found.clone(), capitalised))
+}
+
+/// Names a run that did not complete. Without it the other runs may look better than the side is.
+fn incomplete(side: &Side<'_>) -> Option<String> {
+    let (bundle, _) = side.runs.iter().find(|(b, _)| b.run.end.kind != EndKind::Completed)?;
+    let (run, name) = (&bundle.run.run_id, &side.name);
+    Some(format!("No winner: run {run} of {name} did not complete. Repeat or remove it."))
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters
+        .next()
+        .map_or(String::new(), |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
 }
 
 /// Returns the failed rule that refutes the comparison in one of its runs, even if the run does not
@@ -261,11 +305,16 @@ struct Primary {
     says: String,
 }
 
+/// Returns the deciding figure: the rate, or the first latency in an open loop.
+pub(super) fn judged<'a>(sides: &[Side<'_>], metrics: &'a [Metric]) -> Option<&'a Metric> {
+    let closed = sides.iter().flat_map(|s| &s.runs).all(|(b, _)| b.run.engine.closed_loop);
+    metrics.iter().find(|m| !m.estimate && m.higher_is_better == closed)
+}
+
 /// Returns the conclusion of the first figure. This is the rate, or the first latency in an open
 /// loop, which cannot exceed its target rate.
 fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
-    let closed = sides.iter().flat_map(|s| &s.runs).all(|(b, _)| b.run.engine.closed_loop);
-    let metric = metrics.iter().find(|m| !m.estimate && m.higher_is_better == closed)?;
+    let metric = judged(sides, metrics)?;
     let first = metric.sides.first()?;
     let best = |a: f64, b: f64| if metric.higher_is_better { a > b } else { a < b };
     // Finds the leading side, and if it leads by more than noise.

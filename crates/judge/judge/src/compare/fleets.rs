@@ -93,6 +93,8 @@ pub fn compare_fleets(
         outcome,
         winner,
         reason,
+        doubt: incomplete(sides).or_else(|| decide::doubt(&of_hosts, &differences, &taken)),
+        judged: decide::judged(&of_hosts, &metrics).map(|metric| metric.key.clone()),
         requirement_results: requirements,
         metrics,
         differences,

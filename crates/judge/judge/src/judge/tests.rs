@@ -495,3 +495,21 @@ fn the_line_that_would_decide_is_printed() {
         verdict.reason
     );
 }
+
+#[test]
+fn a_pass_names_the_figure_that_is_closest_to_its_limit() {
+    let latency = |name: &str, limit_ns, ns| {
+        let quantity = Quantity::Latency { limit_ns, measured_ns: Some(ns) };
+        Check::undecided(name, quantity, false).with_result(Some(true))
+    };
+    let write = latency("write_latency_p99", 10_000_000, 1_400_000);
+    assert_eq!(figure_with_limit(&write), "write p99 1.4 ms (limit 10 ms)");
+    let read = latency("read_latency_avg", 1_000_000, 62_000);
+    assert_eq!(figure_with_limit(&read), "read avg 62 µs (limit 1 ms)");
+    assert!(slack(&write) < slack(&read));
+    let rate = Quantity::Rate { limit_per_s: 5.0, measured_per_s: Some(9183.6) };
+    let rate = Check::undecided("iops", rate, true).with_result(Some(true));
+    assert_eq!(figure_with_limit(&rate), "iops 9184/s (at least 5/s)");
+    let none = Quantity::Count { limit_count: 0, measured_count: Some(0) };
+    assert_eq!(slack(&Check::undecided("io_errors", none, false)), f64::INFINITY);
+}

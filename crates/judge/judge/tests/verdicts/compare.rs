@@ -278,3 +278,40 @@ fn copies_of_a_run_are_no_repeats_of_it() {
     );
     assert!(found.remarks.iter().any(|says| says.contains("(runs-copied)")), "{:?}", found.remarks);
 }
+
+fn gated(compared: &Comparison, allowance: &str) -> plimsoll_judge::compare::Gate {
+    use plimsoll_judge::compare::{Allowances, gate};
+    gate(compared, &Allowances::parse(&[allowance.to_owned()]).unwrap()).unwrap()
+}
+
+#[test]
+fn a_gate_decides_after_conditions_are_accepted_and_not_before() {
+    use plimsoll_judge::compare::GateOutcome::{NotWorse, Undecided, Worse};
+    let base = five(&measured(), 300.0, 5 * MS);
+    let mut slow = five(&measured(), 90.0, 5 * MS);
+    slow.iter_mut().for_each(|bundle| bundle.environment.kernel = Some("6.9.9".into()));
+    let refused = gated(&compared(&base, &slow, &[]), "rate=10%");
+    assert_eq!(refused.outcome, Undecided);
+    assert!(refused.reason.starts_with("A condition differs (kernel)"), "{}", refused.reason);
+    // Accepted conditions are no reason to pass a regression of 70 %.
+    let accepted = gated(&compared(&base, &slow, &["kernel"]), "rate=10%");
+    assert_eq!(accepted.outcome, Worse, "{}", accepted.reason);
+    assert_eq!(accepted.figures[0].figure, "rate");
+    let same = five(&measured(), 299.0, 5 * MS);
+    assert_eq!(gated(&compared(&base, &same, &[]), "10%").outcome, NotWorse);
+}
+
+#[test]
+fn headroom_on_both_sides_hides_no_regression_from_a_gate() {
+    use plimsoll_judge::compare::GateOutcome::{Undecided, Worse};
+    let (base, slow) = (five(PLAN, 600.0, 5 * MS), five(PLAN, 300.0, 5 * MS));
+    let found = compared(&base, &slow, &[]);
+    assert_eq!(found.outcome, Outcome::AllMeetWithHeadroom);
+    assert_eq!(gated(&found, "10%").outcome, Worse);
+    // A run that did not complete is missing from the figures.
+    let mut stopped = five(PLAN, 600.0, 5 * MS);
+    stopped[4].run.end.kind = plimsoll_evidence::run::EndKind::IoError;
+    let stopped = gated(&compared(&base, &stopped, &[]), "10%");
+    assert_eq!(stopped.outcome, Undecided);
+    assert!(stopped.reason.contains("did not complete"), "{}", stopped.reason);
+}

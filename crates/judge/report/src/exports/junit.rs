@@ -1,10 +1,11 @@
 //! The verdict as JUnit XML: a test case for the verdict, for each check and for each rule of the
-//! audit.
+//! audit. The gate of a comparison: a test case for the gate and for each figure.
 //!
 //! An undecided check is `skipped`, never passed. An INCONCLUSIVE verdict is an `error`, because
 //! the run decided nothing.
 
 use plimsoll_evidence::Bundle;
+use plimsoll_judge::compare::{Gate, GateOutcome};
 use plimsoll_judge::finding::Outcome;
 use plimsoll_judge::verdict::Check;
 use plimsoll_judge::{Verdict, VerdictKind};
@@ -57,7 +58,51 @@ pub fn xml(bundle: &Bundle, verdict: &Verdict) -> String {
         end: CaseResult::Passed,
         says: String::new(),
     }));
-    suite(bundle, &cases)
+    let run = &bundle.run;
+    let suite = Suite {
+        name: &run.name,
+        seconds: run.duration_ns as f64 / 1e9,
+        properties: &[
+            ("run_id", run.run_id.clone()),
+            ("tool", format!("plimsoll {}", run.tool_version)),
+        ],
+    };
+    suite.xml(&cases)
+}
+
+/// Returns the gate of a comparison as JUnit XML. Ends with a line feed.
+///
+/// An undecided gate is an `error`. An undecided figure is `skipped`, and so are all figures of runs
+/// that cannot be compared.
+pub fn gate_xml(gate: &Gate) -> String {
+    let [base, new] = &gate.sides;
+    let mut cases = vec![Case {
+        class: "gate",
+        name: format!("{new} is not worse than {base}"),
+        end: match gate.outcome {
+            GateOutcome::NotWorse => CaseResult::Passed,
+            GateOutcome::Worse => CaseResult::Failed,
+            GateOutcome::Undecided => CaseResult::Error,
+        },
+        says: gate.reason.clone(),
+    }];
+    cases.extend(gate.figures.iter().map(|figure| Case {
+        class: "figure",
+        name: figure.figure.clone(),
+        end: match figure.outcome {
+            _ if gate.doubt.is_some() => CaseResult::Skipped,
+            GateOutcome::NotWorse => CaseResult::Passed,
+            GateOutcome::Worse => CaseResult::Failed,
+            GateOutcome::Undecided => CaseResult::Skipped,
+        },
+        says: figure.says.clone(),
+    }));
+    let suite = Suite {
+        name: &format!("{base} and {new}"),
+        seconds: 0.0,
+        properties: &[("base", base.clone()), ("new", new.clone())],
+    };
+    suite.xml(&cases)
 }
 
 fn of_check(check: &Check) -> Case {
@@ -79,41 +124,51 @@ fn of_check(check: &Check) -> Case {
     Case { class: "check", name: check.name.clone(), end, says }
 }
 
-fn suite(bundle: &Bundle, cases: &[Case]) -> String {
-    let count = |of: fn(&CaseResult) -> bool| cases.iter().filter(|case| of(&case.end)).count();
-    let run = &bundle.run;
-    let seconds = run.duration_ns as f64 / 1e9;
-    let name = escape::html(&run.name);
-    let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    let counts = format!(
-        "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{seconds:.3}\"",
-        cases.len(),
-        count(|end| matches!(end, CaseResult::Failed)),
-        count(|end| matches!(end, CaseResult::Error)),
-        count(|end| matches!(end, CaseResult::Skipped)),
-    );
-    xml.push_str(&format!("<testsuites {counts}>\n  <testsuite name=\"{name}\" {counts}>\n"));
-    xml.push_str("    <properties>\n");
-    let version = format!("plimsoll {}", run.tool_version);
-    for (key, value) in [("run_id", run.run_id.as_str()), ("tool", &version)] {
-        let value = escape::html(value);
-        xml.push_str(&format!("      <property name=\"{key}\" value=\"{value}\"/>\n"));
+/// Head of a test suite.
+struct Suite<'a> {
+    name: &'a str,
+    seconds: f64,
+    properties: &'a [(&'a str, String)],
+}
+
+impl Suite<'_> {
+    fn xml(&self, cases: &[Case]) -> String {
+        let count = |of: fn(&CaseResult) -> bool| cases.iter().filter(|case| of(&case.end)).count();
+        let (name, seconds) = (escape::html(self.name), self.seconds);
+        let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
+        let counts = format!(
+            "tests=\"{}\" failures=\"{}\" errors=\"{}\" skipped=\"{}\" time=\"{seconds:.3}\"",
+            cases.len(),
+            count(|end| matches!(end, CaseResult::Failed)),
+            count(|end| matches!(end, CaseResult::Error)),
+            count(|end| matches!(end, CaseResult::Skipped)),
+        );
+        xml.push_str(&format!("<testsuites {counts}>\n  <testsuite name=\"{name}\" {counts}>\n"));
+        xml.push_str("    <properties>\n");
+        for (key, value) in self.properties {
+            let value = escape::html(value);
+            xml.push_str(&format!("      <property name=\"{key}\" value=\"{value}\"/>\n"));
+        }
+        xml.push_str("    </properties>\n");
+        for case in cases {
+            xml.push_str(&case.xml());
+        }
+        xml.push_str("  </testsuite>\n</testsuites>\n");
+        xml
     }
-    xml.push_str("    </properties>\n");
-    for case in cases {
-        let (name, says) = (escape::html(&case.name), escape::html(&case.says));
-        let inner = match case.end {
+}
+
+impl Case {
+    fn xml(&self) -> String {
+        let (name, says) = (escape::html(&self.name), escape::html(&self.says));
+        let inner = match self.end {
             CaseResult::Passed if says.is_empty() => String::new(),
             CaseResult::Passed => format!("<system-out>{says}</system-out>"),
             CaseResult::Failed => format!("<failure message=\"{says}\"/>"),
             CaseResult::Error => format!("<error message=\"{says}\"/>"),
             CaseResult::Skipped => format!("<skipped message=\"{says}\"/>"),
         };
-        let class = case.class;
-        xml.push_str(&format!(
-            "    <testcase classname=\"{class}\" name=\"{name}\">{inner}</testcase>\n"
-        ));
+        let class = self.class;
+        format!("    <testcase classname=\"{class}\" name=\"{name}\">{inner}</testcase>\n")
     }
-    xml.push_str("  </testsuite>\n</testsuites>\n");
-    xml
 }

@@ -61,7 +61,7 @@ fn throughput(bundle: &Bundle, verdict: &Verdict) -> Vec<Fact> {
             .note("transactional"),
         Fact::new("required I/Os", Cell::maybe(Unit::Rate, verdict.required_iops_per_s))
             .note(required_note(bundle)),
-        Fact::new("headroom", Cell::maybe(Unit::Share, verdict.headroom)),
+        Fact::new("headroom", super::headroom(verdict.headroom)),
     ];
     let is_mailbox = bundle.plan.workload.mailbox().is_some();
     let words = match is_mailbox {

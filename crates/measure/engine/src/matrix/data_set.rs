@@ -15,6 +15,7 @@ use plimsoll_workload::stamp::Generations;
 
 use super::device::Device;
 use super::manifest::{DataFile, DataState, Manifest, VERSION};
+use super::plan_check::check_names;
 use super::remote::RemoteData;
 use super::request::{CHUNK_BYTES, DataSetRequest};
 use super::tree::Tree;
@@ -64,21 +65,7 @@ impl DataSet {
     /// Fails if the target is unusable, in use, too small, or occupied by something else.
     pub fn create(request: &DataSetRequest<'_>) -> Result<Self, EngineError> {
         let DataSetRequest { plan, target, matrix, .. } = *request;
-        let on_servers = matches!(target.kind, TargetKind::Nfs { .. } | TargetKind::S3 { .. });
-        let in_directories =
-            matches!(target.kind, TargetKind::Path { .. } | TargetKind::Directories { .. });
-        if let Some(stream) = matrix.streams.iter().find(|stream| stream.metadata_percent > 0.0)
-            && !on_servers
-            && !in_directories
-        {
-            let says = format!(
-                "stream {}: metadata operations need directories, NFS exports or a bucket; a target of \
-                 kind {} has no names",
-                stream.name,
-                target.kind_word()
-            );
-            return Err(EngineError::Config(says));
-        }
+        check_names(target, matrix)?;
         match &target.kind {
             TargetKind::Null => Self::null(request),
             TargetKind::Device { device } => Self::on_device(request, Path::new(device)),

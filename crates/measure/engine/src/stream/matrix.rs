@@ -275,6 +275,19 @@ impl MatrixSource {
     }
 }
 
+/// Checks that the content fits the transfers.
+///
+/// # Errors
+/// [`SourceError::Content`].
+pub fn check_content(config: &StreamConfig, content: &Content) -> Result<(), SourceError> {
+    let wrong = |source| SourceError::Content { stream: config.name.clone(), source };
+    for size_bytes in config.all_sizes_bytes() {
+        content.first_unit(config.align_bytes, size_bytes as usize).map_err(wrong)?;
+    }
+    content.first_unit(config.files.offset_bytes, 0).map_err(wrong)?;
+    Ok(())
+}
+
 /// Checks that the content fits the transfers, and that the generations cover the files.
 fn check(config: &StreamConfig, content: &WriteContent) -> Result<(), SourceError> {
     let (content, generations, verify_reads) = match content {
@@ -286,14 +299,9 @@ fn check(config: &StreamConfig, content: &WriteContent) -> Result<(), SourceErro
             (content, Some(generations), *verify_reads)
         }
     };
-    let stream = || config.name.clone();
-    let wrong = |source| SourceError::Content { stream: stream(), source };
-    for size_bytes in config.all_sizes_bytes() {
-        content.first_unit(config.align_bytes, size_bytes as usize).map_err(wrong)?;
-    }
-    content.first_unit(config.files.offset_bytes, 0).map_err(wrong)?;
+    check_content(config, content)?;
     if verify_reads && !content.has_stamps() {
-        return Err(SourceError::NoStamps(stream()));
+        return Err(SourceError::NoStamps(config.name.clone()));
     }
     let Some(generations) = generations else { return Ok(()) };
     let needed = config.files.file_size_bytes / content.unit_bytes() as u64;
@@ -302,7 +310,7 @@ fn check(config: &StreamConfig, content: &WriteContent) -> Result<(), SourceErro
             let file = config.files.file(share, file);
             let units = generations.get(file as usize).map_or(0, Generations::units);
             if (units as u64) < needed {
-                return Err(SourceError::Untracked { stream: stream(), file, units });
+                return Err(SourceError::Untracked { stream: config.name.clone(), file, units });
             }
         }
     }

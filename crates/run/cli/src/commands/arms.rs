@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use plimsoll_judge::compare::Comparison;
 use plimsoll_judge::stats::welch::RUNS_MIN;
 use plimsoll_plan::Plan;
 use plimsoll_runner::arms;
@@ -12,7 +13,7 @@ use plimsoll_runner::run_request::RunConfig;
 
 use super::bundle;
 use super::run_options::RunOptions;
-use super::sides::{exit_of, show};
+use super::sides;
 use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -32,7 +33,11 @@ pub fn run_arms(
 ) -> Result<Exit, CliError> {
     enough_runs(plan)?;
     let taken = Exemptions { accept, ..Exemptions::default() };
-    run_arms_for(plan, after, taken, common, progress, interrupt)
+    let show = |compared: &Comparison| -> Result<Exit, CliError> {
+        sides::show(compared, common)?;
+        Ok(sides::exit_of(compared))
+    };
+    run_arms_for(plan, after, taken, &show, common, progress, interrupt)
 }
 
 /// Rejects a plan with too few runs per target, before spending any time on it.
@@ -56,7 +61,8 @@ pub fn enough_runs(plan: &Plan) -> Result<(), CliError> {
         ))
 }
 
-/// Like [`run_arms`], with any number of runs, and with the factors under comparison.
+/// Like [`run_arms`], with any number of runs, and with the factors under comparison. `show` prints
+/// the comparison and returns its exit code.
 ///
 /// # Errors
 /// An unusable target, or a bundle that cannot be written.
@@ -64,6 +70,7 @@ pub fn run_arms_for(
     plan: &Plan,
     after: &RunOptions,
     taken: Exemptions<'_>,
+    show: &dyn Fn(&Comparison) -> Result<Exit, CliError>,
     common: &Globals,
     progress: &mut StderrProgress,
     interrupt: &AtomicBool,
@@ -88,7 +95,7 @@ pub fn run_arms_for(
         driver: &*carried.driver,
     };
     let compared = arms::carry_out(&asked, taken.accept, taken.factors, progress)?;
-    show(&compared.comparison, common)?;
+    let exit = show(&compared.comparison)?;
     if !common.json {
         bundle::print(&format!("\nreport: {}\n", compared.report.display()))?;
     }
@@ -98,6 +105,6 @@ pub fn run_arms_for(
     // A failed run is more important than the comparison. A FAIL of one side is a result.
     Ok(match worst(&compared.finished) {
         exit @ (Exit::Defect | Exit::Interrupted | Exit::Corruption | Exit::Environment) => exit,
-        _ => exit_of(&compared.comparison),
+        _ => exit,
     })
 }

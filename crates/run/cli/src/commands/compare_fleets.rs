@@ -3,15 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll_judge::compare::{Comparison, FleetRun, FleetSide, compare_fleets};
-use plimsoll_report::comparison_document;
 use plimsoll_runner::compare::{Exemptions, NamedSide};
 use plimsoll_runner::fleet::{FleetBundle, is_fleet, read};
 
-use super::sides::{exit_of, show};
-use super::{audit, bundle};
-use crate::common::Globals;
 use crate::error::CliError;
-use crate::exit::Exit;
 
 /// Returns fleet bundles sorted by name: the directory itself, or those in it.
 fn fleets_in(directory: &Path) -> Vec<PathBuf> {
@@ -58,20 +53,4 @@ fn side<'a>(given: &NamedSide, runs: &'a [FleetBundle]) -> FleetSide<'a> {
     };
     let name = given.name.clone().unwrap_or_else(|| given.argument.clone());
     FleetSide { name, runs: runs.iter().map(run).collect() }
-}
-
-/// Shows a comparison, writes its page, and returns the exit code.
-///
-/// # Errors
-/// A page or stdout that cannot be written.
-pub fn show_comparison(
-    compared: &Comparison,
-    html: Option<&Path>,
-    common: &Globals,
-) -> Result<Exit, CliError> {
-    if let Some(path) = html {
-        audit::write(path, &bundle::document_html(&comparison_document(compared))?)?;
-    }
-    show(compared, common)?;
-    Ok(exit_of(compared))
 }

@@ -201,3 +201,73 @@ fn a_plan_names_the_difference_that_is_the_question() {
     let unlike = compared["unlike"].as_array().unwrap();
     assert!(unlike.iter().all(|one| one["factor"] == false), "{unlike:?}");
 }
+
+/// A plan with a fast and a slow modelled target, or twice the fast one.
+fn modelled_sides(sandbox: &Sandbox, name: &str, new: &str, runs: u32) -> String {
+    let text = format!(
+        "version = 1\nname = \"gated\"\n[[target]]\nname = \"base\"\nmodel = \"laptop-nvme\"\n[[target]]\n\
+         name = \"new\"\nmodel = \"{new}\"\n[workload.matrix]\nsizes = \"4KiB\"\nreads = 70\n\
+         file_size = \"64MiB\"\nqueue_depth = 4\n[phases]\nwarm_up = \"1s\"\nmeasure = \"5s\"\n\
+         [evidence]\nmin_measure = \"5s\"\n[repeat]\nruns = {runs}\n"
+    );
+    let path = sandbox.path(name);
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn a_gate_fails_a_shown_regression_passes_its_absence_and_leaves_the_rest_open() {
+    let sandbox = Sandbox::new();
+    let slow = modelled_sides(&sandbox, "slow.toml", "single-hdd", 4);
+    let out = sandbox.path("out").display().to_string();
+    let [junit, page] = ["gate.xml", "gate.md"].map(|name| sandbox.path(name));
+    let files = ["--junit", junit.to_str().unwrap(), "--markdown", page.to_str().unwrap()];
+    let gate = ["--fail-if-worse", "10%", "--json"];
+    // The device and the model's own conditions differ on purpose: nothing is decided until that is
+    // accepted, and then a regression is one.
+    let ran = sandbox.run(&[&["compare", &slow, "--out", &out, "-q"], &gate[..]].concat());
+    let compared = ran.json();
+    let experiment = support::names(std::path::Path::new(&out)).remove(0);
+    let experiment = format!("{out}/{experiment}");
+    let accept: Vec<String> = compared["unlike"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|one| ["--accept".to_owned(), one["name"].as_str().unwrap().to_owned()])
+        .collect();
+    let accept: Vec<&str> = accept.iter().map(String::as_str).collect();
+    let first = ["compare", experiment.as_str()];
+    let again = sandbox.run(&[&first[..], &accept, &gate, &files].concat()).expect(1).json();
+    assert_eq!(again["gate"]["outcome"], "worse", "{again}");
+    let figure = &again["gate"]["figures"][0];
+    assert_eq!((&figure["figure"], &figure["outcome"]), (&"rate".into(), &"worse".into()));
+    assert!(figure["change_interval_share"][1].as_f64().unwrap() < -0.1, "{figure}");
+    let xml = std::fs::read_to_string(&junit).unwrap();
+    assert!(xml.contains("<testcase classname=\"figure\" name=\"rate\"><failure"), "{xml}");
+    let markdown = std::fs::read_to_string(&page).unwrap();
+    assert!(markdown.starts_with("# WORSE: base and new"), "{markdown}");
+    assert!(markdown.contains("| figure | base"), "{markdown}");
+    // The table of the gate comes first.
+    let text = sandbox.run(&[&first[..], &accept, &gate[..2]].concat()).expect(1).stdout;
+    let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} is not in:\n{text}"));
+    assert!(at("Figures with their allowances") < at("Side by side"), "{text}");
+
+    let same = modelled_sides(&sandbox, "same.toml", "laptop-nvme", 4);
+    let ran = sandbox.run(&[&["compare", &same, "-q"], &gate[..]].concat()).expect(0);
+    assert_eq!(ran.json()["gate"]["outcome"], "not-worse");
+    let few = modelled_sides(&sandbox, "few.toml", "laptop-nvme", 2);
+    let ran = sandbox.run(&[&["compare", &few, "--few", "-q"], &gate[..]].concat()).expect(3);
+    let gate = &ran.json()["gate"];
+    assert_eq!((&gate["outcome"], &gate["runs_more_per_side"]), (&"undecided".into(), &2.into()));
+}
+
+#[test]
+fn wrong_allowances_are_refused_before_anything_runs() {
+    let sandbox = Sandbox::new();
+    let plan = modelled_sides(&sandbox, "plan.toml", "laptop-nvme", 4);
+    let with = |allowance: &str| sandbox.run(&["compare", &plan, "--fail-if-worse", allowance]);
+    with("p42=5%").expect(2).says("figures: rate, bandwidth, latency, p99, read, read_p99");
+    with("10").expect(2).says("write for example 10%");
+    assert!(sandbox.bundles().is_empty());
+    sandbox.run(&["compare", &plan, "--junit", "gate.xml"]).expect(2).says("--fail-if-worse");
+}

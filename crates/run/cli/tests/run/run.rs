@@ -1,6 +1,8 @@
 //! `plimsoll run`: a mailbox run on real files writes evidence that can be judged again.
 
 use crate::support::{self, Sandbox, SmallPlan, json};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
 
 #[test]
 fn a_run_leaves_a_sealed_bundle_that_judges_the_same_again() {
@@ -154,4 +156,84 @@ fn repeats_make_an_experiment_and_hand_their_data_on_where_the_plan_says_so() {
     schema_holds("run", &of(runs[1]));
     assert_eq!(json(&experiment.join("experiment.json"))["result"], together);
     assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
+}
+
+/// A small plan of streams, valid or not, on the null target or in a directory.
+fn any_small_plan(data: &str) -> impl Strategy<Value = String> + use<> {
+    let of = |words: &'static [&'static str]| proptest::sample::select(words);
+    let target = of(&["null = true", "path = DATA"]);
+    let sizes = of(&[
+        "\"300B\"",
+        "\"512B\"",
+        "\"1000B\"",
+        "\"2300B\"",
+        "\"4KiB\"",
+        "\"6KiB\"",
+        "\"64KiB\"",
+        "[\"4KiB\", \"8KiB\"]",
+    ]);
+    let files = of(&["\"1MiB\"", "\"100KiB\"", "\"23000B\"", "\"500000B\""]);
+    let patterns = of(&["random", "sequential", "strided", "zipf", "permutation", "skipping"]);
+    let fields = proptest::sample::subsequence(
+        vec![
+            "reads = 50",
+            "direct = \"off\"",
+            "sync = \"fdatasync\"",
+            "clients = 3",
+            "files = 2",
+            "align = \"512B\"",
+            "offset = \"300B\"",
+            "working_set = \"40KiB\"",
+            "arrival = \"poisson\"\nrate = 200",
+            "metadata = 20",
+            "duplicates = 0.5",
+            "compressibility = 3",
+            "stamps = false",
+            "verify_reads = true",
+            "layout = \"allocated\"",
+        ],
+        0..6,
+    );
+    let phases = proptest::sample::subsequence(vec!["verify = true", "until_steady = true"], 0..3);
+    let data = format!("{data:?}");
+    (target, sizes, files, patterns, fields, phases).prop_map(
+        move |(target, sizes, files, pattern, fields, phases)| {
+            format!(
+                "version = 1\nname = \"small\"\n[target]\n{}\n[workload.matrix]\nsizes = {sizes}\n\
+                 file_size = {files}\npatterns = \"{pattern}\"\n{}\n[phases]\nwarm_up = \"0s\"\n\
+                 measure = \"200ms\"\n{}\n[evidence]\nmin_measure = \"200ms\"\ninterval = \"50ms\"\n",
+                target.replace("DATA", &data),
+                fields.join("\n"),
+                phases.join("\n"),
+            )
+        },
+    )
+}
+
+#[test]
+fn a_dry_run_refuses_exactly_what_the_run_refuses() {
+    let sandbox = Sandbox::new();
+    let plans = any_small_plan(&sandbox.data().display().to_string());
+    let config =
+        Config { cases: 40, max_shrink_iters: 0, failure_persistence: None, ..Config::default() };
+    let path = sandbox.path("plan.toml").display().to_string();
+    let refused_or_not = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let dry = sandbox.run(&["run", &path, "--dry-run"]);
+        let run = sandbox.run(&["run", &path, "-q"]);
+        assert!([0, 2].contains(&dry.code), "{text}\n{}\n{}", dry.stdout, dry.stderr);
+        assert_eq!(dry.code == 2, run.code == 2, "{text}\n{}\n{}", dry.stderr, run.stderr);
+        run.code
+    };
+    TestRunner::new(config)
+        .run(&plans, |text| {
+            refused_or_not(&text);
+            Ok(())
+        })
+        .unwrap();
+    // Records that cannot be checked: the dry run once accepted them.
+    let records = "version = 1\n[target]\npath = \"data\"\n[workload.matrix]\nsizes = \"300B\"\n\
+                   direct = \"off\"\nfile_size = \"1MiB\"\n[phases]\nmeasure = \"1s\"\n\
+                   [evidence]\nmin_measure = \"1s\"\n";
+    assert_eq!(refused_or_not(records), 2);
 }

@@ -65,8 +65,12 @@ fn experiments() -> Vec<(String, String)> {
 
 /// Built-in plans with their purpose.
 fn plans() -> Vec<(String, String)> {
-    let of = |plan: &plimsoll_plan::GalleryPlan| (plan.name.to_owned(), plan.says("For whom"));
-    plimsoll_plan::gallery().iter().map(of).collect()
+    let of = |plan: &plimsoll_plan::GalleryPlan| {
+        let names: Vec<&str> = plan.aliases().chain([plan.name]).collect();
+        let purpose = plan.says("For whom");
+        names.into_iter().map(move |name| (name.to_owned(), purpose.clone()))
+    };
+    plimsoll_plan::gallery().iter().flat_map(of).collect()
 }
 
 /// Maximum number of runs, the latest ones.

@@ -14,6 +14,7 @@ use crate::exit::Exit;
 #[derive(Serialize)]
 struct PlanRow {
     name: &'static str,
+    aliases: Vec<&'static str>,
     description: String,
     needs: String,
     takes: String,
@@ -31,6 +32,7 @@ pub fn carry_out(common: &Globals) -> Result<Exit, CliError> {
             .map_err(|errors| crate::commands::plan_changes::plan_error(&errors))?;
         all.push(PlanRow {
             name: ready.name,
+            aliases: ready.aliases().collect(),
             description: plan.resolve().description,
             needs: ready.says("Needs"),
             takes: ready.says("Takes"),
@@ -45,6 +47,7 @@ pub fn carry_out(common: &Globals) -> Result<Exit, CliError> {
         "",
         vec![
             Column::words("plan", "plan"),
+            Column::words("also", "aliases"),
             Column::words("data", "data"),
             Column::words("time", "time"),
             Column::remarks("description", "description"),
@@ -53,6 +56,7 @@ pub fn carry_out(common: &Globals) -> Result<Exit, CliError> {
     for plan in &all {
         table.rows.push(vec![
             Cell::text(plan.name),
+            Cell::text(plan.aliases.join(", ")),
             Cell::text(plan.needs.clone()),
             Cell::text(plan.takes.clone()),
             Cell::text(plan.description.clone()),
