@@ -128,7 +128,7 @@ fn best_practice_on_both_sides_takes_each_sides_settings_as_they_are() {
     let b = five(&practice(&measured().replace("threads = 4", "threads = 8")), 400.0, 5 * MS);
     let found = compared(&a, &b, &[]);
     assert_eq!(found.outcome, Outcome::Differ);
-    assert!(found.remarks.iter().any(|says| says.contains("best practice against best practice")));
+    assert!(found.remarks.iter().any(|says| says.contains("declare best practice")));
     // The workload itself is not a setting.
     let other = practice(&measured().replace("mailboxes = 500", "mailboxes = 400"));
     let found = compared(&a, &five(&other, 400.0, 5 * MS), &[]);
@@ -168,7 +168,7 @@ fn runs_that_did_not_complete_are_left_out_and_invalid_ones_stand_in_the_way() {
     b[0].run.end.says = "interrupted by the operator".into();
     let found = compared(&a, &b, &[]);
     assert_eq!(found.metrics[0].sides[1].values.len(), 4);
-    assert!(found.remarks.iter().any(|says| says.contains("left out")), "{:?}", found.remarks);
+    assert!(found.remarks.iter().any(|says| says.contains("is excluded")), "{:?}", found.remarks);
     b[1].run.classes[0].errors = 3;
     let found = compared(&a, &b, &[]);
     assert_eq!(found.outcome, Outcome::UnlikeConditions);
@@ -232,7 +232,7 @@ fn what_has_to_be_known_and_is_not_calls_no_winner() {
     for part in ["run r2 of B", "--accept stands-between", "B over A 2.000"] {
         assert!(found.reason.contains(part), "{}", found.reason);
     }
-    let remark = "B: not shown in 1 of 5 runs: what stood between the load and the kernel";
+    let remark = "B: not shown in 1 of 5 runs: the version that measured did not check";
     assert!(found.remarks.iter().any(|says| says.starts_with(remark)), "{:?}", found.remarks);
     let taken = compared(&a, &b, &["stands-between"]);
     assert_eq!((taken.outcome, taken.winner.as_deref()), (Outcome::Differ, Some("B")));

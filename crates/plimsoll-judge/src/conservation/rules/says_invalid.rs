@@ -8,9 +8,9 @@ use super::usable;
 pub const RULE: Rule = Rule {
     id: "says-invalid",
     asks: "does the tool itself report errors, or call its result invalid?",
-    explains: "An error code, operations that failed, a run that was cut short, a phase that is marked \
-        invalid: tools print such things beside a score that looks like any other. A warning of the tool \
-        is repeated and decides nothing.",
+    explains: "An error code, operations that failed, a run that was cut short, a phase that is \
+               marked invalid: tools print these beside a score that looks normal. A warning of \
+               the tool is repeated but decides nothing.",
     needs: "an error count or a complaint of the tool",
     check,
 };
