@@ -407,7 +407,7 @@ fn not_shown(side: &Side<'_>, accepted: &[String]) -> Vec<String> {
     let line = |(rule, says): (&String, &String)| {
         let count = runs.iter().filter(|run| run.iter().any(|(of, _)| of == rule)).count();
         let (name, all) = (&side.name, runs.len());
-        format!("{name}: not shown in {count} of {all} runs: {says} ({rule}).")
+        format!("{name}: unknown in {count} of {all} runs: {says} ({rule}).")
     };
     remarks_by_rule.into_iter().map(line).collect()
 }

@@ -269,9 +269,9 @@ mod tests {
         let (mut lossy, well) = (with(50_000), with(0));
         assert!(causes(&lossy, &[&well], true).is_empty(), "its disk is its own");
         lossy.environment.devices[0].transport = Some(Transport::NvmeTcp);
-        assert!(causes(&lossy, &[&well], true)[0].contains("sent again: 50000 of 1000000"));
+        assert!(causes(&lossy, &[&well], true)[0].contains("TCP segments: 50000 of 1000000"));
         lossy.environment.devices.clear();
         lossy.environment.mounts[0].file_system = Some("nfs4".into());
-        assert!(causes(&lossy, &[&well], true)[0].contains("sent again: 50000 of 1000000"));
+        assert!(causes(&lossy, &[&well], true)[0].contains("TCP segments: 50000 of 1000000"));
     }
 }

@@ -246,7 +246,7 @@ fn a_slow_host_is_told_with_what_only_its_own_evidence_shows() {
     let judged = judge_fleet(&slow, &verdicts, Some(&merged));
     let says = &found(&judged, BALANCE).says;
     assert!(
-        says.starts_with("host b carries 40.0/s, 50.0 %") && says.ends_with("cpu-steal of b"),
+        says.starts_with("host b reaches 40.0/s, 50.0 %") && says.ends_with("cpu-steal of b"),
         "{says}"
     );
 }

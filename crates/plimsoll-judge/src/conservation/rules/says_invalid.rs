@@ -21,7 +21,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         outcome.check(Some(
             Finding::new(Severity::Doubtful, complaint.says.clone())
                 .with_fields([&complaint.field])
-                .with_request("what failed, and a run without it"),
+                .with_request("the cause of the failure, and a run without it"),
         ));
     }
     for part in &reported.parts {
@@ -36,7 +36,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
                 );
                 Finding::new(Severity::Doubtful, says)
                     .with_fields([&errors.field])
-                    .with_request("what failed, and a run without errors")
+                    .with_request("the cause of the failures, and a run without errors")
             }));
         }
     }
