@@ -50,7 +50,7 @@ pub(crate) fn used_capacity(bundle: &Bundle, needed_bytes: u64, held_bytes: u64)
     let Some(touched) = touched else {
         return CapacityUse {
             bytes: None,
-            note: "; what the load touched is not known".to_owned(),
+            note: "; the bytes that the load touched are unknown".to_owned(),
         };
     };
     let classes = bundle.run.classes.iter();
@@ -76,7 +76,7 @@ pub(crate) fn used_capacity(bundle: &Bundle, needed_bytes: u64, held_bytes: u64)
     }
     let percent = share * 100.0;
     let note = format!(
-        "; operations touched {percent:.0} % of the distinct bytes that an even spread would have"
+        "; operations touched {percent:.0} % of the distinct bytes that an even spread would touch"
     );
     CapacityUse { bytes: None, note }
 }
@@ -87,7 +87,7 @@ fn only(bytes: u64) -> String {
         b if b >= 1 << 20 => format!("{:.1} MiB", b as f64 / f64::from(1 << 20)),
         b => format!("{:.0} KiB", b as f64 / 1024.0),
     };
-    format!("; but the load went to only {size} of it")
+    format!("; but the load used only {size} of it")
 }
 
 /// Returns the distinct bytes that were read or written. If only the separate numbers are recorded,

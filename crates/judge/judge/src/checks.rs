@@ -131,8 +131,7 @@ fn note_of(
     let measured_ns = measured(bundle).map_or(0, |phase| phase.duration_ns);
     match confidence.interval.and_then(|ends| deciding_time_ns(measured_ns, ends, mean, limit)) {
         Some(ns) => format!(
-            "{says}: about {} of measurement would decide, if the rate stays as \
-            it is",
+            "{says}: about {} of measurement would decide, if the rate does not change",
             span(ns)
         ),
         None => format!("{says}; measure longer"),
@@ -483,8 +482,8 @@ fn check_hidden_latency(
         }
         HiddenLatency::Unclear { corrected_ns } => {
             result.hidden_latency = Some(format!(
-                "the recorded p{percentile} keeps the limit, but it would be {:.2} ms with the \
-                 operations that this closed loop held back during stalls: use an open loop \
+                "the recorded p{percentile} meets the limit, but it would be {:.2} ms with the \
+                 operations that this closed loop withheld during stalls: use an open loop \
                  (`arrival = \"poisson\"`), or write accept_unknown = [\"coordinated-omission\"] \
                  in [evidence]",
                 ms(corrected_ns)

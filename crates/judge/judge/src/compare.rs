@@ -330,7 +330,7 @@ fn remarks(
                 says => format!(": {says}"),
             };
             remarks.push(format!(
-                "{}: run {} is left out, it did not complete{why}",
+                "{}: run {} is excluded: it did not complete{why}",
                 side.name, run.run_id
             ));
         }
@@ -359,17 +359,15 @@ fn remarks(
     remarks.extend(together.map(|f| format!("All sides together: {} ({}).", f.says, f.rule)));
     if metrics.iter().any(|metric| metric.estimate) {
         remarks.push(
-            "Figures adjusted for CPU are estimates: what they would be on the first side's CPU if \
-             one core's speed alone held them back. Scores of a single core were measured for two \
-             seconds at the start of each run."
+            "Figures adjusted for CPU are estimates for the first side's CPU. They assume that \
+             the speed of one core alone limits the run. Each run measures its single-core score \
+             for two seconds at its start."
                 .to_owned(),
         );
     }
     if best_practice(sides) {
         remarks.push(
-            "Both plans say that they follow best practice: each side has its own settings, and this \
-             is best practice against best practice."
-                .to_owned(),
+            "Both plans declare best practice, so each side has its own settings.".to_owned(),
         );
     }
     remarks.extend(unmatched_acceptances(differences, accepted));
@@ -399,7 +397,8 @@ fn invalid(side: &Side<'_>) -> Vec<String> {
 /// Returns the requested factors that are equal on all sides.
 fn equal_factors(differences: &[ConditionDifference], factors: &[String]) -> Vec<String> {
     let alike = |word: &&String| !differences.iter().any(|one| conditions::covers(word, &one.name));
-    let says = |word: &String| format!("{word} is asked about, and is the same on all sides.");
+    let says =
+        |word: &String| format!("{word} is the compared factor, but is the same on all sides.");
     factors.iter().filter(alike).map(says).collect()
 }
 
@@ -419,7 +418,7 @@ fn not_shown(side: &Side<'_>, accepted: &[String]) -> Vec<String> {
     let line = |(rule, says): (&String, &String)| {
         let count = runs.iter().filter(|run| run.iter().any(|(of, _)| of == rule)).count();
         let (name, all) = (&side.name, runs.len());
-        format!("{name}: not shown in {count} of {all} runs: {says} ({rule}).")
+        format!("{name}: unknown in {count} of {all} runs: {says} ({rule}).")
     };
     remarks_by_rule.into_iter().map(line).collect()
 }
@@ -433,6 +432,6 @@ fn unmatched_acceptances(differences: &[ConditionDifference], accepted: &[String
         let is_rule = rules::find(word).is_some() || *word == conditions::INVALID_RUNS;
         !differences.iter().any(known) && !is_rule
     };
-    let says = |word: &String| format!("--accept {word} had nothing to accept.");
+    let says = |word: &String| format!("--accept {word} had no effect.");
     accepted.iter().filter(stray).map(says).collect()
 }

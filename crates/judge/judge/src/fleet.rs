@@ -287,17 +287,18 @@ fn check_complete(fleet: &Fleet, verdicts: &BTreeMap<String, Verdict>) -> Findin
     let missing: Vec<String> = fleet.hosts.iter().filter_map(what).collect();
     let (asked, count) = (fleet.hosts.len(), missing.len());
     if asked == 0 {
-        return Finding::new(COMPLETE, Outcome::Fail, "no host was asked");
+        return Finding::new(COMPLETE, Outcome::Fail, "no host took part");
     }
     if missing.is_empty() {
-        let says = format!("all of {asked} hosts left their evidence");
+        let says = format!("all {asked} hosts sent their evidence");
         return Finding::new(COMPLETE, Outcome::Pass, says).with("hosts", asked);
     }
-    let says = format!("{count} of {asked} hosts did not carry their part: {}", missing.join("; "));
+    let says =
+        format!("{count} of {asked} hosts did not complete their share: {}", missing.join("; "));
     Finding::new(COMPLETE, Outcome::Fail, says)
         .with("hosts", asked)
         .with("hosts_missing", count)
-        .advise("see to the host and run again; what it measured is in the catalogue of its agent")
+        .advise("repair the host and run again; its measurements are in the catalogue of its agent")
 }
 
 /// Returns the host whose measured phase started last.
@@ -309,14 +310,14 @@ fn last_to_start(fleet: &Fleet) -> Option<&Host> {
 fn check_simultaneous(fleet: &Fleet) -> Finding {
     let late = last_to_start(fleet).map_or("nobody", |host| host.name.as_str());
     let Some(window) = fleet.window else {
-        let says = "there is no time in which all hosts measured";
+        let says = "at no time did all hosts measure together";
         // A run that was ended early is incomplete, but not wrong.
         let outcome = match fleet.ended_early.is_empty() {
             true => Outcome::Fail,
             false => Outcome::Unknown,
         };
         return Finding::new(TOGETHER, outcome, says)
-            .advise("see above which host did not, and why");
+            .advise("the findings above name the host and the reason");
     };
     let CommonWindow { duration_ns, start_skew_ns, start_skew_error_ns, end_skew_ns, .. } = window;
     let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
@@ -341,19 +342,20 @@ fn check_simultaneous(fleet: &Fleet) -> Finding {
             duration_ns as f64 / 1e9,
             planned_ns as f64 / 1e9
         );
-        return finding(Outcome::Fail, says).advise("a phase before it took that host longer");
+        return finding(Outcome::Fail, says).advise("an earlier phase took longer on that host");
     }
     if window.cut {
-        let says = format!("whole intervals were cut away that not all hosts measured: {apart}");
-        return finding(Outcome::Unknown, says).advise("the sums are of the time that is left");
+        let says = format!("intervals that not all hosts measured were removed: {apart}");
+        return finding(Outcome::Unknown, says).advise("the sums cover the remaining time");
     }
     if start_skew_ns.saturating_sub(start_skew_error_ns) > SKEW_NS_TOLD {
         return finding(Outcome::Warn, apart)
-            .advise("look whether that host has CPUs to spare, and its clock is steady");
+            .advise("check that this host has idle CPUs and a steady clock");
     }
     if start_skew_error_ns > SKEW_NS_TOLD {
-        return finding(Outcome::Warn, apart)
-            .advise("the way to that agent is slow or busy: its clock is not known better");
+        return finding(Outcome::Warn, apart).advise(
+            "the connection to that agent is slow or busy, so its clock is known only this well",
+        );
     }
     finding(Outcome::Pass, apart)
 }
@@ -361,8 +363,8 @@ fn check_simultaneous(fleet: &Fleet) -> Finding {
 fn check_sums(fleet: &Fleet, merged: Option<&MergedEvidence>) -> Finding {
     let Some(merged) = merged else {
         return match fleet.classes.is_empty() {
-            true => Finding::new(SUMS, Outcome::Unknown, "there is nothing to add up"),
-            false => Finding::new(SUMS, Outcome::Fail, "sums are stated that no evidence gives"),
+            true => Finding::new(SUMS, Outcome::Unknown, "no bundle has figures to add up"),
+            false => Finding::new(SUMS, Outcome::Fail, "the stated sums have no evidence"),
         };
     };
     let stated = fleet.hosts.iter().filter_map(|host| host.run.as_ref());
@@ -379,9 +381,9 @@ fn check_sums(fleet: &Fleet, merged: Option<&MergedEvidence>) -> Finding {
         class.count == added(&class.name) && class.latency_count == histogram
     });
     if !hosts_agree || fleet.classes != merged.classes || !adds_up {
-        let says = "what is stated of all hosts is not the sum of their bundles";
+        let says = "the stated totals of all hosts are not the sums of their bundles";
         return Finding::new(SUMS, Outcome::Fail, says)
-            .advise("the evidence was changed, or is not of this run");
+            .advise("the evidence was changed, or belongs to another run");
     }
     let count: u64 = merged.classes.iter().map(|class| class.count).sum();
     Finding::new(SUMS, Outcome::Pass, format!("{count} I/Os are the sum of the hosts' bundles"))
@@ -410,10 +412,10 @@ fn check_alike(fleet: &Fleet) -> Finding {
             names.join(", ")
         );
         return Finding::new(ALIKE, Outcome::Warn, says).advise(
-            "a fleet of one machine shows how it works, and no more load than one run does",
+            "a fleet on one machine is a demonstration: its load is no higher than that of one run",
         );
     }
-    Finding::new(ALIKE, Outcome::Pass, "the agents are of one build, on machines of their own")
+    Finding::new(ALIKE, Outcome::Pass, "all agents run the same build, each on its own machine")
 }
 
 fn check_balance(
@@ -433,7 +435,7 @@ fn check_balance(
     let share = rate / average;
     if share >= BALANCE_SHARE_MIN {
         let says = format!(
-            "the slowest host, {}, carries {:.1} % of the average",
+            "the slowest host, {}, reaches {:.1} % of the average",
             host.name,
             share * 100.0
         );
@@ -458,7 +460,7 @@ fn check_balance(
         false => Some(shown.join("; ")),
     };
     let says = format!(
-        "host {} carries {rate:.1}/s, {:.1} % of the average of {average:.1}/s: {}",
+        "host {} reaches {rate:.1}/s, {:.1} % of the average of {average:.1}/s: {}",
         host.name,
         share * 100.0,
         cause.as_deref().unwrap_or("its own evidence does not show why")

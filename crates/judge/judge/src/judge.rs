@@ -55,7 +55,7 @@ pub fn judge(bundle: &Bundle) -> Verdict {
     let reason = match verdict {
         // The network can hide caches, so the verdict mentions it even for a PASS.
         VerdictKind::Pass if evidence::is_real(bundle) && evidence::is_remote(bundle) => {
-            format!("{reason}, as seen by the client; what lies behind is not known")
+            format!("{reason}, as seen by the client; the storage behind it is unknown")
         }
         _ => reason,
     };
@@ -250,15 +250,14 @@ impl Case<'_> {
         if self.bundle.plan.requirement.is_none() {
             let says = match self.bundle.plan.workload.trace() {
                 Some(trace) if trace.speed.is_some() => {
-                    "the replay kept to the trace; no requirement was stated"
+                    "the replay followed the trace; no requirement was stated"
                 }
                 _ => "no requirement was stated",
             };
             return (VerdictKind::Measured, self.add_qualifications(says.to_owned()));
         }
         if self.checks.iter().all(|check| check.ok.is_none()) {
-            let says =
-                "nothing that the requirement states was judged: without a check there is no PASS";
+            let says = "no limit of the requirement was judged: without a check there is no PASS";
             return (VerdictKind::Inconclusive, says.to_owned());
         }
         (VerdictKind::Pass, self.describe_pass())
@@ -318,7 +317,8 @@ impl Case<'_> {
         let unshown = claims.find(|(claim, status)| {
             **status == ClaimStatus::NotShown && !self.is_unknown_but_accepted(**claim)
         });
-        unshown.map(|(claim, _)| format!("{} is claimed, and nothing here shows it", claim.word()))
+        unshown
+            .map(|(claim, _)| format!("{} is claimed, but no evidence here shows it", claim.word()))
     }
 
     /// Returns the first mandatory rule of the claims that is unknown, not accepted, and selected
@@ -345,7 +345,7 @@ impl Case<'_> {
         let rules = accepted.iter().chain(std::iter::once(&finding.rule));
         let list: Vec<String> = rules.map(|rule| format!("\"{rule}\"")).collect();
         format!(
-            "{}; every limit is kept, so accept_unknown = [{}] in [evidence] would decide",
+            "{}; every limit is met, so accept_unknown = [{}] in [evidence] would decide",
             finding.says,
             list.join(", ")
         )

@@ -177,7 +177,7 @@ pub(crate) fn memory(bundle: &Bundle) -> Option<String> {
         let found = disks(bundle).into_iter().find(|(_, place)| *place == Location::Memory);
         found.map(|(device, _)| match device.kind.as_str() {
             "disk" => device.name.clone(),
-            kind => format!("{}, a {kind} device that rests on nothing", device.name),
+            kind => format!("{}, a {kind} device without an underlying device", device.name),
         })
     };
     file_system.map(describe).or_else(device)

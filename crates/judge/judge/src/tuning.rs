@@ -411,7 +411,7 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
         let lost = 1.0 - last.1 / top.1;
         if last.0 > top.0 && lost > FALLS {
             remarks.push(format!(
-                "The curve falls: {name} {} carry {:.0} % less than {}.",
+                "The curve falls: {name} {} sustain {:.0} % less than {}.",
                 last.0,
                 lost * 100.0,
                 top.0
@@ -429,24 +429,25 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
     let unsettled = tuning.unsettled_step();
     if let Some((step, rate_per_s)) = unsettled.and_then(|step| Some((step, step.rate_per_s?))) {
         remarks.push(format!(
-            "At {name} {} {rate_per_s:.1}/s kept every ceiling, and never settled: what it carries in the \
-             long run is not known. Measure each step for longer, after a longer warm-up.",
+            "At {name} {} {rate_per_s:.1}/s met every ceiling, but never became steady: its \
+             long-term rate is unknown. Measure each step for longer, after a longer warm-up.",
             step.load
         ));
     }
     if let Some(line) = tuning.load_line.filter(|_| unsettled.is_none()) {
         let says = if tuning.confirmed {
             format!(
-                "The load line was measured {} times, and loads on both sides.",
+                "The load line was measured {} times, and loads on both sides of it.",
                 line.measurements
             )
         } else {
-            "The load line is not confirmed: the steps did not suffice.".to_owned()
+            "The load line is not confirmed: there were too few steps.".to_owned()
         };
         remarks.push(says);
     }
     if tuning.required_load.is_some() && !tuning.required_load_checked {
-        remarks.push(format!("Whether fewer {name} do was not shown: the steps did not suffice."));
+        remarks
+            .push(format!("It is unknown whether fewer {name} suffice: there were too few steps."));
     }
     if let (Some(required), None, false, None) =
         (tuning.required_per_s, tuning.required_load, tuning.knob.is_open(), unsettled)
@@ -459,7 +460,8 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
         (tuning.verdict(), tuning.complete && unsettled.is_none(), undecided)
     {
         let (load, reason) = (step.load, &step.reason);
-        remarks.push(format!("{name} {load} would do, and its run is INCONCLUSIVE: {reason}."));
+        remarks
+            .push(format!("{name} {load} would suffice, but its run is INCONCLUSIVE: {reason}."));
     }
     if !tuning.complete {
         remarks.push(format!("The search was cut short after {} steps.", outcome.steps));

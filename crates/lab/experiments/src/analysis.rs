@@ -92,7 +92,7 @@ pub struct Arm<'a> {
     pub name: String,
     /// Descriptive title.
     pub title: String,
-    /// Arms of one table belong together; empty where there is one table only.
+    /// Table of the arm; empty if there is only one table.
     pub group: String,
     /// Number of servers; reports show the achieved rate per server.
     pub servers: u32,

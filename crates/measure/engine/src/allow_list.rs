@@ -41,7 +41,7 @@ impl AllowList {
         };
         Err(EngineError::Config(match self.directories.is_empty() {
             true => format!("{shown} is not allowed: there is no --allow-path here"),
-            false => format!("{shown} lies outside of every --allow-path"),
+            false => format!("{shown} is not in any --allow-path"),
         }))
     }
 

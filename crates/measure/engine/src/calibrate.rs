@@ -229,7 +229,7 @@ fn slice(
 ) -> Result<QueueFigures, EngineError> {
     let group = Group {
         name: "calibrate".to_owned(),
-        place: cpu.map(|cpu| Placement::pinned(cpu, "it was asked for")).unwrap_or_default(),
+        place: cpu.map(|cpu| Placement::pinned(cpu, "it was requested")).unwrap_or_default(),
         target,
         source: Uniform::new(0x9E37_79B9_7F4A_7C15),
         clients: 1,

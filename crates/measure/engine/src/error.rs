@@ -127,7 +127,7 @@ pub enum EngineError {
     #[error("{0}")]
     Defect(String),
     /// The operator or the failure of another thread ended the work early.
-    #[error("it was ended before it was done")]
+    #[error("it was stopped before it finished")]
     Stopped,
     /// The target has not answered operations in flight, or one of them, for a long time.
     #[error(
@@ -143,7 +143,7 @@ pub enum EngineError {
         after_ns: u64,
     },
     /// Requests to the target did not come back, and the run abandoned them.
-    #[error("what was asked of {what} did not come back in {} s and was left", .after_ns / 1_000_000_000)]
+    #[error("requests to {what} did not complete within {} s and were abandoned", .after_ns / 1_000_000_000)]
     Abandoned {
         /// Target of the requests.
         what: String,
@@ -302,10 +302,12 @@ impl EngineError {
             ErrorKind::ReadOnly => "name a directory on a file system that is mounted for writing",
             ErrorKind::NotFound => "check the path, and that the file system is mounted",
             ErrorKind::Denied => "run as a user who may read and write there",
-            ErrorKind::Busy => "unmount it, or end what holds it",
-            ErrorKind::Exists => "name another directory: files of others are never overwritten",
-            ErrorKind::NotEmpty => "move away what is not Plimsoll's, and remove the directory",
-            ErrorKind::Device => "see the kernel's log (dmesg); the target failed, not the test",
+            ErrorKind::Busy => "unmount it, or stop the process that uses it",
+            ErrorKind::Exists => "name another directory: Plimsoll never overwrites other files",
+            ErrorKind::NotEmpty => {
+                "move files that are not Plimsoll's elsewhere, and remove the directory"
+            }
+            ErrorKind::Device => "read the kernel's log (dmesg); the target failed, not the test",
             ErrorKind::Corrupt => "don't trust this storage with data; keep it for examination",
             ErrorKind::NoDirect => "choose another file system, or allow buffered I/O in the plan",
             ErrorKind::NoRing => "allow the thread engine, or kernel.io_uring_disabled=0",
@@ -316,10 +318,12 @@ impl EngineError {
                 "plan fewer clients, less depth or a smaller cache, or raise the limit"
             }
             ErrorKind::FileLimit => "raise the limit of files (ulimit -f), or plan smaller files",
-            ErrorKind::Remote => "see that the server is up and lets this host in; look at its log",
+            ErrorKind::Remote => {
+                "check that the server is running and admits this host, and read its log"
+            }
             ErrorKind::HasData => "choose another device, or name it in full with --destroy",
             ErrorKind::Config => "change the plan or the path as the message says",
-            ErrorKind::Stopped => "run it again to have it whole",
+            ErrorKind::Stopped => "run it again and let it finish",
             ErrorKind::Defect => "this is a defect in Plimsoll: please report it",
         }
     }

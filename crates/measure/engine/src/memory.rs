@@ -139,7 +139,7 @@ fn of_mailbox(mailbox: &Mailbox, modelled: bool) -> Vec<(&'static str, MemoryNee
     vec![
         ("the plan's cache", MemoryNeed::of(frames.saturating_mul(content + FRAME_BYTES))),
         (
-            "what is known of the databases' pages",
+            "the records of the databases' pages",
             MemoryNeed::of(pages.saturating_mul(DATABASE_PAGE_BYTES)),
         ),
         ("the log buffers", MemoryNeed::of(if modelled { 0 } else { logs })),

@@ -40,7 +40,7 @@ impl Placement {
     #[must_use]
     pub fn with_workers(workers: u32) -> Self {
         Self::unpinned(format!(
-            "{workers} threads carry its operations: the scheduler places them all"
+            "{workers} threads run its operations: the scheduler places them all"
         ))
     }
 
@@ -91,10 +91,7 @@ fn wake_source_of(path: &Path) -> WakeSource {
     // Devices whose I/O runs in threads of the kernel.
     let carried = |name: &str| ["loop", "nbd", "zram"].iter().any(|kind| name.starts_with(kind));
     if let Some(layer) = stack.layers.iter().find(|layer| carried(&layer.device.name)) {
-        return WakeSource::Threads(format!(
-            "the kernel's threads that carry {}",
-            layer.device.name
-        ));
+        return WakeSource::Threads(format!("the kernel's threads of {}", layer.device.name));
     }
     let lowest = stack.layers.iter().filter(|layer| layer.device.below.is_empty());
     let disks: Option<Vec<Completion>> =
@@ -128,7 +125,8 @@ pub fn place_threads(
             all(format!("it waits for {whose}: the scheduler places both"))
         }
         WakeSource::Unknown => {
-            all("where the target completes isn't known: the scheduler places it".to_owned())
+            all("the CPU on which the target completes is unknown: the scheduler chooses it"
+                .to_owned())
         }
         WakeSource::Disks(disks) => {
             let names: Vec<&str> = disks.iter().map(|disk| disk.device.as_str()).collect();
@@ -154,7 +152,9 @@ fn by_interrupts(
     let mut each = disks.iter().map(interrupted);
     let cpus = each.next().unwrap_or_default();
     if cpus.is_empty() {
-        return free(format!("where {names} completes isn't told: the scheduler places it"));
+        return free(format!(
+            "the CPU on which {names} completes is unknown: the scheduler chooses it"
+        ));
     }
     let list: Vec<String> = cpus.iter().map(usize::to_string).collect();
     let list = list.join(", ");

@@ -40,7 +40,7 @@ pub fn object_bytes(config: &plimsoll_workload::matrix::StreamConfig) -> Result<
     }
     if let Some(size) = sizes.iter().find(|size| !object.is_multiple_of(**size)) {
         return Err(format!(
-            "stream {name}: a read of {size} bytes is no even part of an object of {object}"
+            "stream {name}: a read of {size} bytes is not an even part of an object of {object}"
         ));
     }
     let files = &config.files;

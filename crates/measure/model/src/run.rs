@@ -27,7 +27,7 @@ use crate::system::System;
 use plimsoll_plan::{ResolvedPlan, Workload};
 use plimsoll_record::recording::Recording;
 
-/// How long to run. A run is cut into a warm-up, which is forgotten, and a measured window.
+/// Length of a run: a warm-up, whose figures are discarded, and a measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Operations that end before the window opens.
@@ -45,7 +45,7 @@ impl Default for Limits {
 /// Carries out what a plan asks of a model.
 ///
 /// # Errors
-/// [`RunError`]: a plan or model whose numbers do not fit. What happens later is in the recording.
+/// [`RunError`] if numbers of the plan or model are not valid. The recording has all later errors.
 pub fn run_plan(run: ModelRun<'_>) -> Result<Recording, RunError> {
     let plan = run.plan;
     match &plan.workload {

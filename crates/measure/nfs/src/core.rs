@@ -1,9 +1,9 @@
 //! The protocol without sockets and clock: calls in flight, their order, their replies, their timers.
 //!
-//! A [`Core`] is driven from outside. Operations are submitted, handed over (which stamps them),
-//! gathered per link as slices to be sent; what was received is put into a link's
-//! [`Inbound`] and delivered. Times are passed in. [`Client`](crate::Client)
-//! does this with real sockets; the tests and the fuzzer without.
+//! A [`Core`] does no I/O. The caller submits operations, hands them over (which stamps them), and
+//! gathers each link's slices to send. It puts received bytes into a link's [`Inbound`] and delivers
+//! them. The caller also passes the time. [`Client`](crate::Client) does this with real sockets, the
+//! tests and the fuzzer without.
 
 use std::collections::VecDeque;
 

@@ -72,7 +72,7 @@ pub enum Violation {
         size_bytes: u32,
     },
     /// WRITE: a weaker stability than asked for, which RFC 1813 (3.3.7) forbids.
-    #[error("WRITE was answered with stability {committed}, weaker than the {asked} asked for")]
+    #[error("WRITE was answered with stability {committed}, weaker than the requested {asked}")]
     WeakerStability {
         /// Stability in the reply.
         committed: u32,
@@ -80,7 +80,7 @@ pub enum Violation {
         asked: u32,
     },
     /// Bytes are left over behind the last field of a reply.
-    #[error("{size_bytes} bytes are left over behind the reply")]
+    #[error("{size_bytes} bytes follow the end of the reply")]
     Trailing {
         /// How many.
         size_bytes: u64,
@@ -108,7 +108,7 @@ pub enum RpcError {
     #[error("the server could not decode the arguments (GARBAGE_ARGS)")]
     GarbageArguments,
     /// SYSTEM_ERR.
-    #[error("the server ran out of something (SYSTEM_ERR)")]
+    #[error("the server lacks a resource (SYSTEM_ERR)")]
     SystemError,
     /// RPC_MISMATCH.
     #[error("the server speaks RPC versions {low} to {high}, not 2 (RPC_MISMATCH)")]
@@ -220,9 +220,11 @@ pub fn explain(status: nfsstat3) -> &'static str {
         nfsstat3::NFS3ERR_BAD_COOKIE => "the READDIR cookie is stale: read the directory again",
         nfsstat3::NFS3ERR_NOTSUPP => "the server does not support this operation",
         nfsstat3::NFS3ERR_TOOSMALL => "the buffer or request is too small for the server",
-        nfsstat3::NFS3ERR_SERVERFAULT => "the server failed inside: look at the server's log",
+        nfsstat3::NFS3ERR_SERVERFAULT => {
+            "the server had an internal error: look at the server's log"
+        }
         nfsstat3::NFS3ERR_BADTYPE => "the server does not support objects of this type",
-        nfsstat3::NFS3ERR_JUKEBOX => "the server asks to try again later, and went on asking",
+        nfsstat3::NFS3ERR_JUKEBOX => "the server kept requesting to try again later",
     }
 }
 
@@ -230,7 +232,7 @@ pub fn explain(status: nfsstat3) -> &'static str {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SubmitError {
     /// `depth_max` operations are outstanding: poll first.
-    #[error("as many operations are outstanding as the client was made for: poll first")]
+    #[error("the client's maximum number of operations is outstanding: poll first")]
     Full,
     /// The object or server was not registered with this client, or has no handle yet.
     #[error("the object is not registered with this client, or has no file handle yet")]

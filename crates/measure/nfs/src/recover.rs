@@ -26,7 +26,7 @@ impl Core {
         let verifier = committed(results)?;
         self.note_verifier(index, verifier, now_ns);
         if self.objects[self.slots.get(index).object as usize].recovering {
-            // Another COMMIT's lost writes are on their way: this one speaks after them.
+            // Lost writes of another COMMIT are being sent again. This COMMIT is sent after them.
             self.slots.renew_xid(index);
             self.patch_xid(index);
             self.hold(index);

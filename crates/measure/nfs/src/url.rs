@@ -9,9 +9,9 @@ pub struct NfsUrl {
     pub host: String,
     /// Path of the export as MOUNT wants it, with its leading slash.
     pub export: String,
-    /// Port of the NFS service; asked of the portmapper when absent.
+    /// Port of the NFS service. If absent, the client requests it from the portmapper.
     pub nfs_port: Option<u16>,
-    /// Port of the MOUNT service; asked of the portmapper when absent.
+    /// Port of the MOUNT service. If absent, the client requests it from the portmapper.
     pub mount_port: Option<u16>,
     /// User id of the calls; 0 when absent.
     pub uid: Option<u32>,

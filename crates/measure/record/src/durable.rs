@@ -1,5 +1,5 @@
-//! Writes that wait for a flush. A write is durable when a flush of its file ends that began after
-//! the write completed. All writes covered by the flush wait for its end.
+//! Writes that wait for a flush. A write is durable once its file was flushed and the flush began
+//! after the write completed. All writes covered by the flush wait for its end.
 //!
 //! A driver reports each write and flush of its clients. Nothing here allocates while a client has
 //! at most [`PENDING_MAX`] waiting writes.

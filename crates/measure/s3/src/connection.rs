@@ -124,7 +124,7 @@ impl Connection {
         }
     }
 
-    /// The socket, where there is one.
+    /// Returns the socket, if the connection is open.
     pub fn fd(&self) -> Option<&OwnedFd> {
         self.wire.as_ref().map(|wire| &wire.fd)
     }

@@ -21,7 +21,7 @@ pub enum Violation {
     #[error("a chunk of the response has no size")]
     Chunk,
     /// More came than was asked for.
-    #[error("the response carries more than the {limit_bytes} bytes that were asked for")]
+    #[error("the response carries more than the {limit_bytes} bytes that were requested")]
     TooMuch {
         /// The most that is accepted.
         limit_bytes: u64,
@@ -80,7 +80,7 @@ impl CallError {
 
 fn explain(code: &str, status: u16) -> &'static str {
     match (code, status) {
-        ("NoSuchBucket", _) => "the bucket does not exist: make it first",
+        ("NoSuchBucket", _) => "the bucket does not exist: create it first",
         ("NoSuchKey", _) => "the object does not exist",
         ("InvalidAccessKeyId", _) => "the access key is unknown there: check AWS_ACCESS_KEY_ID",
         ("SignatureDoesNotMatch", _) => {
@@ -88,10 +88,10 @@ fn explain(code: &str, status: u16) -> &'static str {
         }
         ("AccessDenied", _) | (_, 401 | 403) => "access denied: check the credentials' rights",
         ("RequestTimeTooSkewed", _) => "the clocks of this host and the store differ",
-        ("InvalidRange", _) => "the object is shorter than the range asked for",
+        ("InvalidRange", _) => "the object is shorter than the requested range",
         (_, 404) => "there is no such object or bucket",
         (_, 507) => "the store is full",
-        (_, 500..) => "the store failed inside: look at its log",
+        (_, 500..) => "the store had an internal error: look at its log",
         _ => "the store refuses the request",
     }
 }
@@ -100,7 +100,7 @@ fn explain(code: &str, status: u16) -> &'static str {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SubmitError {
     /// As many are outstanding as there are connections: poll first.
-    #[error("as many requests are outstanding as there are connections: poll first")]
+    #[error("every connection has a request outstanding: poll first")]
     Full,
     /// A transfer of more than a request may carry.
     #[error("a transfer of {size_bytes} bytes; {limit_bytes} are possible")]
@@ -124,10 +124,10 @@ pub enum TargetError {
         says: String,
     },
     /// The endpoint is not an address.
-    #[error("{0} is not the address of a store: https://host:port or http://host:port is wanted")]
+    #[error("{0} is not the address of a store: write https://host:port or http://host:port")]
     Endpoint(String),
     /// The bucket's address is not one.
-    #[error("{0} is not a bucket: s3://bucket or s3://bucket/prefix is wanted")]
+    #[error("{0} is not a bucket: write s3://bucket or s3://bucket/prefix")]
     Bucket(String),
     /// No credentials.
     #[error("there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")]
@@ -154,7 +154,7 @@ mod tests {
         let error = CallError::Status { status: 404, code: "NoSuchBucket".to_owned() };
         assert_eq!(
             error.to_string(),
-            "NoSuchBucket (HTTP 404): the bucket does not exist: make it first"
+            "NoSuchBucket (HTTP 404): the bucket does not exist: create it first"
         );
         assert_eq!(error.errno(), 2);
         let error = CallError::Status { status: 403, code: "no code".to_owned() };

@@ -134,7 +134,8 @@ impl Wire {
         self.session.as_ref().map_or(waits, |session| session.wants_write())
     }
 
-    /// Takes what came on a connection that nothing was asked of; false where that is its end.
+    /// Receives data on a connection without outstanding requests. Returns false if the connection
+    /// ended or the server sent a response.
     pub fn is_quiet(&mut self) -> bool {
         // A server may send tickets and new keys at any time; anything else is of no request.
         self.session.is_some() && self.receive(&mut [0]) == Err(IoStop::Blocked)

@@ -1,5 +1,5 @@
-//! Recorded operations as a source of operations: what a trace asks for, laid onto a target of any size, at the trace's own
-//! times, faster, slower, or as fast as it goes.
+//! Recorded operations as a source of operations. They are mapped to a target of any size, and
+//! replayed at the times of the trace, faster, slower, or at full speed.
 //!
 //! A [`Trace`] is what was recorded, in the order of time; [`Replay`] is the same on a target. Devices of a trace lie one
 //! after the other in its address space. One client gives the operations, so that they are handed over in the order of the

@@ -64,7 +64,7 @@ impl CachedCatalogue {
         Arc::clone(ledger.insert(Arc::new(CachedLedger::new(Ledger::at(at)))))
     }
 
-    /// The team's catalogue, where there is one.
+    /// Returns the team's catalogue, if one is configured.
     pub fn team(&self) -> Option<&Arc<Team>> {
         self.team.as_ref()
     }

@@ -325,9 +325,9 @@ mod tests {
         let both = sides(&below, 4);
         assert!(both.can_start && both.takes.iter().any(|l| l.contains("8 runs")), "{both:?}");
         assert!(sides(&below, 1).refused.unwrap().contains("at least 4 runs"));
-        assert!(sides("/", 4).refused.unwrap().contains("outside of every --allow-path"));
+        assert!(sides("/", 4).refused.unwrap().contains("not in any --allow-path"));
         let outside = with("target.path=/");
-        assert!(outside.refused.unwrap().contains("outside of every --allow-path"));
+        assert!(outside.refused.unwrap().contains("not in any --allow-path"));
         let long = with("phases.measure=1000000h");
         assert!(long.refused.unwrap().contains("years"));
         assert!(text(&form(&[("kind", "nothing")])).is_err());

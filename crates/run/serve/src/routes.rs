@@ -46,7 +46,7 @@ pub struct Route {
     pub path: &'static str,
     /// Minimum role.
     pub role: Role,
-    /// In which form it answers.
+    /// Form of the response.
     pub form: Form,
     /// Makes the answer.
     pub answer: fn(&Site, &PageRequest) -> Result<PageResponse, Problem>,

@@ -459,7 +459,7 @@ fn remarks(
             .collect();
         if !alone.is_empty() {
             let (count, few) = (alone.len(), super::decide::join_names(&alone));
-            remarks.push(format!("{count} points are of {} alone: {few}.", side.name));
+            remarks.push(format!("{count} points exist only in {}: {few}.", side.name));
         }
         let ended = side.runs.len() - side.completed().count();
         if ended > 0 {
@@ -468,19 +468,18 @@ fn remarks(
     }
     let refused = cells.iter().filter(|cell| cell.outcome == CellOutcome::NotCompared).count();
     if refused > 0 {
-        remarks.push(format!("{refused} cells are not compared; each says why."));
+        remarks.push(format!("{refused} cells are not compared; each states the reason."));
     }
     if cells.iter().any(|cell| cell.interval_of == Some(IntervalOf::WithinPoint)) {
         remarks.push(
-            "The intervals are those of the scatter within each point. What changes from one \
-             sweep to \
-             the next is not in them: sweep several times a side to see it."
+            "The intervals cover the scatter within each point, but not changes from one sweep to \
+             the next: run several sweeps per side to include those."
                 .to_owned(),
         );
     }
     if sweeps.iter().all(|count| *count >= RUNS_MIN) {
         remarks.push(format!(
-            "{} cells share the risk of a false difference, 5 % for all of them together.",
+            "The risk of a false difference is 5 % for all {} cells together.",
             cells.len()
         ));
     }

@@ -269,8 +269,8 @@ fn interface(bundle: &Bundle) -> String {
 /// Describes whether an earlier run had already used the data.
 fn data(bundle: &Bundle) -> &'static str {
     match bundle.run.experiment.as_ref().and_then(|place| place.data_of_run.as_ref()) {
-        Some(_) => "left by the run before",
-        None => "made anew",
+        Some(_) => "reused from the previous run",
+        None => "newly created",
     }
 }
 

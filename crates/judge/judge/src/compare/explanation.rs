@@ -116,10 +116,10 @@ fn phase(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
             (Some(_), None) => format!("only the first side ran the phase {label}"),
             (None, Some(_)) => format!("only the second side ran the phase {label}"),
             (Some((_, true)), Some((_, false))) => {
-                format!("{label} reached its end on the first side only")
+                format!("{label} finished on the first side only")
             }
             (Some((_, false)), Some((_, true))) => {
-                format!("{label} reached its end on the second side only")
+                format!("{label} finished on the second side only")
             }
             (Some((first, _)), Some((second, _))) => {
                 let (short, long) = (first.min(second) as f64, first.max(second) as f64);

@@ -82,7 +82,8 @@ pub fn compare_fleets(
         }
     };
     let mut remarks = vec![
-        "Rates are those of all hosts, added; latencies are of the sum of their histograms. Verdicts are those of the hosts' runs."
+        "Rates are sums over all hosts; latencies come from their merged histograms. Verdicts are \
+         those of the hosts' runs."
             .to_owned(),
     ];
     remarks.extend(of_hosts.iter().flat_map(invalid));

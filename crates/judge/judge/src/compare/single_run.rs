@@ -21,8 +21,8 @@ pub(super) fn describe_rate(side: &Side<'_>) -> Option<String> {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let interval = block_bootstrap(&rates, mean, 0.95, RESAMPLES, plan.seed).ok()?;
     Some(format!(
-        "{}: within its only run the mean rate is from {:.1} to {:.1} operations per second (95 %, \
-         block bootstrap over {} intervals). One run does not show what another run would give.",
+        "{}: within its only run the mean rate is from {:.1} to {:.1} operations per second (95 \
+         %, block bootstrap over {} intervals). One run does not show how much runs differ.",
         side.name,
         interval.low,
         interval.high,

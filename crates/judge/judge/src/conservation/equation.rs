@@ -28,21 +28,21 @@ struct Slip {
 
 /// Ratios of units that people and scripts confuse.
 const SLIPS: &[Slip] = &[
-    Slip { ratio: 8.0, says: "bits taken for bytes" },
-    Slip { ratio: 1.024, says: "1000 taken for 1024" },
-    Slip { ratio: 1.048576, says: "MB taken for MiB" },
-    Slip { ratio: 1.073741824, says: "GB taken for GiB" },
-    Slip { ratio: 1.099511627776, says: "TB taken for TiB" },
-    Slip { ratio: 8.589934592, says: "Gb/s taken for GiB/s" },
-    Slip { ratio: 8.388608, says: "Mb/s taken for MiB/s" },
-    Slip { ratio: 1000.0, says: "a thousand times: one unit of the prefix too many" },
-    Slip { ratio: 1024.0, says: "1024 times: one unit of the prefix too many" },
-    Slip { ratio: 1e6, says: "a million times: two units of the prefix too many" },
-    Slip { ratio: 1048576.0, says: "1024² times: two units of the prefix too many" },
-    Slip { ratio: 1e9, says: "10⁹ times: three units of the prefix too many" },
-    Slip { ratio: 512.0, says: "sectors of 512 bytes taken for bytes" },
-    Slip { ratio: 60.0, says: "minutes taken for seconds" },
-    Slip { ratio: 3600.0, says: "hours taken for seconds" },
+    Slip { ratio: 8.0, says: "bits mistaken for bytes" },
+    Slip { ratio: 1.024, says: "1000 mistaken for 1024" },
+    Slip { ratio: 1.048576, says: "MB mistaken for MiB" },
+    Slip { ratio: 1.073741824, says: "GB mistaken for GiB" },
+    Slip { ratio: 1.099511627776, says: "TB mistaken for TiB" },
+    Slip { ratio: 8.589934592, says: "Gb/s mistaken for GiB/s" },
+    Slip { ratio: 8.388608, says: "Mb/s mistaken for MiB/s" },
+    Slip { ratio: 1000.0, says: "a unit prefix off by one step of 1000" },
+    Slip { ratio: 1024.0, says: "a unit prefix off by one step of 1024" },
+    Slip { ratio: 1e6, says: "a unit prefix off by two steps of 1000" },
+    Slip { ratio: 1048576.0, says: "a unit prefix off by two steps of 1024" },
+    Slip { ratio: 1e9, says: "a unit prefix off by three steps of 1000" },
+    Slip { ratio: 512.0, says: "sectors of 512 bytes mistaken for bytes" },
+    Slip { ratio: 60.0, says: "minutes mistaken for seconds" },
+    Slip { ratio: 3600.0, says: "hours mistaken for seconds" },
 ];
 
 impl Equation<'_> {
@@ -81,7 +81,7 @@ impl Equation<'_> {
         if self.left.value > 0.0 && self.right.value > 0.0 {
             says.push_str(&format!(": {} apart", format::times(self.ratio())));
             if let Some(slip) = self.slip() {
-                says.push_str(&format!(", as by {slip}"));
+                says.push_str(&format!(", the ratio of {slip}"));
             }
         }
         Finding::new(Severity::Impossible, says)
@@ -144,8 +144,8 @@ mod tests {
     fn a_slip_of_units_is_recognised() {
         let bandwidth = Figure::rounded(390.6, 0.1, "bw");
         let none = [];
-        assert_eq!(equation(&none, &bandwidth, 409.6).slip(), Some("MB taken for MiB"));
-        assert_eq!(equation(&none, &bandwidth, 3125.0).slip(), Some("bits taken for bytes"));
+        assert_eq!(equation(&none, &bandwidth, 409.6).slip(), Some("MB mistaken for MiB"));
+        assert_eq!(equation(&none, &bandwidth, 3125.0).slip(), Some("bits mistaken for bytes"));
         assert_eq!(equation(&none, &bandwidth, 500.0).slip(), None);
     }
 }

@@ -151,11 +151,11 @@ impl Audit {
             None => {
                 let count: usize = self.passed.values().sum();
                 let reason = match (count, self.passed.len()) {
-                    (1, _) => "the one check that could be made holds".to_owned(),
+                    (1, _) => "the only possible check passes".to_owned(),
                     (count, 1) => {
-                        format!("all {count} checks of the one rule that could be asked hold")
+                        format!("all {count} checks of the only applicable rule pass")
                     }
-                    (count, rules) => format!("all {count} checks of {rules} rules hold"),
+                    (count, rules) => format!("all {count} checks of {rules} rules pass"),
                 };
                 (Credibility::Consistent, reason)
             }
@@ -191,42 +191,44 @@ fn claims(reported: &ToolResult) -> (BTreeMap<String, String>, Vec<String>) {
     if does(&Kind::Read) {
         claim(
             Claim::CachedRead,
-            "could be supported: reads were answered at this rate by something",
+            "could be supported: reads were answered at this rate, from an unknown source",
         );
-        claim(Claim::MediaRead, "not shown: nothing here says that the media answered");
+        claim(Claim::MediaRead, "not shown: no figure here shows that the media answered");
         want(
-            "the devices' own read counters over the run, and the size of the data against all caches",
+            "the devices' own read counters over the run, and the sizes of the data and of all \
+             caches",
         );
     }
     if does(&Kind::Write) {
         claim(
             Claim::BurstWrite,
-            "could be supported: writes were taken at this rate for this long",
+            "could be supported: writes were accepted at this rate for this long",
         );
-        let lasts = if intervals { "an interval log is there" } else { "there is no interval log" };
+        let lasts = if intervals { "there is an interval log" } else { "there is no interval log" };
         claim(
             Claim::SustainedWrite,
             &format!(
-                "not shown: {lasts}, and nothing says what was written before, or the capacity"
+                "not shown: {lasts}, and the amount written before or the capacity is unknown"
             ),
         );
         let each = settings().any(|s| s.durability == Some(Durability::EachWrite));
         let flushed = settings().any(|s| s.durability == Some(Durability::Flushed));
         let says = if each || flushed {
-            "not shown: flushes were asked for, and nothing says that a device did them"
+            "not shown: flushes were requested, but no figure shows that a device performed them"
         } else {
-            "not shown: nothing says that a write was on stable storage when it was done"
+            "not shown: no figure shows that a completed write was on stable storage"
         };
         claim(Claim::DurableWrite, says);
         want(
-            "the amount written before the run against the capacity, and the flushes that the device counted",
+            "the amount written before the run, the capacity, and the flushes that the device \
+             counted",
         );
     }
     let bins = reported.operations().any(|(_, o)| o.latencies.iter().any(|l| !l.bins.is_empty()));
     let tail = if bins {
-        "not shown: a histogram is there, but not when operations should have begun"
+        "not shown: there is a histogram, but the intended start times of operations are unknown"
     } else {
-        "not shown: there is no histogram, and not when operations should have begun"
+        "not shown: there is no histogram, and the intended start times of operations are unknown"
     };
     claim(Claim::TailLatency, tail);
     if !intervals {
@@ -236,9 +238,12 @@ fn claims(reported: &ToolResult) -> (BTreeMap<String, String>, Vec<String>) {
         want("the latency histogram instead of percentiles");
     }
     if settings().all(|setting| setting.outstanding.is_none()) {
-        want("how many operations were in flight");
+        want("the number of operations in flight");
     }
-    claim(Claim::Comparative, "could be supported: against a result under the same conditions");
+    claim(
+        Claim::Comparative,
+        "could be supported: in a comparison with a result under the same conditions",
+    );
     (claims, questions)
 }
 

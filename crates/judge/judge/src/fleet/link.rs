@@ -43,12 +43,12 @@ const LOSSES: [Loss; 4] = [
         of: |bundle| packets(bundle, |c| c.received_drops.saturating_add(c.sent_drops)),
     },
     Loss {
-        says: "segments that it sent over TCP were sent again:",
+        says: "it retransmitted TCP segments:",
         least: LOST_SHARE_MIN,
         of: |bundle| tcp(bundle).map(|tcp| (tcp.sent_again_segments, tcp.sent_segments)),
     },
     Loss {
-        says: "segments came to it over TCP before ones that were due, which were lost or overtaken:",
+        says: "it received TCP segments out of order, so earlier ones were lost or overtaken:",
         least: EARLY_SHARE_MIN,
         of: |bundle| tcp(bundle).and_then(|tcp| Some((tcp.early_segments?, tcp.received_segments))),
     },

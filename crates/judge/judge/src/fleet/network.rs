@@ -58,12 +58,12 @@ pub(super) fn check(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> Optio
     let unseen: Vec<&str> = unseen.map(|host| host.name.as_str()).collect();
     if !unseen.is_empty() {
         let says = format!(
-            "what went over the network is not known of {}, and so not of all hosts",
+            "the network traffic of {} is unknown, and so is the total of all hosts",
             unseen.join(", ")
         );
         return Some(Finding::new(NETWORK, Outcome::Warn, says).advise(
-            "have each host reach the target through a mount of its kernel, or by Plimsoll's own clients with \
-             interfaces that stay as they are",
+            "let each host use the target through a kernel mount, or through Plimsoll's own \
+             clients over interfaces that do not change during the run",
         ));
     }
     let moved = network_bytes(fleet, bundles);
@@ -81,18 +81,20 @@ pub(super) fn check(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> Optio
         .collect();
     let by_interfaces = sources.contains(&TrafficSource::Interfaces);
     let finding = match (short.is_empty(), by_interfaces) {
-        (true, _) => {
-            Finding::new(NETWORK, Outcome::Pass, "what all hosts asked went over the network")
-        }
+        (true, _) => Finding::new(
+            NETWORK,
+            Outcome::Pass,
+            "the bytes that all hosts requested crossed the network",
+        ),
         (false, false) => {
             let says = format!("{}: the hosts' caches answered the rest", short.join("; "));
             Finding::new(NETWORK, Outcome::Warn, says)
                 .advise("use direct I/O, or data much larger than the hosts' memory")
         }
         (false, true) => {
-            let says = format!("{}: how the rest went is not known", short.join("; "));
+            let says = format!("{}: the path of the rest is unknown", short.join("; "));
             Finding::new(NETWORK, Outcome::Warn, says).advise(
-                "let the hosts' connections go through their kernels, with no library between",
+                "let the hosts' connections use their kernels, without a library in between",
             )
         }
     };

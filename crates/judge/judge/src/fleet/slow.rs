@@ -160,8 +160,8 @@ fn network_cause(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let (own, most) = (latency_ns(slow)?, largest(others, latency_ns)?);
     (wire::crosses_network(slow) && own >= most * TIMES_MIN).then(|| {
         format!(
-            "its I/Os took {}, the others' at most {}, and nothing on the host stands out: look at its link to \
-             the storage{}",
+            "its I/Os took {}, the others' at most {}, and no counter of the host explains it: \
+             check its link to the storage{}",
             ms(own),
             ms(most),
             link::says(slow).map_or(String::new(), |says| format!(" ({says})"))
@@ -251,7 +251,7 @@ mod tests {
         assert_eq!(of_lossy.len(), 1, "{of_lossy:?}");
         assert!(of_lossy[0].contains("sent again over its link: 10.0/s"), "{of_lossy:?}");
         let of_slow = causes(&slow, &[&well], true);
-        assert!(of_slow[0].contains("look at its link"), "{of_slow:?}");
+        assert!(of_slow[0].contains("check its link"), "{of_slow:?}");
         assert!(causes(&fixtures::reads(), &[&well], true).is_empty(), "not over a network");
     }
 
@@ -269,9 +269,9 @@ mod tests {
         let (mut lossy, well) = (with(50_000), with(0));
         assert!(causes(&lossy, &[&well], true).is_empty(), "its disk is its own");
         lossy.environment.devices[0].transport = Some(Transport::NvmeTcp);
-        assert!(causes(&lossy, &[&well], true)[0].contains("sent again: 50000 of 1000000"));
+        assert!(causes(&lossy, &[&well], true)[0].contains("TCP segments: 50000 of 1000000"));
         lossy.environment.devices.clear();
         lossy.environment.mounts[0].file_system = Some("nfs4".into());
-        assert!(causes(&lossy, &[&well], true)[0].contains("sent again: 50000 of 1000000"));
+        assert!(causes(&lossy, &[&well], true)[0].contains("TCP segments: 50000 of 1000000"));
     }
 }

@@ -47,9 +47,10 @@ pub(super) fn check(
         if metrics.is_empty() || by_hosts {
             return None;
         }
-        let says = "the plan names the storage system's own counters, and what they say is not in the evidence";
+        let says = "the plan names the storage system's own counters, but the evidence does not \
+                    contain them";
         let finding = Finding::new(SYSTEM, Outcome::Unknown, says);
-        return Some(finding.advise("run again with a version that asks for them"));
+        return Some(finding.advise("run again with a version that reads them"));
     };
     let sides = sides(fleet, system);
     let slack = SLACK + system.gap_ns_max as f64 / window.duration_ns.max(1) as f64;
@@ -81,8 +82,8 @@ fn summarise(
     });
     if let Some((word, share, of)) = less {
         let says = format!(
-            "the storage system counted {} of {of} that all hosts {word}: something before it answered the rest, or \
-             its counters leave a part out{}",
+            "the storage system counted {} of {of} that all hosts {word}: a cache in front of it \
+             answered the rest, or its counters omit a part{}",
             evidence::percent(share),
             match system.unknown.is_empty() {
                 true => String::new(),
@@ -90,14 +91,15 @@ fn summarise(
             }
         );
         return Finding::new(SYSTEM, Outcome::Unknown, says).advise(
-            "use direct I/O and more data than the hosts' caches hold, and name counters of all that this volume does",
+            "use direct I/O and more data than the hosts' caches hold, and name counters that \
+             cover all I/O of this volume",
         );
     }
     if !system.unknown.is_empty() {
         let says =
-            format!("what the storage system counted is not known: {}", system.unknown.join("; "));
+            format!("the storage system's counts are unknown: {}", system.unknown.join("; "));
         return Finding::new(SYSTEM, Outcome::Warn, says)
-            .advise("have who coordinates reach the endpoint, and keep it up for all of the run");
+            .advise("make sure that the coordinator can reach the endpoint during the whole run");
     }
     let more = agreements.iter().find_map(|(side, agreement)| match agreement {
         CounterAgreement::More(times, of) => Some((side.word, *times, of)),
@@ -113,14 +115,17 @@ fn summarise(
     }
     if agreements.is_empty() {
         let says = format!(
-            "the storage system's counters say nothing of what all hosts did in {:.1} s",
+            "the storage system's counters do not cover the load of all hosts during {:.1} s",
             window.duration_ns as f64 / 1e9
         );
         return Finding::new(SYSTEM, Outcome::Warn, says)
             .advise("name counters of reads or writes (`read_source.*`, `write_destination.*`)");
     }
     let words: Vec<&str> = agreements.iter().map(|(side, _)| side.word).collect();
-    let says = format!("the storage system counted what all hosts {}", words.join(" and "));
+    let says = format!(
+        "the storage system's counters match the load that all hosts {}",
+        words.join(" and ")
+    );
     Finding::new(SYSTEM, Outcome::Pass, says)
 }
 

@@ -225,7 +225,7 @@ fn a_sum_that_is_none_is_refuted() {
     more.classes[0].count += 1;
     let judged = judge_fleet(&more, &verdicts, Some(&merged));
     assert_eq!(
-        (judged.verdict, judged.reason.contains("not the sum")),
+        (judged.verdict, judged.reason.contains("not the sums")),
         (VerdictKind::Invalid, true)
     );
     let (mut more, verdicts, merged) = fleet(&[1_000, 1_000], VerdictKind::Pass);
@@ -246,7 +246,7 @@ fn a_slow_host_is_told_with_what_only_its_own_evidence_shows() {
     let judged = judge_fleet(&slow, &verdicts, Some(&merged));
     let says = &found(&judged, BALANCE).says;
     assert!(
-        says.starts_with("host b carries 40.0/s, 50.0 %") && says.ends_with("cpu-steal of b"),
+        says.starts_with("host b reaches 40.0/s, 50.0 %") && says.ends_with("cpu-steal of b"),
         "{says}"
     );
 }
@@ -305,7 +305,7 @@ fn what_all_hosts_asked_is_held_against_their_mounts_each_machines_once() {
     assert!(judge(&two, &both, &both).passed.contains(&NETWORK.to_owned()));
     let judged = judge(&two, &both, &crate::rules::fixtures::reads());
     let says = &found(&judged, NETWORK).says;
-    assert!(says.contains("not known of b"), "not checked is not passed: {says}");
+    assert!(says.contains("traffic of b is unknown"), "not checked is not passed: {says}");
 }
 
 #[test]
@@ -343,7 +343,7 @@ fn what_clients_of_our_own_asked_is_held_against_the_hosts_interfaces_each_names
         (Outcome::Warn, &asked.into())
     );
     assert!(
-        finding.says.contains("how the rest went is not known"),
+        finding.says.contains("the path of the rest is unknown"),
         "no cache is accused: {}",
         finding.says
     );
@@ -357,7 +357,7 @@ fn what_clients_of_our_own_asked_is_held_against_the_hosts_interfaces_each_names
     // apply.
     let mut lost = one.clone();
     lost.observed.links.as_mut().unwrap().interfaces[0].counters = None;
-    assert!(found(&judge(&two, &one, &lost), NETWORK).says.contains("not known of b"));
+    assert!(found(&judge(&two, &one, &lost), NETWORK).says.contains("traffic of b is unknown"));
     let judged = judge(&two, &lost, &lost);
     assert!(!judged.passed.contains(&NETWORK.to_owned()));
     assert!(judged.findings.iter().all(|finding| finding.rule != NETWORK));
@@ -397,7 +397,7 @@ fn what_all_hosts_did_is_held_against_what_the_system_counted() {
     assert_eq!(kind, VerdictKind::Pass);
     assert!(found.unwrap().1.contains("refused"));
     let (_, found) = with(&[], &[], 0);
-    assert!(found.unwrap().1.contains("say nothing"));
+    assert!(found.unwrap().1.contains("do not cover"));
     // Infrequent responses are less precise.
     let (kind, none) = with(&[("cache", 1_300.0)], &[], 4 * SECOND);
     assert_eq!((kind, none), (VerdictKind::Pass, None));

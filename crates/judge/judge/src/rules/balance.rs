@@ -317,7 +317,7 @@ impl<'a> Scale<'a> {
         }
         if let Some(reported) = self.reported_bytes().filter(|reported| *reported < self.least) {
             let says = format!(
-                "of {requested} {}, the device moved {} by the result's own account",
+                "of {requested} {}, the device moved {} by the result's own counters",
                 self.verb(),
                 self.size(reported)
             );
@@ -336,7 +336,7 @@ impl<'a> Scale<'a> {
             }
             if !self.dirty_is_known() && self.own_at_most() >= Some(self.least) {
                 return BalanceResult::Open(format!(
-                    "of {requested} {}, it is not known how much is still dirty in the page cache",
+                    "the part of {requested} {} that is still dirty in the page cache is unknown",
                     self.verb()
                 ));
             }
@@ -358,9 +358,9 @@ impl<'a> Scale<'a> {
         let (requested, moved) = (self.size(self.requested), self.size(own));
         let direct = evidence::buffered_paths(self.bundle).is_empty();
         let why = match (direct, self.is_read) {
-            (true, _) => "I/O was direct, and yet the page cache answered the rest",
+            (true, _) => "although I/O was direct, the page cache answered the rest",
             (false, true) => "the page cache answered the rest",
-            (false, false) => "the rest was left in the page cache, or written over there",
+            (false, false) => "the rest remained in the page cache, or was overwritten there",
         };
         let cause = if self.is_read { "read from" } else { "brought to" };
         format!("of {requested} {}, this process had {moved} {cause} a device: {why}", self.verb())
@@ -372,7 +372,7 @@ impl<'a> Scale<'a> {
         let Some(top) = self.top() else {
             let why = evidence::storage_unseen(self.bundle).map_or("no device shows", |u| &u.why);
             return BalanceResult::Open(format!(
-                "what moved {} is not known: {why}",
+                "it is unknown which device moved {}: {why}",
                 self.size(self.requested)
             ));
         };
@@ -391,8 +391,8 @@ impl<'a> Scale<'a> {
 
     fn undecided(&self, moved: u64) -> BalanceResult {
         BalanceResult::Open(format!(
-            "of {} {}, it is not known how much the device moved for this process: it moved {}, for \
-             others too",
+            "of {} {}, the part that the device moved for this process is unknown: it moved {}, \
+             for others too",
             self.size(self.requested),
             self.verb(),
             self.size(moved)

@@ -17,15 +17,16 @@ pub const RULE: Rule = Rule {
     id: "best-of-many",
     asks: "how many earlier runs tried the same on this system, and how many were aborted?",
     explains: "The best of seven runs overstated their median by 40 % (measured). Every run, \
-        aborted ones too, is entered in an append-only ledger whose lines are chained by hash, \
-        and the bundle records its line. Two runs count as alike if they put the same kind of \
-        workload, with numbers within 10 %, on the same file system or device under the same \
-        requirement. Another plan name, another directory or a few KiB more make no difference, \
-        and neither does the load if a requirement is to be met. Five earlier runs, or one \
-        aborted run, give a warning, and so does an earlier run of the same workload under \
-        another requirement, which may have been changed after a look at the result: show all \
-        of them (`plimsoll runs`), not only this one. If the ledger is less than a day old, or lacks runs whose bundles are in the catalogue, \
-        earlier attempts are unknown.",
+               aborted ones too, is entered in an append-only ledger whose lines are chained by \
+               hash, and the bundle records its line. Two runs are alike if they run the same \
+               kind of workload, with numbers within 10 %, on the same file system or device \
+               under the same requirement. Another plan name, another directory or a few KiB more \
+               make no difference, and neither does the load if a requirement is to be met. Five \
+               earlier runs, or one aborted run, give a warning, and so does an earlier run of \
+               the same workload under another requirement, which may have been changed after a \
+               look at the result: show all of them (`plimsoll runs`), not only this one. If the \
+               ledger is less than a day old, or lacks runs whose bundles are in the catalogue, \
+               earlier attempts are unknown.",
     bears_on: &[(Claim::Requirement, Weight::Advisory), (Claim::Comparative, Weight::Advisory)],
     check,
 };

@@ -32,14 +32,14 @@ const NEIGHBOUR_RATIO: f64 = 1.05;
 pub const RULE: Rule = Rule {
     id: "burst-credit",
     asks: "did the rate fall to a lower level, as when burst credit runs out?",
-    explains: "Cloud volumes and arrays with quality-of-service limits run above their base \
-        rate until a credit is used up; write caches do so until they are full. The rule divides \
-        the rates of the measured phase at their steps. It fails if the rate fell by a third or \
-        more to a level that varies by less than 1 %, or by less than 5 % if missed operations \
-        are caught up with. Only a limit holds a rate that constant: the mean then describes the \
-        credit, and the lower level is what lasts. The outcome is unknown if the lower level \
-        varies more, or if the device moved more than this run requested: another process may \
-        have arrived, or a cache may be full.",
+    explains: "Cloud volumes and arrays with quality-of-service limits run above their base rate \
+               until a credit is used up; write caches do so until they are full. The rule \
+               divides the rates of the measured phase at their steps. It fails if the rate fell \
+               by a third or more to a level that varies by less than 1 %, or by less than 5 % if \
+               the load catches up on missed operations. Only a limit holds a rate that constant: \
+               the mean then describes the credit, and only the lower level lasts. The outcome is \
+               unknown if the lower level varies more, or if the device moved more than this run \
+               requested: another process may have arrived, or a cache may be full.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::Requirement, Weight::Mandatory),
@@ -71,8 +71,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let after_s =
         measured(bundle)?.duration_ns as f64 / 1e9 * low.start as f64 / rates.len() as f64;
     let says = format!(
-        "the rate fell from {:.0}/s to {:.0}/s after {after_s:.1} s and stayed there: the lower rate is \
-         what lasts",
+        "the rate fell from {:.0}/s to {:.0}/s after {after_s:.1} s and did not recover: only the \
+         lower rate lasts",
         high.mean, low.mean
     );
     let certain = held.is_some() && !neighbour_on_device(bundle);

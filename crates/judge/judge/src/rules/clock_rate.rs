@@ -45,7 +45,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let fast = own.saturating_sub(kernel) > slack;
     let finding = if slow || fast {
         let says = format!(
-            "the run's clock measured {:.1} s where the kernel's measured {:.1} s",
+            "the run's clock measured {:.1} s, but the kernel's measured {:.1} s",
             own as f64 / NS_PER_S,
             kernel as f64 / NS_PER_S
         );

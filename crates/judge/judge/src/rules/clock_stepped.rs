@@ -13,10 +13,11 @@ const STEP_NS_MIN: u64 = 100_000_000;
 pub const RULE: Rule = Rule {
     id: "clock-stepped",
     asks: "did a clock jump during the measurement?",
-    explains: "Latencies come from the monotonic clock, which never jumps. The rule compares \
-        the wall clock with it once a second. A jump of more than 100 ms is a warning: it \
-        misplaces the run against the logs of other hosts. A change of the kernel's clock source \
-        during the run (the time-stamp counter was found unstable) is a failure for percentiles.",
+    explains: "Latencies come from the monotonic clock, which never jumps. The rule compares the \
+               wall clock with it once a second. A jump of more than 100 ms is a warning: it \
+               misplaces the run against the logs of other hosts. If the kernel changes its clock \
+               source during the run (because the time-stamp counter is unstable), percentiles \
+               fail.",
     bears_on: &[(Claim::TailLatency, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
     check,
 };

@@ -17,14 +17,14 @@ const P: f64 = 0.99;
 pub const RULE: Rule = Rule {
     id: "coordinated-omission",
     asks: "do the percentiles of a closed loop hide stalls?",
-    explains: "A client that waits for a slow operation issues none of those due meanwhile, \
-        so their waiting time is missing from the record (measured: a stall of 2 s at 1,000/s \
-        gives a p99 of 0.28 ms; 1.8 s is true). The rule adds the missing operations (Gil Tene's \
-        correction), one per mean interval of a client, and takes the p99 again. More than twice \
-        the recorded p99 is a warning, and refutes `tail-latency` if the load had a rate. A \
-        percentile limit in a requirement is judged with the missing operations: the check of \
-        the limit says so. An open loop (`arrival = \"poisson\"`) records from the intended \
-        start and needs no correction.",
+    explains: "A client that waits for a slow operation issues none of those due meanwhile, so \
+               their waiting time is missing from the record (measured: a stall of 2 s at 1,000/s \
+               gives a p99 of 0.28 ms; 1.8 s is true). The rule adds the missing operations (Gil \
+               Tene's correction), one per mean interval of a client, and takes the p99 again. A \
+               corrected p99 above twice the recorded one is a warning, and refutes \
+               `tail-latency` if the load had a rate. A percentile limit in a requirement is \
+               judged with the missing operations, and the check states this. An open loop \
+               (`arrival = \"poisson\"`) records from the intended start and needs no correction.",
     bears_on: &[
         (Claim::TailLatency, Weight::Mandatory),
         (Claim::Requirement, Weight::Advisory),
@@ -63,8 +63,8 @@ fn of(bundle: &Bundle, is_read: bool) -> Option<Finding> {
     let ms = |ns: u64| ns as f64 / 1e6;
     let finding = if put_back as f64 > raw as f64 * TIMES_MAX {
         let says = format!(
-            "the closed loop recorded a p99 of {word} of {:.2} ms; with the operations that it held \
-             back during stalls it is {:.2} ms (coordinated omission)",
+            "the closed loop recorded a p99 of {word} of {:.2} ms; with the operations that it \
+             withheld during stalls it is {:.2} ms (coordinated omission)",
             ms(raw),
             ms(put_back)
         );

@@ -153,7 +153,7 @@ pub(crate) fn write_ratio(bundle: &Bundle) -> Option<f64> {
 }
 
 /// Assumption of findings that rely on a storage system's own counters, as the plan declares them.
-pub(super) const METRICS: &str = "what the metrics of the plan mean";
+pub(super) const METRICS: &str = "the meaning of the metrics in the plan";
 
 /// Allowed relative error of the counters, in addition to changes between two readings.
 const COUNTERS_SLACK: f64 = 0.1;
@@ -164,7 +164,7 @@ pub(super) fn counters_unsure(bundle: &Bundle) -> Option<String> {
     let from = &bundle.observed.sources.reads_from;
     if !from.contains_key("cache") {
         return Some(
-            "the named metrics say where reads came from, and none of them is a cache".into(),
+            "the named metrics give the sources of reads, but none of them is a cache".into(),
         );
     }
     let all: f64 = from.values().sum();
@@ -177,8 +177,8 @@ pub(super) fn counters_unsure(bundle: &Bundle) -> Option<String> {
         return None;
     }
     Some(format!(
-        "the storage system's counters say {all:.0}, where {reads:.0} reads of {} were issued: they are of \
-         something else, or leave a source out",
+        "the storage system's counters show {all:.0}, but {reads:.0} reads of {} were issued: \
+         they count something else, or omit a source",
         size(bytes as u64)
     ))
 }

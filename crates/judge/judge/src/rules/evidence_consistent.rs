@@ -189,7 +189,7 @@ mod tests {
         wrong(|b| b.run.phases[1].duration_ns *= 2, "longer than the run");
         wrong(|b| b.run.phases[1].start_ns -= 1_000_000_000, "before");
         let shorter_ns = 3 * fixtures::SECOND_NS / 10;
-        wrong(|b| b.run.phases[1].duration_ns -= shorter_ns, "outside of the phases");
+        wrong(|b| b.run.phases[1].duration_ns -= shorter_ns, "outside the phases");
         wrong(|b| b.run.duration_ns = 1, "longer than the run");
     }
 
@@ -297,7 +297,7 @@ mod tests {
         wrong(|b| b.run.driver = Driver::Foreign, "tool");
         wrong(|b| b.run.tier = Tier::T2, "tier");
         wrong(|b| b.run.end.says = "the disk went away".into(), "completed");
-        wrong(|b| b.run.end.kind = EndKind::IoError, "not say");
+        wrong(|b| b.run.end.kind = EndKind::IoError, "no reason");
         wrong(|b| b.plan.targets[0].kind = TargetKind::Null, "null");
         let damage = Damage {
             target: "db0".into(),

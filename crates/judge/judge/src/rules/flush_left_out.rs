@@ -15,10 +15,11 @@ const ADDED_MIN: f64 = 0.1;
 pub const RULE: Rule = Rule {
     id: "flush-left-out",
     asks: "does the write latency leave out the flushes that made the writes durable?",
-    explains: "Where fsync or fdatasync follows the writes, the latency of a write alone is not the \
-        time until it is durable (measured: median 63 us for the write, 127 us with its flush). Where \
-        each write was timed to the end of its flush, that latency is judged. In older evidence the \
-        flushes' time is added here and shared among the writes.",
+    explains: "If fsync or fdatasync follows the writes, the latency of a write alone is not the \
+               time until it is durable (measured: median 63 us for the write, 127 us with its \
+               flush). If each write was timed to the end of its flush, that latency is judged. \
+               For older evidence, the rule adds the time of the flushes and divides it among the \
+               writes.",
     bears_on: &[(Claim::DurableWrite, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -43,7 +44,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let (alone, together) =
         (write_ns as f64 / writes as f64, (write_ns + flush_ns) as f64 / writes as f64);
     let finding = if flushes == 0 {
-        let says = "writes are to be flushed, and no flush was timed";
+        let says = "the plan requires flushes, but no flush was timed";
         Finding::new(RULE.id, Outcome::Unknown, says).advise("measure for longer")
     } else if together > alone * (1.0 + ADDED_MIN) {
         let says = format!(

@@ -56,7 +56,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let finding = if flushes >= expected && has_own_flushes(bundle, flushes) {
         Finding::new(RULE.id, Outcome::Pass, "the flushes reached the devices")
     } else if flushes >= expected {
-        let says = "flushes reached the devices, and other processes may have asked for them";
+        let says = "flushes reached the devices, and other processes may have requested them";
         Finding::new(RULE.id, Outcome::Unknown, says)
     } else if may_bypass_cache(bundle) {
         let says = "forced unit access is not counted, so it is unknown whether writes bypassed the device caches";

@@ -10,12 +10,12 @@ use crate::finding::{Finding, Outcome};
 
 pub const RULE: Rule = Rule {
     id: "io-errors",
-    asks: "did any I/O fail or stay short?",
-    explains: "The rule counts every I/O that the target answers with an error and every \
-        transfer that stays short before the end of its file. One is enough: a run with errors \
-        does not show what the storage sustains. For a watched command, errors in the kernel log \
-        for its devices count too, whatever its result reports. Check the kernel log and the \
-        storage system's log, fix the cause and run again.",
+    asks: "did any I/O fail or end short?",
+    explains: "The rule counts every I/O that the target answers with an error and every transfer \
+               that ends short before the end of its file. One is enough: a run with errors does \
+               not show what the storage sustains. For a watched command, errors in the kernel \
+               log for its devices count too, whatever its result reports. Check the kernel log \
+               and the storage system's log, fix the cause and run again.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),

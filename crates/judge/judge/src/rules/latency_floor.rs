@@ -18,11 +18,11 @@ const DISK_FLOOR_NS: u64 = 2_000_000;
 pub const RULE: Rule = Rule {
     id: "latency-floor",
     asks: "is the latency lower than the device can achieve?",
-    explains: "The rule compares the median read latency with a floor: 5 us for any storage, \
-        15 us for flash (a NAND page takes 20 to 100 us to read), 2 ms for random reads on \
-        rotating disks (half a revolution at 15,000 rpm). A lower median means that the data \
-        came from elsewhere. The class is the declared one (`observe.media`), because the \
-        kernel's account of virtual disks is unreliable.",
+    explains: "The rule compares the median read latency with a floor: 5 us for any storage, 15 \
+               us for flash (a NAND page takes 20 to 100 us to read), 2 ms for random reads on \
+               rotating disks (half a revolution at 15,000 rpm). A lower median means that the \
+               data came from elsewhere. The class is the declared one (`observe.media`), because \
+               the kernel's description of virtual disks is unreliable.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),
@@ -47,7 +47,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let finding = if typical_ns < floor_ns {
         let says = format!("the median read took {is:.1} us, but {needs} at least {floor:.0} us");
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("check what answered: a cache, holes, zeroes")
+            .advise("find out whether a cache, holes or zeroed blocks answered")
     } else {
         let says = format!("the median read took {is:.0} us; {needs} at least {floor:.0} us");
         Finding::new(RULE.id, Outcome::Pass, says)

@@ -37,7 +37,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let finding = if rate > link as f64 * (1.0 + SLACK) {
         let says = format!("{text}, but the link carries {carries}/s");
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("check what answered on this side of the link")
+            .advise("find out which cache on this side of the link answered")
     } else {
         Finding::new(RULE.id, Outcome::Pass, format!("{text}; the link carries {carries}/s"))
     };

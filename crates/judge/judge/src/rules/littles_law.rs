@@ -161,7 +161,8 @@ fn judge(bundle: &Bundle, one: &Loop) -> Option<Finding> {
         Finding::new(RULE.id, Outcome::Fail, numbers).advise(advice)
     } else if short {
         Finding::new(RULE.id, Outcome::Unknown, numbers).advise(
-            "find out how many operations were in flight, and whether the latency is of all of them",
+            "find out the number of operations in flight, and whether the latency covers all of \
+             them",
         )
     } else if made_elsewhere && law.deviation < SHARE_WARN - 1.0 {
         Finding::new(RULE.id, Outcome::Warn, numbers).advise(advice)

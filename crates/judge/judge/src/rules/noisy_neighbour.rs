@@ -103,10 +103,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         true if agrees => (Outcome::Fail, says, "run when the device is idle"),
         // The file system's own journal may explain as much.
         true if !whole => {
-            let says = format!(
-                "{says}; not every process is visible, so whose they were is \
-                unknown"
-            );
+            let says =
+                format!("{says}; not every process is visible, so their requester is unknown");
             (Outcome::Unknown, says, "run as root in the host's PID namespace")
         }
         _ => (Outcome::Warn, says, "run when the device is idle"),

@@ -10,10 +10,10 @@ use crate::finding::{Finding, Outcome};
 pub const RULE: Rule = Rule {
     id: "not-completed",
     asks: "did the run finish?",
-    explains: "An interrupted run keeps its evidence and is INCONCLUSIVE: the rest may have \
-        been worse, and whoever can stop a run can pick the moment. A run is INVALID if its \
-        environment failed (a path disappeared, a file could not be created) or if a defect in \
-        Plimsoll ended it.",
+    explains: "An interrupted run keeps its evidence and is INCONCLUSIVE: the rest may have been \
+               worse, and a user who stops a run can choose the moment. A run is INVALID if its \
+               environment failed (a path disappeared, a file could not be created) or if a \
+               defect in Plimsoll ended it.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),

@@ -220,15 +220,15 @@ fn check_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
         let word = if is_read { "read" } else { "wrote" };
         if let Some(process) = holders.iter().find(|process| process.moved.is_none()) {
             let says = format!(
-                "{} had the result's files open, and the bytes that it {word} are unknown",
+                "{} had the result's files open, but the bytes that it {word} are unknown",
                 process.name
             );
             return unknown(says, "run as root, with an unmodified /proc");
         }
         if left_out {
             let says = format!(
-                "{} processes of the command were seen; only for {} of them are the bytes that \
-                 they {word} known",
+                "{} processes of the command were seen; the bytes {word} are known for only {} of \
+                 them",
                 command.processes_seen,
                 command.processes.len()
             );

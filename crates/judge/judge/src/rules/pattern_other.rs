@@ -16,11 +16,11 @@ const SEQUENTIAL_SHARE_MIN: f64 = 0.8;
 pub const RULE: Rule = Rule {
     id: "pattern-other",
     asks: "were operations random or sequential, as planned?",
-    explains: "For each client the rule counts the operations that begin where the previous \
-        one ended. Uniform random addresses give almost none, sequential ones almost all. \
-        Sequential access in place of random flatters disks and anything that reads ahead; \
-        random access in place of sequential hides what they can do. For a tool that does not \
-        report it, merged requests at the device show the same.",
+    explains: "For each client the rule counts the operations that begin where the previous one \
+               ended. Uniform random addresses give almost none, sequential ones almost all. \
+               Sequential access instead of random flatters disks and everything that reads \
+               ahead; random access instead of sequential hides their speed. For a tool that does \
+               not report it, merged requests at the device show the same.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),

@@ -14,12 +14,13 @@ const P_DEFAULT: f64 = 0.99;
 pub const RULE: Rule = Rule {
     id: "percentile-samples",
     asks: "are there enough samples for the judged percentiles?",
-    explains: "A percentile rests on the samples beyond it: the p99.9 of 2,000 operations \
-        rests on the two slowest. At least ten must be beyond it. Slow operations come in \
-        clusters, and those of one stall are one event, so the rule counts effective, \
-        independent samples from how unevenly the slow ones are spread over the measurement. The \
-        percentiles are those of the requirement, and p99 for a claim about tail latency. \
-        Histograms are merged; percentiles of parts are never averaged.",
+    explains: "A percentile rests on the samples beyond it: the p99.9 of 2,000 operations rests \
+               on the two slowest. At least ten must be beyond it. Slow operations come in \
+               clusters, and those of one stall are one event. The rule therefore counts \
+               effective, independent samples: the more unevenly the slow ones are spread over \
+               the measurement, the fewer they are worth. The percentiles are those of the \
+               requirement, and p99 for a claim about tail latency. Histograms are merged; \
+               percentiles of parts are never averaged.",
     bears_on: &[(Claim::TailLatency, Weight::Mandatory), (Claim::Requirement, Weight::Advisory)],
     check,
 };

@@ -16,10 +16,10 @@ pub const RULE: Rule = Rule {
     id: "phase-boundaries",
     asks: "does the measurement begin and end at its stated times?",
     explains: "Every thread switches to the measurement, and out of it, at the same announced \
-        time; an operation counts in the phase in which it completes. If a thread could not \
-        learn the time early enough, the run records how much warm-up or drain it may have \
-        counted as measurement. More than 0.1 % of the measurement leaves the rate unknown. This \
-        happens on a host short of CPU: free CPU, or measure longer.",
+               time; an operation counts in the phase in which it completes. If a thread could \
+               not learn the time early enough, the run records how much warm-up or drain it may \
+               have counted as measurement. If that exceeds 0.1 % of the measurement, the rate is \
+               unknown. This happens on a host short of CPU: free CPU, or measure longer.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),

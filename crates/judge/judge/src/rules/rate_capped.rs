@@ -14,7 +14,7 @@ const VARIATION_MIN: f64 = 0.005;
 
 pub const RULE: Rule = Rule {
     id: "rate-capped",
-    asks: "is the rate a cap, rather than the storage's own?",
+    asks: "does a rate limit, rather than the storage, determine the rate?",
     explains: "A plan may cap a closed loop; pauses between operations do the same. A volume \
         with a rate limit is steadier than any device: it varies by less than 0.5 % between \
         intervals. The figure is then the cap: the storage sustains that rate, but how much more \

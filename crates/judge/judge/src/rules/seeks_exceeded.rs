@@ -66,10 +66,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let finding = if beyond_depth {
         let says = format!("{text}, but only {:.0} were in flight", depth.unwrap_or(0.0));
         Finding::new(RULE.id, Outcome::Fail, says)
-            .advise("check what took them: a cache, or other media")
+            .advise("find out whether a cache or other media accepted them")
     } else if disks > DISKS_MAX {
         Finding::new(RULE.id, Outcome::Fail, format!("{text}: more than any such system has"))
-            .advise("check what took them: a cache, or other media")
+            .advise("find out whether a cache or other media accepted them")
     } else if disks > DISKS_WARN {
         Finding::new(RULE.id, Outcome::Warn, text).advise("count the disks")
     } else {

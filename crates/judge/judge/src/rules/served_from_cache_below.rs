@@ -22,17 +22,18 @@ pub const RULE: Rule = Rule {
     id: "served-from-cache-below",
     asks: "did a cache below this host's page cache answer the reads instead of the media?",
     explains: "The rule checks, in this order: the storage system's own counters \
-        (`[[observe.metrics]]`, `read_source.*`); the working set against the declared cache \
-        (`observe.array_cache`); and two modes of latency, one fast and one slow. If a host's \
-        own disks moved all bytes, no cache was involved. A disk counts as the host's own only \
-        if its transport shows it: NVMe on the PCI bus, SATA, SAS or USB. A LUN of an array \
-        (iSCSI, Fibre Channel, NVMe over fabrics), a network block device (rbd, nbd), a volume \
-        of a RAID controller or of a cloud, and any disk of a virtual machine may be served from \
-        a cache. The outcome is then unknown until the plan declares a cache that the working \
-        set exceeds, or names metrics. A declared cache or metrics make the claim believable as \
-        declared, and no more. Metrics must add up to the issued reads (within 10 % and the time \
-        between two readings) and include a cache; otherwise they show nothing. Another process \
-        on the disk is judged first, because it causes two modes as well.",
+               (`[[observe.metrics]]`, `read_source.*`); the working set against the declared \
+               cache (`observe.array_cache`); and two modes of latency, one fast and one slow. If \
+               a host's own disks moved all bytes, no cache was involved. A disk counts as the \
+               host's own only if its transport shows it: NVMe on the PCI bus, SATA, SAS or USB. \
+               A LUN of an array (iSCSI, Fibre Channel, NVMe over fabrics), a network block \
+               device (rbd, nbd), a volume of a RAID controller or of a cloud, and any disk of a \
+               virtual machine may be served from a cache. The outcome is then unknown until the \
+               plan declares a cache that the working set exceeds, or names metrics. With a \
+               declared cache or metrics, the claim is at most believable as declared. Metrics \
+               must add up to the issued reads (within 10 % and the time between two readings) \
+               and include a cache; otherwise they show nothing. Another process on the disk is \
+               judged first, because it causes two modes as well.",
     bears_on: &[(Claim::MediaRead, Weight::Mandatory), (Claim::TailLatency, Weight::Advisory)],
     check,
 };

@@ -9,16 +9,17 @@ use crate::finding::{Finding, Outcome};
 
 pub const RULE: Rule = Rule {
     id: "stands-between",
-    asks: "did anything stand between the load and the kernel that could answer in its place?",
-    explains: "All that is observed is the kernel's own account, in /proc and /sys, and what system calls \
-        return. A library that is loaded before all others (LD_PRELOAD, LD_AUDIT, /etc/ld.so.preload) can answer \
-        for both: flushes that do nothing, clocks that run slow, reads that never happen. So can one that took the \
-        place of the system's own (LD_LIBRARY_PATH, an RPATH, a file that was replaced): every executable file that \
-        the process has mapped must be its program or a library that the distribution installed, that root alone \
-        can change. So can a tracer (strace, a debugger). A mount over a file of \
-        the kernel's can show another device's account in its place. Neither proves that anything is wrong, \
-        and with either nothing is shown: it is unknown. Run without them, and with /proc and /sys as the \
-        kernel gives them.",
+    asks: "could anything between the load and the kernel answer in the kernel's place?",
+    explains: "Plimsoll observes only the kernel's counters in /proc and /sys, and the results of \
+               system calls. A library that is loaded before all others (LD_PRELOAD, LD_AUDIT, \
+               /etc/ld.so.preload) can fake both: flushes that do nothing, clocks that run slow, \
+               reads that never happen. So can a library that replaces one of the system's \
+               (LD_LIBRARY_PATH, an RPATH, a replaced file): every executable file that the \
+               process has mapped must be its program, or a library that the distribution \
+               installed and only root can change. So can a tracer (strace, a debugger). A mount \
+               over one of the kernel's files can present another device's counters. None of \
+               these proves that anything is wrong, but with any of them the outcome is unknown. \
+               Run without them, and with the kernel's own /proc and /sys.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -37,7 +38,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let Some(between) = &bundle.observed.interposition else {
-        let says = "what stood between the load and the kernel was not looked at";
+        let says = "the version that measured did not check for libraries or tracers between the \
+                    load and the kernel";
         return Some(
             Finding::new(RULE.id, Outcome::Unknown, says).advise("measure again with this version"),
         );
@@ -46,23 +48,23 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let loaded = command.map(|what| format!("{what}, before all other libraries"));
     let mapped = bundle.observed.mapped.iter().flatten();
     let foreign = mapped.filter_map(|file| Some((file.path.as_str(), file.foreign.as_ref()?)));
-    let foreign = foreign.map(|(path, why)| format!("{path} answers in this process: {why}"));
+    let foreign = foreign.map(|(path, why)| format!("{path} is mapped into this process: {why}"));
     let of_command = bundle.observed.command.iter().flat_map(|command| &command.foreign).cloned();
     let found = between.iter().cloned().chain(loaded);
     let all: Vec<String> = found.chain(foreign).chain(of_command).collect();
     let Some(first) = all.first() else {
-        let says = "nothing was seen between the load and the kernel";
+        let says = "nothing was found between the load and the kernel";
         return Some(Finding::new(RULE.id, Outcome::Pass, says));
     };
     let more = match all.len() {
         1 => String::new(),
         count => format!(" (and {} more)", count - 1),
     };
-    let says = format!("what the kernel said is not sure to have arrived: {first}{more}");
+    let says = format!("the kernel's answers may have been replaced: {first}{more}");
     Some(
-        Finding::new(RULE.id, Outcome::Unknown, says)
-            .with("found", all.len() as u64)
-            .advise("run without such libraries, with /proc and /sys as the kernel gives them"),
+        Finding::new(RULE.id, Outcome::Unknown, says).with("found", all.len() as u64).advise(
+            "run without such libraries and tracers, and with the kernel's own /proc and /sys",
+        ),
     )
 }
 

@@ -143,8 +143,8 @@ fn flushed(bundle: &Bundle, flushes: Option<u64>, volatile: &[&str]) -> Finding 
     }
     if !has_own_flushes(bundle, flushes) {
         let says = format!(
-            "{flushes} flushes reached {names}, and other processes may have asked for them: the kernel \
-             does not count whose they are"
+            "{flushes} flushes reached {names}, and other processes may have requested them: the \
+             kernel does not count flushes by process"
         );
         return Finding::new(RULE.id, Outcome::Unknown, says)
             .advise("measure as root while no other process writes on this host");

@@ -16,16 +16,17 @@ const SHARE_FAIL: f64 = 0.001;
 pub const RULE: Rule = Rule {
     id: "was-stopped",
     asks: "did the run keep running during the whole measurement?",
-    explains: "A run that is stopped (SIGSTOP, Ctrl-Z, a freezer, a debugger) or suspended \
-        with its machine issues nothing; the storage rests and empties its caches, and \
-        operations in flight count the pause as latency. A thread that only sleeps reads the \
-        clocks 20 times a second. A pause of a second or more counts as a stop if SIGCONT ended \
-        it, if the boot clock advanced without the monotonic clock, or if that thread neither \
-        ran nor waited for a CPU (run delay, stolen time, a quota). Waiting means a busy host, \
-        not a stop. Shorter pauses, from a fifth of a second, count if they add up to one \
-        second. More than 0.1 % of the measured phase is a failure for all figures of time, less \
-        is a warning. The outcome is unknown if the kernel or the hypervisor does not \
-        distinguish waiting from standing still. Run again, and leave the run alone.",
+    explains: "A run that is stopped (SIGSTOP, Ctrl-Z, a freezer, a debugger) or suspended with \
+               its machine issues nothing; the storage rests and empties its caches, and \
+               operations in flight count the pause as latency. A thread that only sleeps reads \
+               the clocks 20 times a second. A pause of a second or more counts as a stop if \
+               SIGCONT ended it, if the boot clock advanced without the monotonic clock, or if \
+               that thread neither ran nor waited for a CPU (run delay, stolen time, a quota). \
+               Waiting means a busy host, not a stop. Shorter pauses, from a fifth of a second, \
+               count if they add up to one second. More than 0.1 % of the measured phase is a \
+               failure for all figures of time, less is a warning. The outcome is unknown if the \
+               kernel or the hypervisor does not distinguish waiting from being stopped. Run \
+               again, and leave the run alone.",
     bears_on: &[
         (Claim::Requirement, Weight::Refuting),
         (Claim::TailLatency, Weight::Mandatory),

@@ -24,15 +24,17 @@ const READ_SIZE_SLACK: f64 = 1.1;
 
 pub const RULE: Rule = Rule {
     id: "working-set-small",
-    asks: "was the working set smaller than the memory, cache or tier that it is said to exceed?",
-    explains: "The rule counts the distinct bytes that operations touched. It compares them with the \
-        host's memory where I/O is buffered (with the control group's limit, if that is less and no more \
-        of the files was cached), and with the storage system's cache (`observe.array_cache`) and fast tier (`observe.tier`) where the plan declares them. Less \
-        than one of them is a failure for `media-read`: that is where the data was. Between one and \
-        five times the memory it is a warning (MLPerf Storage asks for five). Memory that answered no reads \
-        and absorbed no writes is not compared: the process's own counters show that storage moved 95 % of \
-        what was read and written. Of a command that was \
-        watched, the sizes of the files that it worked on say how large the working set is at most.",
+    asks: "was the working set smaller than the memory, cache or tier that it must exceed?",
+    explains: "The rule counts the distinct bytes that operations touched. It compares them with \
+               the host's memory if I/O is buffered (with the control group's limit, if that is \
+               less and no more of the files was cached), and with the storage system's cache \
+               (`observe.array_cache`) and fast tier (`observe.tier`) if the plan declares them. \
+               A working set smaller than one of them is a failure for `media-read`, because the \
+               data was there. Between one and five times the memory it is a warning (MLPerf \
+               Storage requires five). Memory that answered no reads and absorbed no writes is \
+               not compared: the process's own counters show that storage moved 95 % of what was \
+               read and written. For a watched command, the sizes of the files that it used are \
+               an upper bound of the working set.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),
@@ -62,7 +64,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     };
     let at_most = files_bytes(bundle).filter(|_| touched.is_none());
     let Some(touched) = touched.or(at_most) else {
-        return unknown("the working set is not known");
+        return unknown("the working set is unknown");
     };
     let buffered = !evidence::buffered_paths(bundle).is_empty();
     let memory = memory_bytes(bundle).filter(|_| buffered && !storage_moved_all(bundle));
@@ -89,9 +91,11 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         );
         Finding::new(RULE.id, Outcome::Warn, says).advise("use direct I/O, or more data")
     } else if at_most.is_some() {
-        return unknown("how much of its files the load went to is not known");
+        return unknown("the part of its files that the load used is unknown");
     } else {
-        let says = format!("the working set of {text} fits nothing that is known to be nearer by");
+        let says = format!(
+            "the working set of {text} exceeds all known memory and caches above the media"
+        );
         Finding::new(RULE.id, Outcome::Pass, says)
     };
     Some(finding.with("working_set_bytes", touched))

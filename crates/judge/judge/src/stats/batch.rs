@@ -43,8 +43,8 @@ pub fn ten_batch_means(values: &[f64]) -> Option<[f64; BATCHES]> {
 /// Cut the warm-up first ([`super::warm_up`]).
 ///
 /// # Errors
-/// [`Refusal::TooFewValues`] below ten values, [`Refusal::EffectiveSampleTooSmall`] if they are
-/// worth fewer than ten independent ones, [`Refusal::NotFinite`] if one is infinite or NaN.
+/// [`Refusal::TooFewValues`] below ten values, [`Refusal::EffectiveSampleTooSmall`] if the
+/// effective sample is below ten, [`Refusal::NotFinite`] if one is infinite or NaN.
 pub fn batch_means(values: &[f64]) -> Result<Interval, Refusal> {
     batch_means_at(values, 0.95)
 }

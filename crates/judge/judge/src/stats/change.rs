@@ -296,9 +296,9 @@ const WINDOW_EFFECTIVE_MIN: f64 = 10.0;
 /// all.
 ///
 /// Returns no segments for an empty series. A segment with a dip in the middle has no single
-/// step. So the function tests windows of many lengths, each half over the next (S. Kovács, P.
-/// Bühlmann, H. Li, A. Munk, *Seeded Binary Segmentation*, Biometrika 110 (2023)). The clearest
-/// step divides the segment. Windows are at least 40 values and an eighth of the segment long.
+/// step. The function therefore tests windows of many lengths, each overlapping the next by half
+/// (S. Kovács, P. Bühlmann, H. Li, A. Munk, *Seeded Binary Segmentation*, Biometrika 110 (2023)).
+/// The clearest step divides the segment. Windows are at least 40 values and an eighth of the segment long.
 #[must_use]
 pub fn segments(values: &[f64]) -> Vec<Segment> {
     let mut found = Vec::new();

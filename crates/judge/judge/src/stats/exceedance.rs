@@ -29,8 +29,7 @@ pub struct Span {
 /// time of equal length. At most the number of samples.
 ///
 /// # Errors
-/// As [`batch_means`]: fewer than ten spans, or spans that are worth fewer than ten independent
-/// ones.
+/// Like [`batch_means`]: fewer than ten spans, or an effective sample below ten.
 pub fn effective_sample_beyond(spans: &[Span]) -> Result<f64, Refusal> {
     let count: u64 = spans.iter().map(|span| span.count).sum();
     let beyond: u64 = spans.iter().map(|span| span.beyond).sum();

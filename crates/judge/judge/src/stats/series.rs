@@ -16,8 +16,8 @@ pub struct SteadyMean {
 /// Cuts the warm-up and returns the mean of the rest with its 95 % interval.
 ///
 /// # Errors
-/// As [`settled_from`] and [`batch_means`](super::batch_means): a series that never settled, or one
-/// whose settled part is worth fewer than ten independent values.
+/// Like [`settled_from`] and [`batch_means`](super::batch_means): a series that never settled, or
+/// an effective sample below ten in its settled part.
 pub fn steady_mean(values: &[f64]) -> Result<SteadyMean, Refusal> {
     steady_mean_at(values, 0.95)
 }

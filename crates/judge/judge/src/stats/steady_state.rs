@@ -131,7 +131,7 @@ pub enum UnsteadyReason {
     Drift(Window),
     /// The interval is wider than the target.
     #[error(
-        "the mean is known to {:.1} % only, {:.1} % is wanted",
+        "the mean is known to {:.1} % only, {:.1} % is required",
         relative_half_width * 100.0,
         target * 100.0
     )]

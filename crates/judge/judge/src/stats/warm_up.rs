@@ -43,7 +43,7 @@ pub fn settled_within(values: &[f64], tolerance: f64) -> Result<usize, Refusal> 
         }
         let moved = match (mean(rest), mean(&rest[change.at..])) {
             (Some(with), Some(without)) => (with - without).abs(),
-            // Nothing is left behind the change.
+            // No values follow the change.
             _ => f64::INFINITY,
         };
         if moved < allowed {

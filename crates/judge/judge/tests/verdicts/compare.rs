@@ -128,7 +128,7 @@ fn best_practice_on_both_sides_takes_each_sides_settings_as_they_are() {
     let b = five(&practice(&measured().replace("threads = 4", "threads = 8")), 400.0, 5 * MS);
     let found = compared(&a, &b, &[]);
     assert_eq!(found.outcome, Outcome::Differ);
-    assert!(found.remarks.iter().any(|says| says.contains("best practice against best practice")));
+    assert!(found.remarks.iter().any(|says| says.contains("declare best practice")));
     // The workload itself is not a setting.
     let other = practice(&measured().replace("mailboxes = 500", "mailboxes = 400"));
     let found = compared(&a, &five(&other, 400.0, 5 * MS), &[]);
@@ -168,7 +168,7 @@ fn runs_that_did_not_complete_are_left_out_and_invalid_ones_stand_in_the_way() {
     b[0].run.end.says = "interrupted by the operator".into();
     let found = compared(&a, &b, &[]);
     assert_eq!(found.metrics[0].sides[1].values.len(), 4);
-    assert!(found.remarks.iter().any(|says| says.contains("left out")), "{:?}", found.remarks);
+    assert!(found.remarks.iter().any(|says| says.contains("is excluded")), "{:?}", found.remarks);
     b[1].run.classes[0].errors = 3;
     let found = compared(&a, &b, &[]);
     assert_eq!(found.outcome, Outcome::UnlikeConditions);
@@ -197,7 +197,7 @@ fn a_run_that_is_not_what_it_claims_wins_nothing_on_either_side() {
     let found = compared(&a, &b, &[]);
     assert_eq!((found.outcome, found.winner), (Outcome::NotBelieved, None));
     assert!(found.reason.contains("--accept bytes-balance"), "{}", found.reason);
-    // The rule's earlier name also accepts it.
+    // `--accept` also recognises the rule's earlier name.
     for name in ["bytes-balance", "page-cache-served"] {
         let taken = compared(&a, &b, &[name]);
         assert_eq!(taken.outcome, Outcome::Differ, "{}", taken.reason);
@@ -218,7 +218,7 @@ fn an_undecided_run_does_not_fail_its_requirement() {
 fn nothing_is_unknown_of_the_made_up_runs_that_a_comparison_has_to_know() {
     let found = compared(&five(&measured(), 300.0, 5 * MS), &five(&measured(), 315.0, 5 * MS), &[]);
     let open: Vec<&String> =
-        found.remarks.iter().filter(|says| says.contains("not shown in")).collect();
+        found.remarks.iter().filter(|says| says.contains("unknown in")).collect();
     assert!(open.is_empty(), "{open:#?}");
 }
 
@@ -232,11 +232,11 @@ fn what_has_to_be_known_and_is_not_calls_no_winner() {
     for part in ["run r2 of B", "--accept stands-between", "B over A 2.000"] {
         assert!(found.reason.contains(part), "{}", found.reason);
     }
-    let remark = "B: not shown in 1 of 5 runs: what stood between the load and the kernel";
+    let remark = "B: unknown in 1 of 5 runs: the version that measured did not check";
     assert!(found.remarks.iter().any(|says| says.starts_with(remark)), "{:?}", found.remarks);
     let taken = compared(&a, &b, &["stands-between"]);
     assert_eq!((taken.outcome, taken.winner.as_deref()), (Outcome::Differ, Some("B")));
-    assert!(!taken.remarks.iter().any(|says| says.contains("not shown in")), "{:?}", taken.remarks);
+    assert!(!taken.remarks.iter().any(|says| says.contains("unknown in")), "{:?}", taken.remarks);
     // A rule that both plans accept by name is accepted.
     let accepts =
         measured().replace("[evidence]\n", "[evidence]\naccept_unknown = [\"stands-between\"]\n");

@@ -144,7 +144,7 @@ fn unlike_conditions_are_named_and_no_winner_is_called() {
     let fewer = compared(&a[..3], &sweep(|_, _| 600.0, "clients = 2"), &[]);
     assert_eq!((fewer.cells.len(), fewer.outcome), (3, Outcome::TooFewRuns));
     assert!(fewer.differences.is_empty(), "{:?}", fewer.differences);
-    assert!(fewer.remarks.iter().any(|says| says.contains("3 points are of B alone")));
+    assert!(fewer.remarks.iter().any(|says| says.contains("3 points exist only in B")));
 }
 
 #[test]

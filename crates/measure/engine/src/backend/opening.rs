@@ -59,14 +59,14 @@ pub(crate) fn open(config: BackendConfig) -> Result<OpenedBackend, EngineError> 
     let inline = config.prefer == Prefer::Auto && config.depth <= 1 && (punts || config.flushes);
     let named = config.names.is_some();
     if named && config.prefer == Prefer::Uring {
-        let says = "engine.io asks for io_uring, which has no listing, no faccessat and no fchmod: \
-                    metadata operations on local files are made by threads";
+        let says = "engine.io requests io_uring, which has no listing, no faccessat and no \
+                    fchmod: threads perform metadata operations on local files";
         return Err(EngineError::Config(says.to_owned()));
     }
     let table = config.names.map(|names| name_table(&names, &config.held, &paths)).transpose()?;
     let queue = if config.prefer == Prefer::Threads || inline || named {
         let why = if named {
-            "metadata operations are made by threads, as io_uring does not have all of them, and data \
+            "threads perform metadata operations, because io_uring lacks some of them, and data \
              operations with them"
         } else if inline && !punts {
             "at depth 1 io_uring would hand each flush to a kernel worker, so this thread makes the \
@@ -74,7 +74,7 @@ pub(crate) fn open(config: BackendConfig) -> Result<OpenedBackend, EngineError> 
         } else if inline {
             "at depth 1 the kernel would punt each operation to a worker thread"
         } else {
-            "the thread engine was asked for"
+            "the thread engine was requested"
         };
         why.clone_into(&mut report.why);
         threads(ring, table, &mut report)?
@@ -218,7 +218,7 @@ fn report_file(path: &Path, opened: &OpenFile) -> FileReport {
         size_bytes: file::size_bytes(&opened.fd).unwrap_or(0),
         direct: opened.is_direct(),
         why_not_direct: opened.not_direct.map(|why| match why {
-            NotDirect::NotAsked => "buffered I/O was asked for".to_owned(),
+            NotDirect::NotAsked => "buffered I/O was requested".to_owned(),
             NotDirect::Refused(errno) => {
                 format!("the file system refused O_DIRECT: {}", describe(errno))
             }
@@ -226,8 +226,8 @@ fn report_file(path: &Path, opened: &OpenFile) -> FileReport {
         direct_memory_align_bytes: opened.direct_memory_align_bytes,
         direct_offset_align_bytes: opened.direct_offset_align_bytes,
         punts_because: (file::supports_nowait(&opened.fd) == Some(false)).then(|| {
-            "its file system takes no RWF_NOWAIT: io_uring carries each operation with a worker \
-             thread"
+            "its file system does not support RWF_NOWAIT: io_uring runs each operation in a \
+             worker thread"
                 .to_owned()
         }),
     }

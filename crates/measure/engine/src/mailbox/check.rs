@@ -87,7 +87,7 @@ pub fn check_store(
     let (store_directories, in_place) = StoreDirectories::open(path)?;
     if store_directories.manifest.state == StoreState::Creating {
         return Err(EngineError::Config(format!(
-            "the store at {} was never completed: its run ended while it was being made",
+            "the store at {} was never completed: its run ended while it created the store",
             path.display()
         )));
     }
@@ -236,7 +236,7 @@ impl AbsentFiles {
         for spec in store.files() {
             let number = spec.directory as usize;
             let (Some(own), Some(directory)) = (open.get(number), directories.get(number)) else {
-                let says = format!("{} lies in a directory that is not named", spec.name);
+                let says = format!("{} is in a directory that the plan does not name", spec.name);
                 return Err(EngineError::Config(says));
             };
             let state = file_state(own, directory, Path::new(&spec.name), spec.size_bytes)?;
@@ -266,7 +266,7 @@ impl AbsentFiles {
             let (kind, says) = match state {
                 FileState::Short(held) => {
                     let of = spec.size_bytes;
-                    ("truncated", format!("truncated: {held} of {of} bytes are there"))
+                    ("truncated", format!("truncated: {held} of {of} bytes exist"))
                 }
                 _ => ("missing", "missing".to_owned()),
             };

@@ -324,7 +324,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
     fn warm_up_note(&self) -> String {
         let progress = self.latest.progress(0, 0);
         let percent = progress.done_bytes as f64 / progress.total_bytes.max(1) as f64 * 100.0;
-        format!("cache and log depth were {percent:.0} % there when its time was up")
+        format!("cache and log depth had reached {percent:.0} % at the end of the warm-up")
     }
 
     /// Ends the current phase and requests that the groups close. The groups switch phase first,

@@ -120,8 +120,7 @@ impl StoreDirectories {
     pub fn reuse(mut self, mailbox: &Mailbox) -> Result<Self, EngineError> {
         if self.manifest.state != StoreState::Clean {
             return Err(EngineError::Config(
-                "the data that the last run left was not closed cleanly: it cannot be used again"
-                    .into(),
+                "the last run did not close its data cleanly: it cannot be used again".into(),
             ));
         }
         let shape = |m: &Mailbox| Mailbox {
@@ -133,7 +132,7 @@ impl StoreDirectories {
         };
         if shape(&self.manifest.mailbox) != shape(mailbox) {
             return Err(EngineError::Config(
-                "the data that the last run left is that of another mail store".into(),
+                "the data of the last run belongs to another mail store".into(),
             ));
         }
         self.manifest.mailbox = mailbox.clone();

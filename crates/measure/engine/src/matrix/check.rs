@@ -117,10 +117,9 @@ fn absent(file: &DataFile, state: FileState) -> Option<Damage> {
     let path = file.path.display().to_string();
     let (kind, says) = match state {
         FileState::Whole => return None,
-        FileState::Short(held) => (
-            "truncated",
-            format!("{path}: truncated: {held} of {} bytes are there", file.size_bytes),
-        ),
+        FileState::Short(held) => {
+            ("truncated", format!("{path}: truncated: {held} of {} bytes exist", file.size_bytes))
+        }
         FileState::Missing => ("missing", format!("{path}: missing")),
     };
     Some(Damage { target: path, page: 0, kind: kind.to_owned(), says })

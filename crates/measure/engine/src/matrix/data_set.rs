@@ -79,7 +79,7 @@ impl DataSet {
             }
             _ => {
                 let kind = target.kind_word();
-                let says = format!("a target of kind {kind} holds no files of its own");
+                let says = format!("a target of kind {kind} has no files of its own");
                 Err(EngineError::Config(says))
             }
         }
@@ -422,7 +422,7 @@ impl DataSet {
         let locks = lock_shared(&directories.iter().map(above).collect::<Vec<_>>())?;
         if manifest.state != DataState::Clean {
             let says = format!(
-                "the data set at {} was not closed: what it should hold is not known",
+                "the data set at {} was not closed: its expected content is unknown",
                 path.display()
             );
             return Err(EngineError::Config(says));
@@ -492,8 +492,8 @@ fn load(manifest: &Manifest, number: usize) -> Result<Generations, EngineError> 
     let directory = &manifest.generations;
     let bytes = maps::read_exactly(directory, &number.to_string(), size_bytes).ok_or_else(|| {
         EngineError::Config(format!(
-            "what {} should hold is not known: {} is not there, or not of its size. It is kept by the host \
-             and user whose run wrote the data",
+            "the expected content of {} is unknown: {} does not exist, or has another size. The \
+             host and user whose run wrote the data have it",
             manifest.files[number].path.display(),
             directory.join(number.to_string()).display()
         ))
@@ -565,8 +565,9 @@ fn check_memory(
     let needed_bytes = units.saturating_mul(Generations::BYTES_PER_UNIT as u64);
     match memory_bytes {
         Some(memory_bytes) if needed_bytes > memory_bytes / 2 => Err(EngineError::Config(format!(
-            "following what each block of {data_bytes} bytes holds takes {needed_bytes} bytes of memory, and \
-             {memory_bytes} are available: turn phases.verify, verify_reads and --keep off, or plan less data"
+            "tracking the content of {data_bytes} bytes block by block takes {needed_bytes} bytes \
+             of memory, and {memory_bytes} are available: turn phases.verify, verify_reads and \
+             --keep off, or plan less data"
         ))),
         _ => Ok(()),
     }

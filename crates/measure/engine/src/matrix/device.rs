@@ -64,7 +64,7 @@ impl Device {
         let found = HeldDevice::open(path)
             .map_err(|error| failed("taking the device", "stat", path, &error))?;
         let node = found.ok_or_else(|| {
-            let says = format!("{} is no block device: name files with `path`", path.display());
+            let says = format!("{} is not a block device: name files with `path`", path.display());
             EngineError::Config(says)
         })?;
         if let Some(allowed) = allowed {
@@ -277,6 +277,6 @@ mod tests {
     fn a_file_is_no_device() {
         let (directory, _file) = image(0, b"");
         let error = Device::open_node(&directory.path().join("disk"), None).unwrap_err();
-        assert!(error.to_string().contains("no block device"), "{error}");
+        assert!(error.to_string().contains("not a block device"), "{error}");
     }
 }

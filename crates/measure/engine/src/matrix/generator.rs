@@ -35,8 +35,8 @@ impl MatrixRunState<'_> {
         if workers > 0 {
             let why = &mut self.recording.engine.why;
             why.push_str(&format!(
-                "; the kernel carried operations in {workers} threads of its own, as this file \
-                 system does not take them without waiting"
+                "; the kernel ran operations in {workers} threads of its own, because this file \
+                 system does not accept them without waiting"
             ));
         }
     }

@@ -103,7 +103,7 @@ impl DataManifest for Manifest {
                 _ => return Err(format!("{} of {} bytes", file.path.display(), file.size_bytes)),
             }
             if self.place_of(&file.path).is_none() {
-                let says = "lies in none of its directories";
+                let says = "is in none of its directories";
                 return Err(format!("{} {says}", file.path.display()));
             }
         }

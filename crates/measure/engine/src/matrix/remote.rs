@@ -86,8 +86,8 @@ impl RemoteData {
             }
             TargetKind::S3 { url, endpoint, region } => {
                 let [config] = configs else {
-                    let says = "several streams at once can't be run on S3, where all objects have the \
-                                size of one stream's writes: give one";
+                    let says = "several streams at once can't run on S3, because all objects have \
+                                the size of one stream's writes: name one";
                     return Err(EngineError::Config(says.to_owned()));
                 };
                 s3::object_bytes(config).map_err(EngineError::Config)?;
@@ -96,7 +96,7 @@ impl RemoteData {
             }
             _ => {
                 let kind = request.target.kind_word();
-                let says = format!("a target of kind {kind} lies on no server");
+                let says = format!("a target of kind {kind} is not on a server");
                 return Err(EngineError::Config(says));
             }
         };

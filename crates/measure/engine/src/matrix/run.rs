@@ -183,7 +183,7 @@ impl MatrixRunState<'_> {
         let phase = self.recording.begin(PhaseKind::Caches, monotonic_ns());
         self.matrix.watcher.begin(PhaseKind::Caches);
         if self.matrix.data_set.remote.is_some() {
-            let note = "no cache of this host is in the way; the servers' caches are as they were";
+            let note = "this host does not cache the data; the servers' caches are unchanged";
             self.end_phase(phase, monotonic_ns(), true, note);
             return Ok(!self.is_interrupted());
         }

@@ -239,7 +239,7 @@ fn link_error(errno: Errno, from: BorrowedFd<'_>, part: &OsStr) -> Errno {
 }
 
 fn invalid_name_error() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidInput, "it is no name of a file below the directory")
+    io::Error::new(io::ErrorKind::InvalidInput, "it is not the name of a file in the directory")
 }
 
 fn explain_error(errno: Errno, below: &Path) -> io::Error {
@@ -301,7 +301,7 @@ mod tests {
         assert!(open("pipe").unwrap_err().contains("a pipe"));
         assert!(open("sub").unwrap_err().contains("a directory"));
         for name in ["../outside", "/etc/passwd", "", "sub/../../outside"] {
-            assert!(open(name).unwrap_err().contains("no name of a file below"), "{name}");
+            assert!(open(name).unwrap_err().contains("not the name of a file in"), "{name}");
         }
         assert_eq!(opened_by_parts(&own, "link", OFlags::RDONLY).unwrap_err(), Errno::LOOP);
         assert_eq!(opened_by_parts(&own, "linked/file", OFlags::RDONLY).unwrap_err(), Errno::LOOP);

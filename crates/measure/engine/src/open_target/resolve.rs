@@ -66,7 +66,7 @@ fn open_named_as(path: &Path, is_root: bool) -> io::Result<OwnedFd> {
         None => Ok(at),
         Some(uid) => {
             let says = format!(
-                "it is reached through a link of user {uid}, who does not own what the link leads to: \
+                "it is reached through a link of user {uid}, who does not own the link's target: \
                  name the directory or device itself"
             );
             Err(io::Error::new(io::ErrorKind::PermissionDenied, says))

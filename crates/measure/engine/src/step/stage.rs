@@ -289,7 +289,10 @@ impl<W: StepWorkload> Part<'_, W> {
 fn config<W: StepWorkload>(workload: &W, stage: &Stage) -> Result<BackendConfig, EngineError> {
     let source = |file: &plimsoll_workload::step::FileSpec| {
         let directory = stage.directories.get(file.directory as usize).ok_or_else(|| {
-            EngineError::Config(format!("{} lies in a directory that is not named", file.name))
+            EngineError::Config(format!(
+                "{} is in a directory that the plan does not name",
+                file.name
+            ))
         })?;
         let path = directory.join(&file.name);
         let path = if stage.missing.contains(&path) { DEV_NULL.into() } else { path };

@@ -147,8 +147,8 @@ pub(crate) fn current_directories<M: DataManifest>(
         }
         let names: Vec<String> = distinct.iter().map(|p| p.display().to_string()).collect();
         return Err(EngineError::Config(format!(
-            "{} is a copy of one part of a {} whose {} parts lie at {}: it can't be checked alone; nothing \
-             was read. Put the copies of all parts in those places and verify them there",
+            "{} is a copy of one part of a {} whose {} parts are at {}: it can't be checked \
+             alone; nothing was read. Copy all parts to those places and verify them there",
             found.display(),
             M::WHAT,
             names.len(),
@@ -196,7 +196,7 @@ pub(crate) fn open_directories<M: DataManifest>(
         let existing = read_manifest_in::<M>(&own, directory)?;
         if existing.is_some_and(|existing| existing.id() != manifest.id()) {
             let (path, what) = (directory.display(), M::WHAT);
-            let says = format!("{path} holds another {what} than a moment ago: nothing was read");
+            let says = format!("{path} now holds another {what} than before: nothing was read");
             return Err(EngineError::Config(says));
         }
         open.push(own);

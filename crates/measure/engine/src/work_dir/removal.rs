@@ -82,7 +82,7 @@ fn directory_state(parent: &TargetDirectory, name: &OsStr) -> Result<DirectorySt
         Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {}
             FileType::Symlink => return Err(foreign_error(directory, "it is a link")),
-            _ => return Err(foreign_error(directory, "it is no directory")),
+            _ => return Err(foreign_error(directory, "it is not a directory")),
         },
     }
     let own = OwnDirectory::open_in(parent, name)
@@ -221,7 +221,7 @@ pub(crate) fn remove(own: &OwnDirectory, contents: &Contents) -> Result<(), Engi
                 let _ = rustix::fs::renameat(&parent.fd, now, &parent.fd, name);
             }
             let error = SysError::new("rmdir", libc::ENOTEMPTY).at(directory);
-            let doing = format!("everything of the run is removed; {foreign_files} stays");
+            let doing = format!("all data of the run was removed; {foreign_files} remains");
             Err(EngineError::system(doing, error))
         }
         other => ignore_missing(other).map_err(|errno| removal_error(directory, "rmdir", errno)),

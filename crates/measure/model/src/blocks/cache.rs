@@ -39,7 +39,7 @@ struct CacheBlock {
     read_hits: u64,
     read_misses: u64,
     bypass_sequential: bool,
-    /// Units on their way in, by key: the fetch, whose door opens when they are there.
+    /// Units that are being fetched, by key: the fetch, whose door opens when they arrive.
     coming: Table<u32>,
     /// By fetch: its first key and how many. The first is none: its number means a copy.
     fetches: Places<(u64, u64)>,

@@ -69,8 +69,8 @@ impl Clone for Box<dyn Block> {
 pub struct Blocks {
     pub(crate) instances: Vec<Option<Box<dyn Block>>>,
     pub(crate) nodes: usize,
-    /// By block: places from one node's instance to the next one's, none where there is one instance for all
-    /// nodes.
+    /// By block: distance between the instances of consecutive nodes, in places; 0 if all nodes share
+    /// one instance.
     pub(crate) strides: Vec<usize>,
     /// Blocks that keep data: where reads of holes end.
     pub(crate) keeps: Vec<bool>,

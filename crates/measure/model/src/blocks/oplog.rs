@@ -285,7 +285,7 @@ impl Oplog {
         units.map(|unit| self.fresh_bytes(&self.touch(request, unit))).sum()
     }
 
-    /// Keeps what is written to several units.
+    /// Keeps a write that covers several units.
     #[cold]
     #[inline(never)]
     fn keep_all(&mut self, request: &Request, log: usize, now_ns: u64) {

@@ -131,7 +131,7 @@ impl Streams {
         StreamAccess { sequential, ahead, from }
     }
 
-    /// Where the records came from that the latest access of a file had read ahead.
+    /// Stores the source of the records that the latest access of a file read ahead.
     pub(super) fn note(&mut self, file: u32, from: Option<Source>) {
         if let Some(run) = self.runs.get_mut(file as usize).and_then(|runs| runs.first_mut()) {
             run.from = from;

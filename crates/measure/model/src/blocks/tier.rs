@@ -70,10 +70,10 @@ struct Tier {
     /// Extents that were laid out and have not been placed yet, oldest first, with their number.
     laid: VecDeque<(u32, std::ops::Range<u64>)>,
     laid_extents: u64,
-    /// Extents that are planned to move up, or on their way.
+    /// Extents whose promotion is planned or in progress.
     rising: KeyMap<()>,
     ups: VecDeque<u64>,
-    /// Moves on their way by number: an extent that goes up, or nothing to do when it has gone down.
+    /// Moves in progress, by number: the extent to promote, or `None` for a demotion.
     moving: KeyMap<Option<u64>>,
     moves: u64,
     /// Number of extents at which the current demotion ends.

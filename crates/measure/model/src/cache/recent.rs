@@ -17,8 +17,7 @@ use plimsoll_sys::large::{Large, Zero};
 /// How far ahead of the queue's end extents are brought near.
 const AHEAD: usize = 8;
 
-/// State of an extent: time of the last use (0 if it is not cached), with or without room for a
-/// note.
+/// State of an extent: time of the last use (0 if it is not cached), and an optional note.
 pub(crate) trait Extent: Zero + Default {
     /// When it was used last.
     fn stamp(self) -> u32;

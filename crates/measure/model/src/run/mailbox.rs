@@ -28,7 +28,7 @@ use crate::system::System;
 /// Carries a mail store run out and gives its evidence.
 ///
 /// # Errors
-/// [`RunError`]: a plan or model whose numbers do not fit. What happens later is in the recording.
+/// [`RunError`] if numbers of the plan or model are not valid. The recording has all later errors.
 pub fn run_mailbox<'a>(run: ModelRun<'a>, mailbox: &'a Mailbox) -> Result<Recording, RunError> {
     let store = store(mailbox, run.plan.seed, run.seed)?;
     let mut system = run.model.build(run.seed)?;

@@ -172,7 +172,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         let phases = &self.running.run.plan.phases;
         let (warm_up_ns, measure_ns) = (phases.warm_up_ns, phases.measure_ns);
         let ready = self.interval(PhaseKind::WarmUp, warm_up, warm_up_ns);
-        let short = "cache and log depth were not there when its time was up";
+        let short = "cache and log depth were incomplete at the end of the warm-up";
         let well = self.running.recording.is_well();
         let note = if ready || !well { "" } else { short };
         let counters = self.measure(warm_up, ready, note, measure_ns);

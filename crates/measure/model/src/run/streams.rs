@@ -31,7 +31,7 @@ const WARMING_DEPTH: u64 = 32;
 /// Carries a matrix run out and gives its evidence.
 ///
 /// # Errors
-/// [`RunError`]: a plan or model whose numbers do not fit. What happens later is in the recording.
+/// [`RunError`] if numbers of the plan or model are not valid. The recording has all later errors.
 pub fn run_matrix(run: ModelRun<'_>, matrix: &Matrix) -> Result<Recording, RunError> {
     let mut run = run;
     let mut configs = streams(matrix, run.seed, None)?;

@@ -1,5 +1,5 @@
-//! The I/O of a mail store in its steady state, as a stream that any rate can be asked of: what a sizing
-//! puts on a model many times over.
+//! The I/O of a mail store in its steady state, as a stream at any rate. A sizing runs it on a model
+//! many times.
 //!
 //! Shares are those of the mail store's own simulation with every default (20 minutes at 1,000 I/Os/s on
 //! four databases): of its database I/O 60.8 % are reads, and there are 0.119 log writes of 8 KiB to each.

@@ -33,7 +33,7 @@ fn every_shipped_model_runs_and_says_where_its_numbers_come_from() {
 #[test]
 fn a_clone_goes_on_as_the_system_would_and_apart_from_it() {
     for shipped in shipped() {
-        // In the midst of a run: caches and logs are filled, requests on their way.
+        // In the middle of a run: caches and logs are filled, and requests are in flight.
         let spec = Spec::load(shipped.name).unwrap();
         let system = run(spec, &load(8, 0.6, 2 * GB), 500, 2_000).system;
         let on = |mut system: System| -> Vec<_> {

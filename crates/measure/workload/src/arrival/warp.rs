@@ -25,7 +25,8 @@ pub enum Warp {
 }
 
 impl Warp {
-    /// When a start happens that a process at the full rate would have at `steady_ns`. Never decreases.
+    /// Returns the time of the start that a process at the full rate would have at `steady_ns`. The
+    /// result never decreases.
     #[must_use]
     #[inline]
     pub fn time_ns(self, steady_ns: u64) -> u64 {

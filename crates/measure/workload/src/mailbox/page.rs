@@ -237,7 +237,7 @@ pub fn parse(g: &Geometry, bytes: &[u8]) -> Option<PageHead> {
     })
 }
 
-/// Checks a page that was read from where `page` of `database` belongs against its mark.
+/// Checks the mark of a page that was read from the position of `page` in `database`.
 ///
 /// # Errors
 /// The [`Fault`], with the kind of damage.

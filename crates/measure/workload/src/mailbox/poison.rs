@@ -109,7 +109,7 @@ impl Finding {
         !matches!(self.trouble, Failure::Io(_) | Failure::Short { .. } | Failure::Stuck)
     }
 
-    /// The `errno`, where the target returned one.
+    /// Returns the `errno`, if the target returned one.
     pub fn errno(&self) -> Option<i32> {
         match self.trouble {
             Failure::Io(errno) => Some(errno),

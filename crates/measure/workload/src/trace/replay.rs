@@ -7,7 +7,7 @@ use plimsoll_plan::TraceSource;
 use super::map::map;
 use super::{Event, Mapping, Trace, TraceOperation};
 
-/// A trace of which nothing can be asked of a target.
+/// Error if no operation of a trace fits the target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no operation of the trace {file} fits into {target_bytes} bytes")]
 pub struct NothingFits {
@@ -44,10 +44,11 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Lays a trace onto `target_bytes`, on multiples of `align_bytes`, for a measured phase of `measure_ns`.
+    /// Maps a trace to `target_bytes`, at multiples of `align_bytes`, for a measured phase of
+    /// `measure_ns`.
     ///
     /// # Errors
-    /// A trace of which nothing can be asked of that target.
+    /// [`NothingFits`] if no operation of the trace fits the target.
     pub fn new(
         trace: Trace,
         source: &TraceSource,

@@ -116,7 +116,7 @@ fn figures_that_contradict_each_other_are_impossible_and_the_equation_is_told() 
     ran.says("littles-law");
     let ran = sandbox.run(&["audit", "bad.csv", "--html", "page.html"]).expect(3);
     ran.says("IMPOSSIBLE");
-    ran.says("MB taken for MiB");
+    ran.says("MB mistaken for MiB");
     let json = sandbox.run(&["audit", "bad.csv", "--json"]).expect(3).json();
     assert_eq!(json["audit"]["verdict"], "IMPOSSIBLE");
     assert_eq!(json["audit"]["findings"][0]["rule"], "rate-size-bandwidth");
@@ -166,7 +166,7 @@ fn a_claim_without_a_file_is_held_against_physics() {
     let drives = ["--link", "25Gb/s", "--drives", "24", "--media", "ssd"];
     let ran = with(&drives).expect(3);
     ran.says("DOUBTFUL");
-    ran.says("the other way");
+    ran.says("in the other");
     with(&["--link", "25Gb/s", "--read-percent", "100"]).expect(3).says("IMPOSSIBLE");
     with(&["--drives", "24", "--media", "hdd", "--pattern", "random"]).expect(3).says("24 disks");
     let more = ["audit", "--iops", "2M", "--latency", "0.25ms", "--depth", "256"];

@@ -284,7 +284,7 @@ fn a_copy_of_one_of_several_parts_is_refused() {
     let from = left.join("plimsoll-small");
     support::tool("cp", &["-a", from.to_str().unwrap(), part.to_str().unwrap()]);
     let ran = sandbox.run(&["verify", part.to_str().unwrap(), "-q"]).expect(2);
-    ran.says("is a copy of one part of a mail store whose 2 parts lie at");
+    ran.says("is a copy of one part of a mail store whose 2 parts are at");
 }
 
 /// A store whose run was killed, verified after a crash of the host: another boot id, and

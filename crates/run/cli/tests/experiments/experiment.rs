@@ -462,7 +462,7 @@ fn the_array_matrix_runs_on_a_real_nfs_export() {
     assert_eq!(arms.len(), 4);
     for arm in arms {
         assert_eq!(arm["completed"], 1, "{arm}");
-        // The rate of a busy machine in so short a time does not matter.
+        // The run is too short to check its rate on a busy machine.
         assert!(arm["figures"][0]["mean"].is_number(), "{arm}");
     }
     let table = &analysis["tables"][0];

@@ -177,5 +177,5 @@ fn a_load_that_never_settled_leaves_the_answer_open() {
     let tuning = ran.json();
     assert_eq!(tuning["confirmed"], false);
     let remarks = tuning["remarks"].to_string();
-    assert!(remarks.contains("never settled"), "{remarks}");
+    assert!(remarks.contains("never became steady"), "{remarks}");
 }

@@ -211,8 +211,8 @@ fn a_host_whose_link_is_slow_is_told_with_its_link() {
     let slow = findings.find(|finding| finding["rule"] == "fleet-balance");
     let says = slow.unwrap_or_else(|| panic!("{verdict:#}"))["says"].as_str().unwrap();
     println!("{says}");
-    assert!(says.starts_with("host node2 carries"), "{says}");
-    assert!(says.contains("over TCP"), "{says}");
+    assert!(says.starts_with("host node2 reaches"), "{says}");
+    assert!(says.contains("TCP segments"), "{says}");
 }
 
 /// Checks that the bundle's interfaces counted the bytes that the load reports, in total and over

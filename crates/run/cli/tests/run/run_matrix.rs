@@ -343,7 +343,7 @@ fn a_data_set_is_read_where_it_lies_and_files_that_are_missing_are_damage() {
     let file = copy.join("plimsoll-small/s00-f001.data");
     std::fs::File::options().write(true).open(&file).unwrap().set_len(4096 + 10).unwrap();
     let ran = sandbox.run(&["verify", copy_text, "-q"]).expect(4);
-    ran.says(&format!("{}: truncated: 4106 of 2097152 bytes are there", file.display()));
+    ran.says(&format!("{}: truncated: 4106 of 2097152 bytes exist", file.display()));
     std::fs::remove_file(&file).unwrap();
     let ran = sandbox.run(&["verify", copy_text, "-q"]).expect(4);
     ran.says(&format!("{}: missing", file.display()));
@@ -354,5 +354,5 @@ fn a_data_set_is_read_where_it_lies_and_files_that_are_missing_are_damage() {
     let away = text.replace("plimsoll-small/s00-f000", "plimsoll-small/../../../etc/passwd");
     assert_ne!(text, away);
     std::fs::write(&manifest, away).unwrap();
-    sandbox.run(&["verify", copy_text, "-q"]).expect(2).says("lies in none of its directories");
+    sandbox.run(&["verify", copy_text, "-q"]).expect(2).says("is in none of its directories");
 }

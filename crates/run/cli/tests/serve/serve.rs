@@ -499,7 +499,7 @@ fn a_fio_job_is_refused_that_works_elsewhere_or_reads_files_and_says_what_to_do(
     for (job, says) in [
         (job_on("data", "1s", &["a"]), "is not an absolute path"),
         ("[a]\nrw=read\nsize=1m\nruntime=1\n".to_owned(), "names no target"),
-        (job_on("/", "1s", &["a", "b"]), "outside of every --allow-path"),
+        (job_on("/", "1s", &["a", "b"]), "not in any --allow-path"),
         (second_leads_out, "stage 2-b: "),
         (job_on(place, "1s", &["a"]) + "filename=/dev/null\n", "no --allow-device names it"),
         (job_on(place, "400h", &["a", "b"]), "33 days"),
@@ -552,7 +552,7 @@ fn a_stage_whose_directory_became_a_link_meanwhile_is_not_begun() {
     let live = ended(&server);
     assert_eq!(live["ended"].as_array().unwrap().len(), 1, "{live:#}");
     let says = live["failed"]["says"].as_str().unwrap();
-    assert!(says.contains("outside of every --allow-path"), "{says}");
+    assert!(says.contains("not in any --allow-path"), "{says}");
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
 }
 
@@ -714,7 +714,7 @@ fn nothing_is_started_that_is_not_allowed() {
     send("0123456789abcdef", &on_a_model("single-hdd", "")).expect(403);
     for (place, status) in [(outside.clone(), 403), (inside.join("way"), 403), ("/".into(), 403)] {
         let refused = send("fedcba9876543210", &plan_on(&place, "1s")).expect(status).text();
-        assert!(refused.contains("outside of every --allow-path"), "{refused}");
+        assert!(refused.contains("not in any --allow-path"), "{refused}");
     }
     for target in ["device = \"/dev/null\"", "nfs = \"nfs://h/e\""] {
         let load = "[workload.matrix]\nfile_size = \"1MiB\"\n[phases]\nmeasure = \"10m\"\n";

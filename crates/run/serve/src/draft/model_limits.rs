@@ -141,7 +141,8 @@ fn check_at_most(
         return Ok(());
     }
     Err(format!(
-        "{what} of a run on a model: {}, and at most {} here; `plimsoll run` has no such bound",
+        "{what} of a run on a model: {}, but at most {} are allowed here; `plimsoll run` has no \
+         such limit",
         shown(asked),
         shown(bound)
     ))

@@ -18,7 +18,7 @@ use crate::site::Site;
 /// Invalid process id.
 fn process(request: &PageRequest) -> Result<Option<u32>, Problem> {
     let number = |text: &str| {
-        let says = format!("process: {text:?} is no number of a process");
+        let says = format!("process: {text:?} is not a process number");
         text.parse().map_err(|_| Problem::bad_request(says))
     };
     request.given("process").map(number).transpose()

@@ -13,12 +13,13 @@ const ANY_PER_S: f64 = 1e12;
 
 pub const RULE: Rule = Rule {
     id: "beyond-any-link",
-    asks: "did more come over the link than it carries, or an operation faster than any link?",
-    explains: "Reads and writes are each held to the declared rate of the slowest link (`--link`; links \
-        are full duplex). The size of an operation over its latency is the speed at which it came: \
-        the quickest read must not come faster than the declared link, and nothing faster than \
-        1 TB/s, which is twice what a server's memory carries. What does was answered on this side of \
-        the link, moved nothing, or is misprinted.",
+    asks: "did more data cross the link than it carries, or was an operation faster than any link?",
+    explains: "The rule compares reads and writes, each by itself, with the declared rate of the \
+               slowest link (`--link`; links are full duplex). The size of an operation over its \
+               latency is its speed: the quickest read must not be faster than the declared link, \
+               and no operation faster than 1 TB/s, twice the bandwidth of a server's memory. A \
+               faster operation was answered on this side of the link, moved no data, or is \
+               misprinted.",
     needs: "a bandwidth and the link's rate (`--link`), or the size and the latency of an operation",
     check,
 };
@@ -75,8 +76,8 @@ fn over_link(kind: &Kind, sum: Span, link: f64) -> Option<Finding> {
         _ => "went",
     };
     let amount = format::bytes_per_s(sum.value);
-    let request =
-        "what the ports of link and storage counted, and what answered on this side of it";
+    let request = "the counters of the link's and the storage's ports, and the cache that \
+                   answered on this side";
     if sum.least > carries * (1.0 + LINK_SLACK) {
         let says = format!(
             "{amount} {word} over a link that carries {}{}: {} as much",
@@ -88,8 +89,8 @@ fn over_link(kind: &Kind, sum: Span, link: f64) -> Option<Finding> {
     }
     (sum.least > link * (1.0 + LINK_SLACK)).then(|| {
         let says = format!(
-            "{amount} {word} over a link that carries {} each way: one way alone it is {} as much, and \
-             possible only where {} or more went the other way",
+            "{amount} {word} over a link that carries {} each way: in one direction it is {} as \
+             much, which is possible only if {} or more went in the other",
             format::bytes_per_s(link),
             format::times(sum.value / link),
             format::percent(1.0 - link / sum.value)
@@ -129,9 +130,10 @@ fn one(
     let link = declared.link_bytes_per_s?;
     (operation.kind == Kind::Read && speed > link * (1.0 + LINK_SLACK)).then(|| {
         let limit =
-            format!("the link carries {}, so it did not come over it", format::bytes_per_s(link));
+            format!("the link carries {}, so the data did not cross it", format::bytes_per_s(link));
         Finding::new(Severity::Doubtful, says(&limit)).with_fields(fields).with_request(
-            "what answered on this side of the link: a page cache, holes, a client's cache",
+            "the source of the answers on this side of the link: a page cache, holes or a \
+             client's cache",
         )
     })
 }

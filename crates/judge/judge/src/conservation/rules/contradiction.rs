@@ -7,11 +7,12 @@ use super::{usable, whose};
 
 pub const RULE: Rule = Rule {
     id: "contradiction",
-    asks: "does one figure say that something was done and another that it was not?",
-    explains: "Operations that move data and no bytes, bytes without operations, a rate without either, a \
-        latency of nothing, or a negative amount: one of the two was not counted. A zero that stands for \
-        `not counted` turns into a bandwidth of zero or a share of nothing further down.",
-    needs: "two figures of what was done",
+    asks: "does one figure show work that another figure shows as zero?",
+    explains: "The rule fails for operations that move data but no bytes, for bytes without \
+               operations, for a rate without either, and for negative amounts: one of the two \
+               figures was not counted. A zero that means `not counted` would later become a \
+               bandwidth or a share of zero.",
+    needs: "two figures of the work done",
     check,
 };
 
@@ -67,7 +68,7 @@ fn negative(outcome: &mut RuleResult, part: &Part, operation: &Operation) {
             outcome.check(Some(
                 Finding::new(Severity::Impossible, says)
                     .with_fields([&figure.field])
-                    .with_request("whether a counter ran over or a clock was set back"),
+                    .with_request("whether a counter overflowed or a clock was set back"),
             ));
         }
     }

@@ -49,13 +49,14 @@ const NVME: Limits = Limits {
 
 pub const RULE: Rule = Rule {
     id: "device-floor",
-    asks: "can drives of that kind and number do what is said of them?",
-    explains: "Rates, bandwidth and the median of random reads are set against what no drive of the class \
-        exceeds: a disk 1,000 random reads and 1,500 random writes a second, 0.6 GB/s, 1 ms; an SSD on SAS \
-        or SATA 1.2 and 0.7 million, 4.6 GB/s, 15 us; an NVMe drive 10 and 2.5 million, 31.5 GB/s, 5 us. \
-        What exceeds it was answered by a cache, or not done, or is misprinted. Media and drives are \
-        declared (`--media`, `--drives`) or seen in the name of the device; one volume of an array is not \
-        one drive.",
+    asks: "can drives of that kind and number reach these figures?",
+    explains: "The rule compares rates, bandwidth and the median of random reads with limits that \
+               no drive of the class exceeds: a disk 1,000 random reads and 1,500 random writes a \
+               second, 0.6 GB/s, 1 ms; an SSD on SAS or SATA 1.2 and 0.7 million, 4.6 GB/s, 15 \
+               us; an NVMe drive 10 and 2.5 million, 31.5 GB/s, 5 us. A figure beyond them was \
+               answered by a cache, was not performed, or is misprinted. The options declare \
+               media and drives (`--media`, `--drives`), or the name of the device shows them; \
+               one volume of an array is not one drive.",
     needs: "the kind and number of drives (`--media`, `--drives`)",
     check,
 };
@@ -145,7 +146,7 @@ fn amounts(
             let fields = rates.iter().take(4).flat_map(|(_, fields)| fields.clone());
             Finding::new(severity, says)
                 .with_fields(fields)
-                .with_request("what the drives' own counters say of this run")
+                .with_request("the drives' own counters for this run")
         }));
     }
     if let Some(sum) = Span::sum(bandwidths.iter().map(|(span, _)| *span)) {
@@ -163,7 +164,7 @@ fn amounts(
             let fields = bandwidths.iter().take(4).flat_map(|(_, fields)| fields.clone());
             Finding::new(severity, says)
                 .with_fields(fields)
-                .with_request("what the drives' own counters say of this run")
+                .with_request("the drives' own counters for this run")
         }));
     }
 }
@@ -188,7 +189,8 @@ fn medians(outcome: &mut RuleResult, group: &[&Part], limits: &Limits, past_page
                 );
                 Finding::new(Severity::Doubtful, says)
                     .with_fields([&figure.field])
-                    .with_request("what answered: a cache, addresses that were never written, zeroes")
+                    .with_request("the source of the answers: a cache, addresses that were never \
+                                   written, or zeroes")
             }));
         }
     }

@@ -14,13 +14,14 @@ const WINDOW_NS_MIN: f64 = 2e9;
 
 pub const RULE: Rule = Rule {
     id: "device-moved",
-    asks: "did the device move what the tool says that it read?",
-    explains: "A tool that prints the device's counters shows where reads came from. If the device moved \
-        less than half of the bytes, something else answered: the page cache, a host's cache, holes of a \
-        file. Sectors are counted as they are. Requests are not bytes: the page cache makes large requests \
-        of small reads. A request moves 32 MiB at most; with O_DIRECT each read that reaches the device is a \
-        request, or was merged into one. Anything between is unknown, and so is a run of less than two \
-        seconds, whose counters may miss its end.",
+    asks: "did the device move the bytes that the tool reports as read?",
+    explains: "A tool that prints the device's counters shows the source of its reads. If the \
+               device moved less than half of the bytes, something else answered: the page cache, \
+               a host's cache, holes of a file. Sectors give the bytes. Requests do not, because \
+               the page cache combines small reads into large requests: a request moves at most \
+               32 MiB, and with O_DIRECT each read that reaches the device is a request or part \
+               of one. If both bounds are possible, the outcome is unknown. So is that of a run \
+               of less than two seconds, whose counters may miss its end.",
     needs: "the device's counters, the amount that was read, and a run of two seconds or more",
     check,
 };

@@ -8,11 +8,11 @@ use super::usable;
 pub const RULE: Rule = Rule {
     id: "fits-memory",
     asks: "is the data that was read larger than the memory that could have held it?",
-    explains: "Data that is no larger than the memory of the hosts that read it, or than the caches of the \
-        storage, can be answered from there once it was read or written before: such a rate says nothing of \
-        the storage below. Memory is what the result states of its hosts, or what is declared (`--memory`, \
-        `--array-cache`). Where the page cache was passed by, the hosts' memory does not count. MLPerf \
-        Storage asks for five times the memory.",
+    explains: "Data that fits in the memory of the hosts that read it, or in the caches of the \
+               storage, can be read from there after its first use: the rate then does not \
+               describe the storage below. The result states its hosts' memory, or the options \
+               declare it (`--memory`, `--array-cache`). If I/O bypassed the page cache, the \
+               hosts' memory does not count. MLPerf Storage requires five times the memory.",
     needs: "the size of the data, and memory as stated or declared (`--memory`, `--array-cache`)",
     check,
 };
@@ -45,13 +45,13 @@ fn reads(part: &Part) -> bool {
 fn within(data: &Figure, room: &Figure, whose: &str) -> Option<Finding> {
     (data.most <= room.least).then(|| {
         let says = format!(
-            "{} of data are read, and the {whose} is {}: all of it may have been answered from there",
+            "{} of data were read, but the {whose} is {}: it may have answered all reads",
             format::bytes(data.value),
             format::bytes(room.value)
         );
-        Finding::new(Severity::Doubtful, says)
-            .with_fields([&data.field, &room.field])
-            .with_request("what the media read meanwhile, or a run over more data than memory holds")
+        Finding::new(Severity::Doubtful, says).with_fields([&data.field, &room.field]).with_request(
+            "the media's own read counters, or a run over more data than memory holds",
+        )
     })
 }
 

@@ -8,12 +8,12 @@ use super::{bandwidth, counter_reset, first, rate, usable, whose, window};
 pub const RULE: Rule = Rule {
     id: "latency-within-run",
     asks: "did an operation last longer than the run that it is counted in?",
-    explains: "An operation that begins and ends within a run is no longer than the run. One that is \
-        longer ended after the time by which the rates were divided: what it moved is counted and the \
-        time in which it moved it is not. All that is counted took at least as long as the longest \
-        operation, so the bandwidth is at most the bytes over that. A warm-up before the run is added to \
-        its length. If the form does not print the warm-up, and the amounts allow that operations were in \
-        flight when it ended, the answer is unknown.",
+    explains: "An operation that begins and ends within a run is no longer than the run. A longer \
+               one ended after the time that the rates are divided by: its bytes are counted, but \
+               not all of its time. The counted operations took at least as long as the longest \
+               one, so the bandwidth is at most the bytes over that time. A warm-up before the \
+               run is added to its length. If the result does not state the warm-up, and \
+               operations may have been in flight at its end, the outcome is unknown.",
     needs: "a latency and the length of the run",
     check,
 };

@@ -14,10 +14,11 @@ const BUSY_POINTS: f64 = 2.0;
 pub const RULE: Rule = Rule {
     id: "later-passes-faster",
     asks: "were later passes over the same data faster than the first?",
-    explains: "Only the first pass over a data set finds no part of it in a cache. Where the later ones \
-        are more than 10 % faster, something kept data: memory of the hosts, or of the storage. The mean \
-        over all passes then is of neither. Where the share of time in which the consumer was busy did \
-        not change, the first pass may hold the start of the run instead.",
+    explains: "Only the first pass over a data set finds none of it in a cache. If later passes \
+               are more than 10 % faster, the memory of the hosts or of the storage kept data, \
+               and the mean over all passes describes neither state. If the consumer was busy for \
+               the same share of the time, the first pass may include the start of the run \
+               instead.",
     needs: "the rates or times of two or more passes over the same data",
     check,
 };
@@ -33,9 +34,14 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         outcome.check((faster > FASTER_MAX).then(|| {
             let shown = |speed: f64, figure: &Figure| {
                 let by_time = speed != figure.value;
-                if by_time { format::time(figure.value) } else { format!("{}/s", format::number(speed)) }
+                if by_time {
+                    format::time(figure.value)
+                } else {
+                    format!("{}/s", format::number(speed))
+                }
             };
-            let later_says: Vec<String> = later.iter().take(6).map(|(_, f, s)| shown(*s, f)).collect();
+            let later_says: Vec<String> =
+                later.iter().take(6).map(|(_, f, s)| shown(*s, f)).collect();
             let mut says = format!(
                 "the first pass {} and the {} after it {}: {} faster",
                 shown(*slow, first),
@@ -44,9 +50,10 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
                 format::percent(faster)
             );
             says.push_str(busy(&reported.passes));
-            Finding::new(Severity::Doubtful, says)
-                .with_fields([&first.field])
-                .with_request("the size of the data against the memory of hosts and storage, and what the media read")
+            Finding::new(Severity::Doubtful, says).with_fields([&first.field]).with_request(
+                "the sizes of the data and of the memory of hosts and storage, and the media's \
+                 own read counters",
+            )
         }));
     }
     outcome
@@ -79,7 +86,7 @@ fn busy(passes: &[Pass]) -> &'static str {
     } else if mean - first > BUSY_POINTS {
         "; its consumers waited less, so data came from a cache"
     } else {
-        "; its consumers were no less busy in the first, which may hold the start of the run"
+        "; its consumers were as busy in the first, which may include the start of the run"
     }
 }
 

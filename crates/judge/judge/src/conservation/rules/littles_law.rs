@@ -20,16 +20,17 @@ const ROUNDS_MIN: f64 = 10.0;
 
 pub const RULE: Rule = Rule {
     id: "littles-law",
-    asks: "do rate, latency and the number of operations in flight fit each other?",
-    explains: "The mean number of operations in flight is rate × mean latency, whatever their order and \
-        distribution (J. D. C. Little, 1961). More than were let in flight is impossible: the rate, the \
-        latency or the depth is wrong. Less than half, where the tool replaces each operation at once, \
-        means that the latency leaves out most of the time that operations took, or that part of the \
-        load was missing for part of the run. Reads and writes whose run times differ ran in phases and \
-        are checked one by one. A thread that flushes has no other operation in flight: the time of flushes \
-        counts as busy. Tolerance: the rounding of the figures, 1 % for threads that do not end together, \
-        and the longest latency over the run if a warm-up may have gone before it: what was in flight then \
-        is counted with all of its latency.",
+    asks: "do rate, latency and the number of operations in flight agree?",
+    explains: "The mean number of operations in flight is rate × mean latency, whatever their \
+               order and distribution (J. D. C. Little, 1961). More than the depth allows is \
+               impossible: the rate, the latency or the depth is wrong. Less than half, if the \
+               tool replaces each operation at once, means that the latency omits most of the \
+               time that operations took, or that part of the load was missing for part of the \
+               run. Reads and writes whose run times differ ran in phases and are checked one by \
+               one. A thread that flushes has no other operation in flight: the time of flushes \
+               counts as busy. The tolerance is the rounding of the figures, 1 % for threads that \
+               do not end together, and the longest latency over the run if a warm-up may have \
+               preceded it: operations in flight at its end count with their full latency.",
     needs: "a rate, a mean latency and the number of operations in flight",
     check,
 };
@@ -193,8 +194,8 @@ impl Flight {
     fn check_depth_per_issuer(&self, each: &Figure) -> Option<Finding> {
         self.mean.is_above(Span::from(each).scaled(1.0 + ENDS)).then(|| {
             let says = format!(
-                "{} = {} operations in flight, where a depth of {} is stated: it takes {} issuers of that \
-                 depth, and how many there were is not stated",
+                "{} = {} operations in flight, but the stated depth is {}: this needs {} issuers \
+                 of that depth, and their number is not stated",
                 self.terms(),
                 format::number(self.mean.value),
                 format::number(each.value),
@@ -203,7 +204,7 @@ impl Flight {
             let fields = self.fields.iter().cloned().chain([each.field.clone()]);
             Finding::new(Severity::Doubtful, says)
                 .with_fields(fields)
-                .with_request("how many issuers there were, and the depth of each")
+                .with_request("the number of issuers, and the depth of each")
         })
     }
 
@@ -211,7 +212,7 @@ impl Flight {
         let edge = if self.began_before { self.longest_share } else { 0.0 };
         let allowed = Span::from(most).scaled(1.0 + ENDS + edge);
         let sum = format!(
-            "{} = {} operations in flight, where {} were let in flight",
+            "{} = {} operations in flight, but the depth is {}",
             self.terms(),
             format::number(self.mean.value),
             format::number(most.value)
@@ -222,7 +223,8 @@ impl Flight {
                 format!("{sum} at most: {} as many", format::times(self.mean.value / most.value));
             return Some(
                 Finding::new(Severity::Impossible, says).with_fields(fields).with_request(
-                    "how many operations were in flight, and what the latency is the mean of",
+                    "the number of operations in flight, and the operations that the mean latency \
+                     covers",
                 ),
             );
         }
@@ -233,12 +235,12 @@ impl Flight {
         let few = self.count.is_some_and(|count| count < most.value * ROUNDS_MIN);
         (kept && self.whole && short && !few).then(|| {
             let says = format!(
-                "{sum} all the time: the latency leaves out {} of it, or part of the load was not there",
+                "{sum} all the time: the latency omits {} of it, or part of the load was missing",
                 format::percent(1.0 - self.mean.value / most.value)
             );
-            Finding::new(Severity::Doubtful, says)
-                .with_fields(fields)
-                .with_request("the rate over time, and where the rest of the operations' time went")
+            Finding::new(Severity::Doubtful, says).with_fields(fields).with_request(
+                "the rate over time, and the time of operations that the latency omits",
+            )
         })
     }
 }

@@ -10,10 +10,10 @@ const SHOWN_MAX: usize = 5;
 
 pub const RULE: Rule = Rule {
     id: "lost-parts",
-    asks: "are as many ranks, hosts and jobs there as the result says?",
-    explains: "A result that states how many ranks, hosts, jobs or rows it is of should have as many. \
-        Those that are missing ended early, or were left out: sums are too small then, and means are of \
-        the ones that survived.",
+    asks: "does the result contain as many ranks, hosts and jobs as it states?",
+    explains: "A result that states a number of ranks, hosts, jobs or rows should contain as \
+               many. Missing ones ended early or were left out: sums are then too small, and \
+               means cover only the survivors.",
     needs: "a stated number of ranks, hosts or jobs, and the parts themselves",
     check,
 };
@@ -25,7 +25,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         let differs = found < member.stated.least || found > member.stated.most;
         outcome.check(differs.then(|| {
             let mut says = format!(
-                "{} {} are stated and {} are {}",
+                "{} {} are stated, but {} are {}",
                 format::number(member.stated.value),
                 member.of,
                 format::number(found),
@@ -68,6 +68,6 @@ mod tests {
         assert!(outcome(&member).findings.is_empty());
         (member.found, member.missing) = (3, vec!["rank 2".into()]);
         let says = outcome(&member).findings.remove(0).says;
-        assert_eq!(says, "4 ranks are stated and 3 are there; missing: rank 2");
+        assert_eq!(says, "4 ranks are stated, but 3 are there; missing: rank 2");
     }
 }

@@ -16,14 +16,15 @@ const STAGES_SLACK: f64 = 0.02;
 
 pub const RULE: Rule = Rule {
     id: "mean-within-extremes",
-    asks: "can mean, extremes, deviation and percentiles be of the same latencies?",
-    explains: "A mean lies between the least and the greatest. Of n values of which none is negative, \
-        none is greater than n times their mean. A share 1 - q of them is p(q) or more, so the mean is at \
-        least (1 - q) × p(q) (A. Markov), and from all percentiles together it is bounded from both \
-        sides. No percentile is further from the mean than the deviation allows (F. Cantelli, 1928: \
-        σ × √(q / (1 - q))), and no deviation greater than √((max - mean) × (mean - min)) (R. Bhatia, \
-        C. Davis, 2000). The mean of a total is the sum of the means of its stages. Percentiles are \
-        allowed the width of the bins that they were taken from and one rank.",
+    asks: "can mean, extremes, deviation and percentiles belong to the same latencies?",
+    explains: "A mean is between the minimum and the maximum. Of n values of which none is \
+               negative, none is greater than n times their mean. A share 1 - q of them is p(q) \
+               or more, so the mean is at least (1 - q) × p(q) (A. Markov), and all percentiles \
+               together bound it from both sides. No percentile is further from the mean than the \
+               deviation allows (F. Cantelli, 1928: σ × √(q / (1 - q))), and no deviation is \
+               greater than √((max - mean) × (mean - min)) (R. Bhatia, C. Davis, 2000). The mean \
+               of a total is the sum of the means of its stages. Percentiles may be off by the \
+               width of their bins and by one rank.",
     needs: "two or more of mean, minimum, maximum, deviation and percentiles of one latency",
     check,
 };
@@ -114,7 +115,7 @@ impl Bound<'_> {
             return None;
         }
         let says = format!(
-            "{whose}{} is {}, which is more than {} of {}",
+            "{whose}{} is {}, which is more than {} {}",
             self.less_says,
             format::time(self.less.value),
             self.more_says,
@@ -123,7 +124,7 @@ impl Bound<'_> {
         Some(
             Finding::new(Severity::Impossible, says)
                 .with_fields(self.figures.iter().map(|figure| figure.field.clone()))
-                .with_request("the histogram that these figures were made of"),
+                .with_request("the histogram behind these figures"),
         )
     }
 }
@@ -200,7 +201,7 @@ fn by_percentiles<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
     }
     least = least.plus(below.scaled(1.0 - from));
     let mut bounds = vec![Bound {
-        less_says: "what the mean is at least, by the percentiles,".into(),
+        less_says: "the least mean that the percentiles allow".into(),
         less: least,
         more_says: "the mean".into(),
         more: Span::from(mean).widened(SLACK),
@@ -218,7 +219,7 @@ fn by_percentiles<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
         bounds.push(Bound {
             less_says: "the mean".into(),
             less: mean.into(),
-            more_says: "what the percentiles and the maximum allow:".into(),
+            more_says: "the greatest mean that the percentiles and the maximum allow,".into(),
             more: most.widened(SLACK),
             slack_ns: rank_ns,
             figures: all(Some(max)),
@@ -238,7 +239,7 @@ fn by_deviation<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
         bounds.push(Bound {
             less_says: "the deviation".into(),
             less: stddev.into(),
-            more_says: "minimum, mean and maximum allow:".into(),
+            more_says: "the greatest deviation that minimum, mean and maximum allow,".into(),
             more: Span::exact(limit).widened(SLACK),
             slack_ns: 0.0,
             figures: vec![stddev, min, mean, max],
@@ -255,7 +256,7 @@ fn by_deviation<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
             bounds.push(Bound {
                 less_says: word.clone(),
                 less: (*figure).into(),
-                more_says: format!("mean and deviation allow for {word}:"),
+                more_says: format!("the greatest {word} that mean and deviation allow,"),
                 more: Span::from(mean).plus(Span::from(stddev).scaled(factor)).widened(SLACK),
                 slack_ns: 0.0,
                 figures: vec![figure, stddev, mean],
@@ -266,7 +267,7 @@ fn by_deviation<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
             bounds.push(Bound {
                 less_says: "the mean".into(),
                 less: mean.into(),
-                more_says: format!("{word} and the deviation allow:"),
+                more_says: format!("the greatest mean that {word} and the deviation allow,"),
                 more: Span::from(*figure).plus(Span::from(stddev).scaled(factor)).widened(SLACK),
                 slack_ns: 0.0,
                 figures: vec![mean, stddev, figure],
@@ -364,7 +365,8 @@ mod tests {
         assert!(with(|l| l.max_ns = exact(190e3, "max")).contains("p90 is 200 us"));
         // At least half are 100 us and at least a tenth are 200 us.
         assert!(
-            with(|l| l.mean_ns = exact(105e3, "mean")).contains("at least, by the percentiles")
+            with(|l| l.mean_ns = exact(105e3, "mean"))
+                .contains("least mean that the percentiles allow")
         );
         assert!(with(|l| l.mean_ns = exact(170e3, "mean")).contains("percentiles and the maximum"));
         assert!(with(|l| l.stddev_ns = exact(400e3, "stddev")).contains("the deviation is 400 us"));

@@ -10,11 +10,12 @@ use super::usable;
 pub const RULE: Rule = Rule {
     id: "parts-and-totals",
     asks: "is each total the sum, mean or extreme of its parts, as it claims to be?",
-    explains: "What a result sums over ranks, hosts, jobs, phases or repeats is summed again from the \
-        parts that it prints. A mean lies between its parts; a figure that covers several others lies \
-        between the least and the greatest of them. The tolerance is the rounding of all of them, and \
-        what the tool's own source allows.",
-    needs: "a total and the parts that it is made of",
+    explains: "The rule computes each sum over ranks, hosts, jobs, phases or repeats again from \
+               the printed parts. A mean is between its parts; a figure that covers several \
+               others is between the least and the greatest of them. The tolerance is the \
+               rounding of all figures, plus the deviations that the tool's own source code \
+               causes.",
+    needs: "a total and its parts",
     check,
 };
 
@@ -107,7 +108,7 @@ fn of_population(population: &Population, claim: &Claim, made: Span) -> Finding 
     );
     Finding::new(Severity::Impossible, says)
         .with_fields([&claim.total.field, &population.field])
-        .with_request("how the total was made, and the values that it was made of")
+        .with_request("the tool's formula for the total, and the values in it")
 }
 
 fn noun(formula: Formula) -> &'static str {
@@ -200,7 +201,7 @@ fn finding(combined: &Aggregate, made: Span, total: Span) -> Finding {
     let parts = combined.of.iter().take(8).map(|figure| figure.field.clone());
     Finding::new(Severity::Impossible, says)
         .with_fields([combined.total.field.clone()].into_iter().chain(parts))
-        .with_request("how the total was made, and the parts that it was made of")
+        .with_request("the tool's formula for the total, and the parts in it")
 }
 
 #[cfg(test)]

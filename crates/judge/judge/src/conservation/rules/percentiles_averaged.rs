@@ -11,12 +11,13 @@ const SPREAD_MIN: f64 = 0.02;
 
 pub const RULE: Rule = Rule {
     id: "percentiles-averaged",
-    asks: "was a percentile of several parts made by averaging theirs?",
-    explains: "The percentile of a whole is not the mean of its parts' percentiles: one slow rank in ten \
-        sets the p99 of all, and a tenth of its own is what the mean shows. Histograms can be merged, \
-        percentiles cannot (they only bound the whole: it lies between the least and the greatest of \
-        them). A total that equals the mean of the parts, while those differ by more than 2 %, was \
-        averaged; one outside of them is no percentile of these operations at all.",
+    asks: "was a percentile of several parts computed by averaging theirs?",
+    explains: "The percentile of a whole is not the mean of its parts' percentiles: one slow rank \
+               in ten determines the p99 of all, but the mean shows a tenth of it. Histograms can \
+               be merged, percentiles cannot: the percentile of the whole is between the least \
+               and the greatest of the parts. A total that equals the mean of parts that differ \
+               by more than 2 % was averaged; one outside their range is not a percentile of \
+               these operations.",
     needs: "a percentile of a whole and those of its parts",
     check,
 };
@@ -44,7 +45,7 @@ fn finding(combined: &Aggregate, quantile: f64) -> Option<Finding> {
         .cloned();
     let between = Span { value: f64::midpoint(least, most), least, most }.widened(combined.slack);
     let parts_say = format!(
-        "{word} of {} parts lie between {} and {}",
+        "{word} of {} parts are between {} and {}",
         parts.len(),
         format::time(least),
         format::time(most)

@@ -12,9 +12,9 @@ const COUNT_SLACK: f64 = 0.001;
 pub const RULE: Rule = Rule {
     id: "percentiles-in-order",
     asks: "do percentiles rise with their rank, and agree with the histogram?",
-    explains: "A higher percentile is never a lower latency. Where a histogram is printed beside them, \
-        each percentile lies in the bin that holds its rank, and the bins sum to the number of operations. \
-        Percentiles may be off by the width of the bins that they were taken from.",
+    explains: "A higher percentile is never a lower latency. If the result prints a histogram \
+               too, each percentile is in the bin that contains its rank, and the bins sum to the \
+               number of operations. Percentiles may be off by the width of their bins.",
     needs: "two percentiles, or a histogram",
     check,
 };
@@ -51,7 +51,7 @@ fn order(outcome: &mut RuleResult, latency: &Latency, whose: &str) {
             );
             Finding::new(Severity::Impossible, says)
                 .with_fields([&high.ns.field, &low.ns.field])
-                .with_request("the histogram that the percentiles were taken from")
+                .with_request("the histogram behind the percentiles")
         }));
     }
 }
@@ -80,7 +80,7 @@ fn histogram(outcome: &mut RuleResult, latency: &Latency, count: Option<&Figure>
         let outside = percentile.ns.most < from.from_ns || percentile.ns.least > to.to_ns;
         outcome.check(outside.then(|| {
             let says = format!(
-                "{whose}{} is {}, and the histogram has it between {} and {}",
+                "{whose}{} is {}, but in the histogram it is between {} and {}",
                 format::quantile(percentile.quantile),
                 format::time(percentile.ns.value),
                 format::time(from.from_ns),

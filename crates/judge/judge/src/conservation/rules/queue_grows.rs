@@ -14,11 +14,12 @@ const TREND_MIN: f64 = 0.8;
 pub const RULE: Rule = Rule {
     id: "queue-grows",
     asks: "did operations wait longer and longer through the run?",
-    explains: "Where more is asked than is done, the queue grows for as long as the run lasts, and every \
-        latency with it: its mean is half of the last one, and twice as long a run would show twice as \
-        much. Told from the latencies in order of time: rank correlation with time of 0.8 or more \
-        (C. Spearman, 1904), and a last quarter of twice the first. In a closed loop that keeps a fixed \
-        number in flight it cannot be.",
+    explains: "If operations arrive faster than they complete, the queue and all latencies grow \
+               for as long as the run lasts: the mean is half of the last latency, and a run \
+               twice as long would show twice the mean. The rule fails if latency and time have a \
+               rank correlation of 0.8 or more (C. Spearman, 1904) and the last quarter of the \
+               run has at least twice the latency of the first. This cannot happen in a closed \
+               loop with a fixed number in flight.",
     needs: "latencies in the order of time, of a load that is not a closed loop",
     check,
 };
@@ -53,15 +54,16 @@ fn finding(part: &Part, series: &Series) -> Option<Finding> {
     };
     let whose = if part.name.is_empty() { String::new() } else { format!(" of {}", part.name) };
     let says = format!(
-        "the {}{whose} grew from {} in the first quarter of the run to {} in the last (rank correlation with \
-         time {}): the system was not in balance, and mean and percentiles are of the length of the run",
+        "the {}{whose} grew from {} in the first quarter of the run to {} in the last (rank \
+         correlation with time {}): the queue kept growing, and mean and percentiles depend on \
+         the length of the run",
         series.quantity.word(),
         format_value(early),
         format_value(late),
         format::number(trend)
     );
     Some(Finding::new(Severity::Doubtful, says).with_fields([&series.field]).with_request(
-        "a run at a load that the system carries, or the latency at the load that it carried",
+        "a run at a load that the system sustains, or the latency at the load that it sustained",
     ))
 }
 

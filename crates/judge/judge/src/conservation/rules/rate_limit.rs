@@ -10,10 +10,10 @@ const OVERSHOOT: f64 = 0.05;
 
 pub const RULE: Rule = Rule {
     id: "rate-limit",
-    asks: "was more done than the limit that was set?",
-    explains: "A limit on rate or bandwidth is kept within 5 %. A result above it was made with other \
-        options than those that stand beside it. A result at its limit says what was asked for, not what \
-        the storage can do.",
+    asks: "does a rate exceed the limit that was set?",
+    explains: "Tools keep to a limit on rate or bandwidth within 5 %. A result above it was \
+               measured with other options than those printed with it. A result at its limit \
+               shows the requested rate, not the maximum of the storage.",
     needs: "a limit on the rate, and the rate",
     check,
 };
@@ -43,7 +43,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
                     );
                     Finding::new(Severity::Doubtful, says)
                         .with_fields(fields.into_iter().chain([limit.field.clone()]))
-                        .with_request("the options that the run was made with")
+                        .with_request("the options of the run")
                 }));
             }
         }

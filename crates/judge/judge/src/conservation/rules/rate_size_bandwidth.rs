@@ -9,13 +9,15 @@ use super::{counter_reset, first, per_s, usable, whose, window};
 
 pub const RULE: Rule = Rule {
     id: "rate-size-bandwidth",
-    asks: "do rate, size, bandwidth, amounts and time fit each other?",
-    explains: "Bandwidth is rate × size, bytes are operations × size, and a rate is an amount over the \
-        time of the run; a figure that is printed twice has to be the same. The tolerance is the rounding \
-        of the printed digits, and the operations that were in flight when the tool reset its counters, at \
-        the end of a warm-up for example: it counts their bytes and not the operations. Where an equation is off by the ratio of two units that \
-        are mistaken for each other (8, 1.024, 1.048576, 1000), the finding says so. Of the figures in a \
-        failed equation the ones that stand in no other that holds are named first.",
+    asks: "do rate, size, bandwidth, amounts and time agree?",
+    explains: "Bandwidth is rate × size, bytes are operations × size, and a rate is an amount \
+               over the time of the run; a figure that is printed twice must be the same. The \
+               tolerance is the rounding of the printed digits, plus the operations in flight \
+               when the tool reset its counters (at the end of a warm-up, for example), because \
+               it counts their bytes but not the operations. If an equation is off by the ratio \
+               of two units that are often confused (8, 1.024, 1.048576, 1000), the finding names \
+               them. In a failed equation, figures that occur in no equation that holds are named \
+               first.",
     needs: "a rate, a size and a bandwidth, or an amount and the time it took",
     check,
 };

@@ -8,9 +8,9 @@ use super::usable;
 pub const RULE: Rule = Rule {
     id: "says-invalid",
     asks: "does the tool itself report errors, or call its result invalid?",
-    explains: "An error code, operations that failed, a run that was cut short, a phase that is marked \
-        invalid: tools print such things beside a score that looks like any other. A warning of the tool \
-        is repeated and decides nothing.",
+    explains: "An error code, operations that failed, a run that was cut short, a phase that is \
+               marked invalid: tools print these beside a score that looks normal. A warning of \
+               the tool is repeated but decides nothing.",
     needs: "an error count or a complaint of the tool",
     check,
 };
@@ -21,7 +21,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         outcome.check(Some(
             Finding::new(Severity::Doubtful, complaint.says.clone())
                 .with_fields([&complaint.field])
-                .with_request("what failed, and a run without it"),
+                .with_request("the cause of the failure, and a run without it"),
         ));
     }
     for part in &reported.parts {
@@ -36,7 +36,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
                 );
                 Finding::new(Severity::Doubtful, says)
                     .with_fields([&errors.field])
-                    .with_request("what failed, and a run without errors")
+                    .with_request("the cause of the failures, and a run without errors")
             }));
         }
     }

@@ -16,11 +16,11 @@ const INTERVALS_MIN: usize = 5;
 
 pub const RULE: Rule = Rule {
     id: "series-agrees",
-    asks: "do the intervals of the run make the mean that is printed?",
-    explains: "A rate over the run is the mean of its intervals. One that is higher than in any interval \
-        was never reached; one that differs from their mean by more than 10 % is of another run, of other \
-        operations, or scaled. Against a log that may be too low by its tool's own doing only a figure that is \
-        lower counts.",
+    asks: "do the intervals of the run average to the printed mean?",
+    explains: "A rate over the run is the mean of its intervals. A rate above all intervals was \
+               never reached; one that differs from their mean by more than 10 % belongs to \
+               another run or other operations, or was scaled. If the tool's own log may be too \
+               low, only a figure below the log counts.",
     needs: "a rate or bandwidth, and its intervals over nine tenths of the run",
     check,
 };
@@ -105,7 +105,7 @@ fn compare_with_intervals(
         return Some(
             Finding::new(Severity::Impossible, says)
                 .with_fields(fields)
-                .with_request("the log of this very run"),
+                .with_request("the log of this run"),
         );
     }
     let off = (stated.value - mean).abs() / mean.max(f64::MIN_POSITIVE);
@@ -119,7 +119,7 @@ fn compare_with_intervals(
         );
         Finding::new(Severity::Doubtful, says)
             .with_fields(fields)
-            .with_request("the log of this very run")
+            .with_request("the log of this run")
     })
 }
 

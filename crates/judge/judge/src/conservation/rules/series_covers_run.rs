@@ -14,10 +14,10 @@ const SECONDS_MAX: f64 = 1.5;
 
 pub const RULE: Rule = Rule {
     id: "series-covers-run",
-    asks: "does the log beside a result cover the run that its figures are of?",
-    explains: "A log that ends before the run did was cut off, or the run did nothing at its end; one that \
-        goes on after it counts what the figures should not hold. A tenth of the run, two intervals or a \
-        second and a half are allowed.",
+    asks: "does the log of a result cover the run that the figures describe?",
+    explains: "A log that ends before the run was cut off, or the run did nothing at its end; a \
+               log that continues after the run contains operations that the figures should not \
+               include. A tenth of the run, two intervals or a second and a half are allowed.",
     needs: "an interval log and the length of the run",
     check,
 };
@@ -59,11 +59,14 @@ fn finding(part: &Part, series: &Series, window_s: f64, window_field: &str) -> O
     }
     (end > window_s + warm_up + allowed).then(|| {
         let says = format!(
-            "the log of the {} of {} goes on to {log}, and the run that the figures are divided by is {run}",
+            "the log of the {} of {} continues to {log}, but the run that the figures are divided \
+             by is {run}",
             series.quantity.word(),
             series.kind.word(),
         );
-        Finding::new(Severity::Doubtful, says).with_fields(fields).with_request("what was counted up to the end of the run")
+        Finding::new(Severity::Doubtful, says)
+            .with_fields(fields)
+            .with_request("the counts up to the end of the run")
     })
 }
 
@@ -101,6 +104,6 @@ mod tests {
         assert_eq!(says(59.0), None);
         assert_eq!(says(61.0), None);
         assert!(says(31.0).is_some_and(|says| says.contains("48.33 % of it is missing")));
-        assert!(says(90.0).is_some_and(|says| says.contains("goes on to 90 s")));
+        assert!(says(90.0).is_some_and(|says| says.contains("continues to 90 s")));
     }
 }

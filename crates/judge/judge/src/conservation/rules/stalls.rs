@@ -12,10 +12,11 @@ const EMPTY_SHARE: f64 = 0.1;
 pub const RULE: Rule = Rule {
     id: "load-stalls",
     asks: "did the load stop during the run?",
-    explains: "An interval in which nothing was done is an outage or a pause of the generator. The mean \
-        latency leaves it out, because no operation ended in it. A tenth of empty intervals or more means \
-        that rate and latency are of different times. The first and the last interval do not count, nor does \
-        a log that its tool may leave empty.",
+    explains: "An interval in which nothing was done is an outage or a pause of the generator. \
+               The mean latency leaves it out, because no operation ended in it. If a tenth of \
+               the intervals or more are empty, rate and latency describe different times. The \
+               first and the last interval do not count, nor do logs in which the tool itself may \
+               leave gaps.",
     needs: "the rate in ten or more intervals",
     check,
 };
@@ -50,7 +51,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
             );
             Finding::new(Severity::Doubtful, says)
                 .with_fields([&series.field])
-                .with_request("what stopped the load, and a run without the stop")
+                .with_request("the cause of the stop, and a run without it")
         }));
     }
     outcome

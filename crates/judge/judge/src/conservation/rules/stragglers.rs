@@ -20,9 +20,10 @@ const OVERLAP_MIN: f64 = 0.8;
 pub const RULE: Rule = Rule {
     id: "stragglers",
     asks: "did all ranks, hosts and jobs work at the same time and about as fast?",
-    explains: "The parts of a result that do the same are set against their median: one that took more \
-        than 1.5 times as long, or had less than half the rate, is a straggler. Rates of parts that did \
-        not run at the same time do not add up: what the sum shows never happened.",
+    explains: "The rule compares parts of a result that do the same work with their median: one \
+               that took more than 1.5 times as long, or had less than half the rate, is a \
+               straggler. Rates of parts that ran at different times do not add up: at no time \
+               did the system reach their sum.",
     needs: "four or more parts that do the same, with their times or rates",
     check,
 };
@@ -87,9 +88,9 @@ fn of_many(population: &Population) -> Option<Finding> {
         format::times(if by_time { worst / usual } else { usual / worst.max(f64::MIN_POSITIVE) })
     );
     Some(
-        Finding::new(Severity::Doubtful, says)
-            .with_fields([&population.field])
-            .with_request("what the slow ones waited for, and the rate while all of them worked"),
+        Finding::new(Severity::Doubtful, says).with_fields([&population.field]).with_request(
+            "the cause of the slow ones' delay, and the rate while all of them worked",
+        ),
     )
 }
 
@@ -127,7 +128,7 @@ fn times(outcome: &mut RuleResult, parts: &[(&Part, &Operation)]) {
         let field = window(part, operation).map(|w| w.field.clone());
         Finding::new(Severity::Doubtful, says)
             .with_fields(field)
-            .with_request("what the slow parts waited for, and the rate while all of them ran")
+            .with_request("the cause of the slow parts' delay, and the rate while all of them ran")
     }));
 }
 
@@ -153,7 +154,7 @@ fn rates(outcome: &mut RuleResult, parts: &[(&Part, &Operation)]) {
         );
         Finding::new(Severity::Doubtful, says)
             .with_fields(fields.clone())
-            .with_request("what the slow parts waited for, and the rate while all of them ran")
+            .with_request("the cause of the slow parts' delay, and the rate while all of them ran")
     }));
 }
 

@@ -17,12 +17,13 @@ const FINER: f64 = 8.0;
 
 pub const RULE: StudyRule = StudyRule {
     id: "best-of-repeats",
-    asks: "is a figure that is printed beside its repeats that of all of them, or of the best?",
-    explains: "A table, a report or another result that lies above repeats of one run is held against them. Where its \
-        figure is the mean, the median or the least of them, it speaks for all. Where it is the best of them, or the \
-        mean of the best few, to the rounding of its digits, and at least 1 % above the mean of all, the others were \
-        left out. Asked only where digits are fine enough that no such figure comes by chance, and never of rows that \
-        list the repeats one by one.",
+    asks: "does a figure that is published with its repeats cover all of them, or only the best?",
+    explains: "The rule compares a table, a report or another result with the repeats of one run \
+               in the directories below it. A figure that is their mean, median or minimum covers \
+               all of them. If it is the best of them, or the mean of the best few, to the \
+               rounding of its digits, and at least 1 % above the mean of all, the others were \
+               left out. The rule applies only if the digits are fine enough to exclude \
+               coincidence, and never to rows that list the repeats one by one.",
     check,
 };
 

@@ -20,11 +20,12 @@ const SHOWN_MAX: usize = 6;
 
 pub const RULE: StudyRule = StudyRule {
     id: "repeats-missing",
-    asks: "are all repeats there that the numbers of the others tell of?",
-    explains: "Repeats that are numbered from 0 or 1 on (run-1, run-2, run-5) and leave numbers out were taken away, or \
-        never ended: a mean of what is left is that of those that somebody liked. Asked only where the number follows a \
-        word for a repeat (run, iteration, trial and the like) and the results did the same. What was taken away from the \
-        end leaves no gap and is not seen.",
+    asks: "are repeats missing from a numbered series?",
+    explains: "If repeats are numbered from 0 or 1 (run-1, run-2, run-5), a missing number means \
+               that a repeat was removed or never finished, and the mean of the others may be a \
+               selection. The rule applies only if the number follows a word for a repeat (run, \
+               iteration, trial and the like) and the results did the same work. A repeat that \
+               was removed from the end leaves no gap and is not detected.",
     check,
 };
 
@@ -59,7 +60,7 @@ fn gap(group: &Group<'_>, there: &BTreeMap<String, BTreeSet<u64>>) -> Option<(us
     let more = missing.len().saturating_sub(SHOWN_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let says = format!(
-        "{} repeats are numbered up to {last}, and {}{more} {} not there ({})",
+        "{} repeats are numbered up to {last}, but {}{more} {} missing ({})",
         present.len(),
         shown.join(", "),
         if missing.len() == 1 { "is" } else { "are" },
@@ -67,7 +68,7 @@ fn gap(group: &Group<'_>, there: &BTreeMap<String, BTreeSet<u64>>) -> Option<(us
     );
     let finding = Finding::new(Severity::Doubtful, says)
         .with_fields(files)
-        .with_request("the repeats that are missing, or what became of them");
+        .with_request("the missing repeats, or the reason why they are missing");
     Some((first, finding))
 }
 
@@ -118,8 +119,8 @@ mod tests {
     #[test]
     fn numbers_that_are_left_out_are_named() {
         let says = found(&["a/run-1.json", "a/run-2.json", "a/run-5.json"]).unwrap();
-        assert!(says.contains("3 repeats are numbered up to 5, and 3, 4 are not there"), "{says}");
-        assert!(found(&["run2/x.json", "run3/x.json"]).unwrap().contains("1 is not there"));
+        assert!(says.contains("3 repeats are numbered up to 5, but 3, 4 are missing"), "{says}");
+        assert!(found(&["run2/x.json", "run3/x.json"]).unwrap().contains("1 is missing"));
         assert!(found(&["a/run-0.json", "a/run-1.json", "a/run-2.json"]).is_none());
         assert!(found(&["a/run-1.json", "a/run-2.json"]).is_none());
     }

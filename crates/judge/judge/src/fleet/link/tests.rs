@@ -66,10 +66,13 @@ fn each_way_in_which_a_link_holds_a_host_back_is_named_with_its_numbers() {
         ("went down or came up 4 times", |l| l.interfaces[0].carrier_changes = Some(4)),
         ("damaged packets: 3000 of 2000000 (0.15 %)", |l| counters(l).received_errors = 3_000),
         ("dropped packets: 3000 of 2000000", |l| counters(l).sent_drops = 3_000),
-        ("sent again: 20000 of 1000000 (2.00 %), the others' at most 0.00 %", |links| {
-            links.tcp.as_mut().unwrap().sent_again_segments = 20_000;
-        }),
-        ("before ones that were due", |links| {
+        (
+            "retransmitted TCP segments: 20000 of 1000000 (2.00 %), the others' at most 0.00 %",
+            |links| {
+                links.tcp.as_mut().unwrap().sent_again_segments = 20_000;
+            },
+        ),
+        ("TCP segments out of order", |links| {
             links.tcp.as_mut().unwrap().early_segments = Some(50_000);
         }),
     ];

@@ -44,7 +44,7 @@ impl Scale<'_> {
             // An old bundle may name layers without their counters.
             let unseen = is_file && backing.is_some();
             return unseen.then(|| {
-                let says = format!("what {}'s file rests on cannot be seen", device.name);
+                let says = format!("the storage below {}'s file is not visible", device.name);
                 BalanceResult::Open(says)
             });
         }
@@ -98,7 +98,10 @@ impl Scale<'_> {
         if missing > self.slack(step.upper) + others {
             return BalanceResult::Short(step.says(self));
         }
-        BalanceResult::Open(format!("{}; whose it was is not known", step.says(self)))
+        BalanceResult::Open(format!(
+            "{}; it is unknown which process requested the rest",
+            step.says(self)
+        ))
     }
 
     /// Subtracts the bytes that other processes may have requested from the lower devices directly,
@@ -113,8 +116,8 @@ impl Scale<'_> {
         match surely {
             Some(surely) if step.upper.saturating_sub(surely) > self.slack(step.upper) => {
                 BalanceResult::Open(format!(
-                    "of {} asked of {}, it is not known how much {} moved for it: it moved {}, and other \
-                     processes may have gone to it directly",
+                    "the part of {} requested from {} that {} moved is unknown: it moved {}, and \
+                     other processes may have used it directly",
                     self.size(step.upper),
                     step.device.name,
                     step.names,
@@ -135,8 +138,8 @@ impl Scale<'_> {
         let kernel = kernel.map(|moved| moved.saturating_sub(step.dirty_bytes(self.is_read)));
         if let Some(kernel) = kernel.filter(|kernel| *kernel < self.least) {
             let says = format!(
-                "of {} asked of {}, the kernel moved {} between its file and {}, and others the rest: \
-                 the page cache under it answered",
+                "of {} requested from {}, the kernel moved {} between its file and {}, and other \
+                 processes the rest: the page cache below it answered",
                 self.size(step.upper),
                 step.device.name,
                 self.size(kernel),
@@ -155,7 +158,7 @@ impl Scale<'_> {
             return BalanceResult::Moved;
         }
         BalanceResult::Open(format!(
-            "of {} asked of {}, it is not known how much {} moved for it: it moved {}, for others too",
+            "the part of {} requested from {} that {} moved is unknown: it moved {}, for others too",
             self.size(step.upper),
             step.device.name,
             step.names,

@@ -33,7 +33,7 @@ impl Scale<'_> {
         (counted < least).then(|| {
             let way = if self.is_read { "received" } else { "sent" };
             BalanceResult::Open(format!(
-                "of {} {}, this host's network interfaces {way} {}: how the rest went is not known",
+                "of {} {}, this host's network interfaces {way} {}: the path of the rest is unknown",
                 self.size(self.requested),
                 self.verb(),
                 self.size(counted)
@@ -49,7 +49,7 @@ impl Scale<'_> {
         }
         let requested = self.size(self.requested);
         if let Some(server) = servers.iter().find(|server| server.local.is_none()) {
-            let says = format!("whether {} is on this very host cannot be seen", server.serves);
+            let says = format!("it is unknown whether {} is on this host", server.serves);
             return Some(BalanceResult::Open(says));
         }
         if servers.iter().any(|server| server.local == Some(false) || server.relays) {
@@ -72,7 +72,8 @@ impl Scale<'_> {
             }
             _ => {
                 let says = format!(
-                    "{} is served on this very host, and what its server moved cannot be seen",
+                    "{} is served by this host itself, and the bytes that its server moved are \
+                     not visible",
                     serves.join(", ")
                 );
                 return Some(BalanceResult::Open(says));
@@ -83,8 +84,8 @@ impl Scale<'_> {
         if moved < self.least && beside.min(disks.unwrap_or(0)).saturating_add(moved) >= self.least
         {
             return Some(BalanceResult::Open(format!(
-                "{} moved {} to or from storage, and what it is connected to through local sockets {}: whether it \
-                 passed on what it was asked is not known",
+                "{} moved {} to or from storage, and the processes that it is connected to \
+                 through local sockets {}: it is unknown whether it passed the requests on",
                 names.join(", "),
                 self.size(moved),
                 self.size(beside)
@@ -94,8 +95,8 @@ impl Scale<'_> {
             && let Some(server) = servers.iter().find(|server| server.others > 0)
         {
             return Some(BalanceResult::Open(format!(
-                "{} moved {} to or from storage, and others were connected to it too ({}): whose it was is not \
-                 known",
+                "{} moved {} to or from storage, and others were connected to it too ({}): it is \
+                 unknown for whom it moved them",
                 names.join(", "),
                 self.size(moved),
                 server.others

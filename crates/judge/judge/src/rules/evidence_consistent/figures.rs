@@ -27,9 +27,8 @@ pub(super) fn check(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let rows = rows(bundle);
     let mut names = BTreeSet::new();
     for class in &bundle.run.classes {
-        cross_checks.require(names.insert(class.name.as_str()), || {
-            format!("{} is there twice", class.name)
-        });
+        cross_checks
+            .require(names.insert(class.name.as_str()), || format!("{} occurs twice", class.name));
         check_class(class, cross_checks);
         let within = rows.measured.get(class.name.as_str());
         check_rows(class, within, rows.drained.get(class.name.as_str()), cross_checks);
@@ -60,7 +59,7 @@ fn phases(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     for phase in &bundle.run.phases {
         let name = phase.kind.label();
         cross_checks.require(phase.start_ns >= end_ns, || {
-            format!("the phase {name} is said to begin before the one before it ended")
+            format!("the phase {name} begins before the previous one ends")
         });
         end_ns = phase.start_ns.saturating_add(phase.duration_ns);
     }
@@ -147,7 +146,7 @@ fn check_class(class: &ClassTotals, cross_checks: &mut CrossChecks) {
     let name = &class.name;
     cross_checks
         .require(class.drained <= class.count && class.drained_bytes <= class.size_bytes, || {
-            format!("{name}: more is said to have drained than was done")
+            format!("{name}: more operations or bytes drained than were counted in total")
         });
     let sums = is_possible(class.count, class.latency_ns_sum, class.latency_ns_max);
     cross_checks.require(class.count == 0 || sums, || {
@@ -275,7 +274,7 @@ fn bounds(histogram: &Histogram<u64>) -> (f64, f64) {
 /// Compares the bytes of the phases with the series, and those of the measurement with the totals.
 fn check_phase_bytes(bundle: &Bundle, rows: &Rows<'_>, cross_checks: &mut CrossChecks) {
     cross_checks.require(rows.astray == 0, || {
-        format!("{} rows of the series lie outside of the phases", rows.astray)
+        format!("{} rows of the series are outside the phases", rows.astray)
     });
     let classes = &bundle.run.classes;
     for (index, phase) in (0u32..).zip(&bundle.run.phases) {

@@ -106,12 +106,12 @@ fn check_device_limits(device: &DeviceTotals, longest_ns: u64, cross_checks: &mu
     let DeviceTotals { name, reads, read_bytes, writes, written_bytes, .. } = device;
     for (what, ios, bytes) in [("reads", reads, read_bytes), ("writes", writes, written_bytes)] {
         cross_checks.require(bytes % SECTOR_BYTES == 0 && (*bytes == 0 || *ios > 0), || {
-            format!("{name} is said to have done {ios} {what} of {bytes} bytes in all")
+            format!("{name}: {ios} {what} cannot have moved {bytes} bytes in total")
         });
     }
     let longest_ns = longest_ns.saturating_add(LATE_NS);
     cross_checks.require(device.busy_ns <= longest_ns + longest_ns / 10, || {
-        format!("{name} is said to have been busy for longer than was measured")
+        format!("{name} was busy for longer than the measurement")
     });
 }
 
@@ -123,7 +123,7 @@ fn shares(bundle: &Bundle, measure: &Phase, cross_checks: &mut CrossChecks) {
     let mut least = 0.0;
     for share in of.into_iter().flatten() {
         cross_checks.require((least - 1e-9..=1.0 + 1e-9).contains(&share), || {
-            format!("the CPUs are said to have been busy from {of:?}, least first")
+            format!("the CPUs' busy shares (minimum, mean, maximum) are not possible: {of:?}")
         });
         least = share;
     }
@@ -134,7 +134,7 @@ fn shares(bundle: &Bundle, measure: &Phase, cross_checks: &mut CrossChecks) {
         let had = u128::from(bundle.run.duration_ns.max(measure.duration_ns) + LATE_NS)
             * u128::from(cpus);
         cross_checks.require(u128::from(user) + u128::from(system) <= had + had / 10, || {
-            "the load generator is said to have used more CPU time than there was".to_owned()
+            "the load generator used more CPU time than the host's CPUs had".to_owned()
         });
     }
 }
@@ -204,7 +204,10 @@ fn sizes(bundle: &Bundle, cross_checks: &mut CrossChecks) {
         let low = times(count - unseen, least);
         let high = times(count - unseen, most) + times(unseen, most.max(largest));
         cross_checks.require((low..=high).contains(&u128::from(*size_bytes)), || {
-            format!("{name}: {count} transfers of {least} to {most} bytes are said to be {size_bytes} bytes")
+            format!(
+                "{name}: the recorded total of {count} transfers of {least} to {most} bytes is \
+                 {size_bytes} bytes"
+            )
         });
     }
 }
@@ -242,7 +245,7 @@ fn check_model(bundle: &Bundle, cross_checks: &mut CrossChecks) {
                 && !["sync", "metadata", "durable"].contains(&class.group.as_str())
         });
         cross_checks.require(near_requested(bundle, entered, total), || {
-            format!("{what}: {entered} entered the model, and the totals have {total}")
+            format!("{what}: {entered} entered the model, but the totals have {total}")
         });
     }
 }

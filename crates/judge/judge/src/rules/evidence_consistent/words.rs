@@ -29,20 +29,22 @@ fn driver(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let kind = run.engine.kind.as_str();
     let foreign = run.driver == Driver::Foreign;
     cross_checks.require(foreign == (run.tier != Tier::T1), || {
-        format!("the tier {:?} does not go with the driver, {}", run.tier, word(run.driver))
+        format!("the tier {:?} does not fit the driver, {}", run.tier, word(run.driver))
     });
     cross_checks.require(!foreign || !OWN_ENGINES.contains(&kind), || {
-        format!("the figures are said to be another tool's, and the engine to be {kind}")
+        format!(
+            "the bundle names another tool as the source of the figures, but its engine is {kind}"
+        )
     });
     let by_ours = bundle.series.iter().any(|row| matches!(row.data, Data::Class { .. }));
     cross_checks.require(!foreign || !by_ours, || {
-        "the figures are said to be another tool's, and the series has each interval's, as Plimsoll \
-         measures them"
+        "the bundle names another tool as the source of the figures, but its series has the \
+         figures of each interval, as Plimsoll measures them"
             .to_owned()
     });
     let modelled = kind == "model" || bundle.observed.inside.is_some();
     cross_checks.require(foreign || modelled == (run.driver == Driver::Model), || {
-        format!("the driver is said to be {}, and the engine is {kind}", word(run.driver))
+        format!("the bundle names the driver {}, but its engine is {kind}", word(run.driver))
     });
     if foreign {
         return;
@@ -50,17 +52,20 @@ fn driver(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let target = |is: fn(&TargetKind) -> bool| bundle.plan.targets.iter().any(|t| is(&t.kind));
     let model = target(|kind| matches!(kind, TargetKind::Model { .. }));
     cross_checks.require(model == (run.driver == Driver::Model), || {
-        format!("the driver is said to be {}, and the plan's target is another", word(run.driver))
+        format!(
+            "the bundle names the driver {}, but the plan's target requires another",
+            word(run.driver)
+        )
     });
     let null = target(|kind| matches!(kind, TargetKind::Null));
     cross_checks.require(null == (kind == "null") || run.classes.is_empty(), || {
-        format!("the engine is said to be {kind}, and the plan's target is another (null or not)")
+        format!(
+            "the bundle names the engine {kind}, but the plan's target requires another (null or \
+             not)"
+        )
     });
     cross_checks.require(run.name == bundle.plan.name, || {
-        format!(
-            "the run is said to be of the plan {:?}, and its plan is {:?}",
-            run.name, bundle.plan.name
-        )
+        format!("the run names the plan {:?}, but the bundle has {:?}", run.name, bundle.plan.name)
     });
 }
 
@@ -68,16 +73,16 @@ fn end(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let run = &bundle.run;
     let completed = run.end.kind == EndKind::Completed;
     cross_checks.require(!completed || run.end.says.is_empty(), || {
-        format!("the run is said to have completed, and to have ended so: {}", run.end.says)
+        format!("the run is marked as completed, but it ended early: {}", run.end.says)
     });
     cross_checks.require(completed || !run.end.says.is_empty(), || {
-        format!("the run ended {}, and does not say why", run.end.kind.word())
+        format!("the run ended {}, but gives no reason", run.end.kind.word())
     });
     let measured = run.phases.iter().filter(|phase| phase.kind == PhaseKind::Measure).count();
     cross_checks
-        .require(measured <= 1, || format!("{measured} phases are said to be the measurement"));
+        .require(measured <= 1, || format!("{measured} phases are marked as the measurement"));
     cross_checks.require(!completed || measured == 1, || {
-        "the run is said to have completed, and nothing was measured".to_owned()
+        "the run is marked as completed, but nothing was measured".to_owned()
     });
 }
 
@@ -86,12 +91,12 @@ fn checks(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     let named = run.checks.damage.len() as u64;
     cross_checks.require(run.checks.errors >= named, || {
         format!(
-            "{} errors of checks are counted, and damage is named {named} times",
+            "the bundle counts {} errors of checks, but names damage {named} times",
             run.checks.errors
         )
     });
     let verified = run.phases.iter().find(|phase| phase.kind == PhaseKind::Verify);
     cross_checks.require(run.checks.pages_checked.is_none() || verified.is_some(), || {
-        "pages are said to be checked, and there was no phase that checks them".to_owned()
+        "the bundle counts checked pages, but has no phase that checks pages".to_owned()
     });
 }

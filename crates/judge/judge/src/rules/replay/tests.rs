@@ -89,7 +89,7 @@ fn a_replay_in_time_is_measured_and_shown() {
     assert_eq!(outcomes(&bundle), [Some(Outcome::Pass); 4]);
     let verdict = judge(&bundle);
     assert_eq!(verdict.verdict, VerdictKind::Measured, "{}", verdict.reason);
-    assert!(verdict.reason.contains("kept to the trace"), "{}", verdict.reason);
+    assert!(verdict.reason.contains("followed the trace"), "{}", verdict.reason);
     assert_eq!(verdict.claims["trace-replay"], ClaimStatus::Believable);
     assert_eq!(verdict.checks.len(), 3);
     assert!(verdict.checks.iter().all(|check| check.ok == Some(true)));

@@ -214,7 +214,7 @@ fn open_target(
     }
     if queue.capacity() < depth as usize {
         let can = queue.capacity();
-        let says = format!("a depth of {depth} was asked for; one thread carries {can}");
+        let says = format!("a depth of {depth} was requested; one thread supports {can}");
         return Err(EngineError::Config(says));
     }
     Ok((GroupQueue::Files(queue), report))

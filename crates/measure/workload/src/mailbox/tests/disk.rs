@@ -1,8 +1,8 @@
 //! A simulated disk in virtual time, with a volatile cache that a crash loses.
 //!
 //! Reads see every completed write. Durable is what a durable write wrote, and what a flush covers:
-//! the writes that had completed before it was issued. A crash leaves, of every other write (in
-//! flight ones too), all sectors, none, a front part, or any of them.
+//! the writes that had completed before it was issued. After a crash, every other write (also one
+//! in flight) has all of its sectors, none, the first ones, or any subset.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
