@@ -15,8 +15,10 @@ use crate::run::run_document;
 use crate::table::{Cell, Column, Table, Tone};
 use crate::text::{self, Style};
 
+mod load;
 mod spread;
 
+use load::TestedLoad;
 pub use spread::{sides_document, sides_json};
 
 /// Maximum number of requested facts shown.
@@ -131,7 +133,7 @@ pub fn figures_text(audit: &Audit, style: &Style) -> String {
 
 /// Returns a result and its audit as JSON.
 pub fn result_json(result: &ToolResult, audit: &Audit) -> serde_json::Value {
-    let figures = headline(result);
+    let (figures, load) = (headline(result), TestedLoad::of(result));
     json!({
         "result": result.label(),
         "tool": result.source.tool,
@@ -140,6 +142,10 @@ pub fn result_json(result: &ToolResult, audit: &Audit) -> serde_json::Value {
         "rate_per_s": figures.rate_per_s,
         "bandwidth_bytes_per_s": figures.bandwidth_per_s,
         "latency_ns_mean": figures.latency_ns,
+        "block_size_bytes": load.size_bytes.map(|(least, most)| [least, most]),
+        "read_percent": load.read_percent,
+        "pattern": load.pattern,
+        "queue_depth": load.outstanding,
         "audit": audit,
         "remarks": result.remarks,
     })
@@ -299,6 +305,9 @@ pub fn study_table(judged: &[(&ToolResult, Audit)]) -> Table {
         Column::words("result", "result"),
         Column::words("verdict", "verdict"),
         Column::words("read as", "format").rank(4),
+        Column::words("block size", "block_size").rank(5),
+        Column::words("mix", "mix").rank(5),
+        Column::numbers("depth", "queue_depth").rank(5),
         Column::of(Unit::Rate, "rate", "rate_per_s").rank(2),
         Column::of(Unit::Bandwidth, "bandwidth", "bandwidth_bytes_per_s").rank(3),
         Column::numbers("mean latency", "latency_ns_mean").rank(3),
@@ -306,11 +315,14 @@ pub fn study_table(judged: &[(&ToolResult, Audit)]) -> Table {
     ];
     let mut table = Table::new("", columns);
     for (reported, audit) in judged {
-        let figures = headline(reported);
+        let (figures, load) = (headline(reported), TestedLoad::of(reported));
         table.rows.push(vec![
             Cell::text(reported.label()),
             Cell::text(audit.verdict.label()).tone(tone(audit.verdict)),
             Cell::text(reported.source.format.clone()),
+            load.size_cell(),
+            load.mix_cell(),
+            Cell::maybe(Unit::Count, load.outstanding),
             Cell::maybe(Unit::Rate, figures.rate_per_s),
             Cell::maybe(Unit::Bandwidth, figures.bandwidth_per_s),
             Cell::maybe(Unit::Latency, figures.latency_ns),
@@ -444,6 +456,6 @@ mod tests {
         }
         let csv = study_table(&judged).csv();
         assert_eq!(csv.lines().count(), 3, "{csv}");
-        assert!(csv.contains("bad,IMPOSSIBLE,a form,10000"), "{csv}");
+        assert!(csv.contains("bad,IMPOSSIBLE,a form,4 KiB,reads,"), "{csv}");
     }
 }
