@@ -291,7 +291,7 @@ mod tests {
             classes.map(|c| (c.is_read, c.count)).collect::<Vec<_>>()
         };
         assert_eq!(of("transactional"), [(true, 400_000), (false, 200_000)]);
-        assert_eq!(of("upkeep"), [(true, 200_000)]);
+        assert_eq!(of("verify"), [(true, 200_000)]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::foreign::bundle_key;
+use plimsoll_evidence::foreign::{VERIFY_GROUP, bundle_key};
 use plimsoll_evidence::latency;
 use plimsoll_evidence::observed::Issuer;
 use plimsoll_evidence::run::{ClassTotals, EndKind};
@@ -129,7 +129,7 @@ fn without_checks(reads: ClassTotals, checks: u64) -> Vec<ClassTotals> {
     let part = |of: u64| (of as f64 * share) as u64;
     let checking = ClassTotals {
         name: format!("{}.verify", reads.name),
-        group: "upkeep".into(),
+        group: VERIFY_GROUP.into(),
         count: checks,
         size_bytes: part(reads.size_bytes),
         latency_ns_sum: part(reads.latency_ns_sum),
