@@ -8,6 +8,9 @@ pub const ZERO_BUFFERS: &str = "zero_buffers";
 /// Counter of a result that does not state whether access was random or sequential.
 pub const PATTERN_NOT_STATED: &str = "pattern_not_stated";
 
+/// Group of reads that verify what was written: bytes that moved, but not part of the workload.
+pub const VERIFY_GROUP: &str = "verify";
+
 /// Shortest measurement accepted without a warning, in nanoseconds: 30 s of warm-up plus 30 s of
 /// data. Claims about sustained rates need more.
 pub const MEASURE_NS_MIN: u64 = 60_000_000_000;

@@ -1,8 +1,9 @@
 //! Detection of a file's format from its first bytes.
 
 use crate::{
-    diskspd, elbencho, fio, io500, ioping, ior, iozone, jetstress, mdtest, pgbench_log, sysbench,
-    table, terminal, text, vdbench, vector_db, warp, warp_csv, warp_text,
+    diskspd, elbencho, elbencho_live, fio, io500, ioping, ior, iozone, jetstress, mdtest,
+    pgbench_log, sysbench, table, terminal, text, vdbench, vector_db, warp, warp_csv, warp_text,
+    yabs,
 };
 
 /// Known format.
@@ -26,6 +27,8 @@ pub enum Format {
     ElbenchoJson,
     /// elbencho's terminal table.
     ElbenchoText,
+    /// elbencho's live statistics.
+    ElbenchoLive,
     /// ioping's statistics.
     Ioping,
     /// iozone's report.
@@ -80,6 +83,8 @@ pub enum Format {
     Dd,
     /// kubestr's text output of fio.
     Kubestr,
+    /// YABS's table of fio's rates.
+    Yabs,
     /// Hand-made table.
     Table,
 }
@@ -98,6 +103,7 @@ impl Format {
             Self::ElbenchoCsv => "elbencho CSV",
             Self::ElbenchoJson => "elbencho JSON",
             Self::ElbenchoText => "elbencho text",
+            Self::ElbenchoLive => "elbencho live CSV",
             Self::Ioping => "ioping",
             Self::Iozone => "iozone",
             Self::Ior => "IOR",
@@ -125,6 +131,7 @@ impl Format {
             Self::PgbenchLog => "pgbench log",
             Self::Dd => "dd",
             Self::Kubestr => "kubestr text",
+            Self::Yabs => "YABS text",
             Self::Table => "table",
         }
     }
@@ -162,6 +169,7 @@ const OTHERS: &[(Is, Format)] = &[
     (diskspd::is_text, Format::DiskspdText),
     (elbencho::is_csv, Format::ElbenchoCsv),
     (elbencho::is_text, Format::ElbenchoText),
+    (elbencho_live::is, Format::ElbenchoLive),
     (ioping::is, Format::Ioping),
     (iozone::is, Format::Iozone),
     (ior::is, Format::Ior),
@@ -180,6 +188,7 @@ const OTHERS: &[(Is, Format)] = &[
     (fio::terse::is, Format::FioTerse),
     (fio::text::is, Format::FioText),
     (terminal::is_kubestr, Format::Kubestr),
+    (yabs::is, Format::Yabs),
     (sysbench::is, Format::Sysbench),
     (terminal::is_pgbench, Format::Pgbench),
     (pgbench_log::is, Format::PgbenchLog),

@@ -149,7 +149,7 @@ A fio job becomes streams of the matrix, with `plimsoll plan import` or as `[wor
 is 1024 there, as in fio. The bundle of a plan that names a job (`[workload.fio]`) keeps the job's text as
 `job.fio`, beside `plan.toml`, under the same seal: every command that reads the bundle resolves both again and
 holds them against what was run. An imported plan holds the streams themselves, and needs no job. Every option of
-fio 3.33 has one of three fates.
+fio 3.33 to 3.42 has one of three fates.
 
 ";
 

@@ -17,6 +17,7 @@
 pub mod detect;
 pub mod diskspd;
 pub mod elbencho;
+pub mod elbencho_live;
 pub mod fio;
 pub mod fio_job;
 pub mod foreign;
@@ -45,6 +46,7 @@ pub mod walk;
 pub mod warp;
 pub mod warp_csv;
 pub mod warp_text;
+pub mod yabs;
 
 pub use detect::Format;
 pub use study::{Study, read, read_text};

@@ -9,9 +9,9 @@ use crate::detect::{Format, detect};
 use crate::json::{self, JsonNode};
 use crate::walk::{Visitor, walk};
 use crate::{
-    ImportError, diskspd, elbencho, fio, io500, ioping, ior, iozone, jetstress, kv_cache, mdtest,
-    mlperf, pgbench_log, sysbench, table, terminal, text, vdbench, vector_db, warp, warp_csv,
-    warp_text,
+    ImportError, diskspd, elbencho, elbencho_live, fio, io500, ioping, ior, iozone, jetstress,
+    kv_cache, mdtest, mlperf, pgbench_log, sysbench, table, terminal, text, vdbench, vector_db,
+    warp, warp_csv, warp_text, yabs,
 };
 
 /// Results and statistics of the named files.
@@ -81,13 +81,16 @@ impl Visitor for Reader {
     fn wants(&mut self, path: &str, head: &[u8]) -> bool {
         let wanted = detect(head).is_some();
         if !wanted && self.named && !path.contains('/') {
-            self.failed(path, "its format is unknown".into());
+            let reason = refusal(head).unwrap_or("its format is unknown");
+            self.failed(path, reason.into());
         } else if !wanted {
-            match looks_like_result(head) {
-                true => {
-                    self.failed(path, "it looks like a result, but its format is unknown".into())
-                }
-                false => self.study.passed_over += 1,
+            let result = looks_like_result(head);
+            let unknown = result.then_some("it looks like a result, but its format is unknown");
+            // Jobs and traces lie beside results, and are none.
+            let packed = path.ends_with(".csv.zst").then(|| refusal(head)).flatten();
+            match packed.or(unknown) {
+                Some(reason) => self.failed(path, reason.into()),
+                None => self.study.passed_over += 1,
             }
         }
         wanted
@@ -100,6 +103,9 @@ impl Visitor for Reader {
             return;
         };
         let file = format!("{}{path}", self.prefix);
+        if self.take_fences(&text, &file) {
+            return;
+        }
         match self.parse(format, &text, &file) {
             Ok(()) => *self.study.read.entry(format.word()).or_default() += 1,
             // Many files have a line that looks like a heading. Only an explicitly named file must
@@ -114,6 +120,46 @@ impl Visitor for Reader {
     fn failed(&mut self, path: &str, says: String) {
         self.study.unreadable.push(ImportError { file: format!("{}{path}", self.prefix), says });
     }
+}
+
+/// Returns what a file that cannot be read seems to be, and what to do instead.
+#[must_use]
+pub fn refusal(head: &[u8]) -> Option<&'static str> {
+    if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        return Some(
+            "it is compressed with zstd (warp writes its operations so): unpack it with zstd -d, \
+                or run `warp analyze --json FILE`",
+        );
+    }
+    if crate::trace::opens(head) {
+        return Some(
+            "it is a block trace, not a result: replay it with `plimsoll run --trace FILE`",
+        );
+    }
+    let text = text::decode(head)?;
+    let is_job = text.lines().any(|line| line.trim() == "[global]")
+        && text.lines().any(|line| line.trim_start().starts_with("rw="));
+    is_job.then_some("it is a fio job, not a result: run `plimsoll plan import FILE`")
+}
+
+/// Returns the blocks between fences of a Markdown text with the lines where they begin. Empty
+/// lines precede a block, so that line numbers stay valid.
+fn fences(text: &str) -> Vec<(usize, String)> {
+    let (mut blocks, mut open) = (Vec::new(), None::<(usize, String)>);
+    for (index, line) in text.lines().enumerate() {
+        let is_fence = line.trim_start().starts_with("```");
+        match (&mut open, is_fence) {
+            (Some(_), true) => blocks.extend(open.take()),
+            (Some((_, block)), false) => {
+                block.push_str(line);
+                block.push('\n');
+            }
+            (None, true) => open = Some((index + 2, "\n".repeat(index + 1))),
+            (None, false) => {}
+        }
+    }
+    // A text that is cut off, or a fence that is part of a log: no block.
+    blocks
 }
 
 /// True for a JSON object with the name of a benchmark figure.
@@ -169,6 +215,8 @@ impl Reader {
             Format::DiskspdXml => results.extend(diskspd::read_xml(text, file)?),
             Format::DiskspdText => results.extend(diskspd::read_text(text, file)?),
             Format::ElbenchoCsv => results.extend(elbencho::read_csv(text, file)?),
+            Format::ElbenchoLive => results.extend(elbencho_live::read(text, file)?),
+            Format::Yabs => results.extend(yabs::read(text, file)?),
             Format::ElbenchoText => results.extend(elbencho::read_text(text, file)?),
             Format::Ioping => results.extend(ioping::read(text, file)?),
             Format::Iozone => results.extend(iozone::read(text, file)?),
@@ -203,6 +251,34 @@ impl Reader {
             | Format::Warp => self.parse_json(format, text, file)?,
         }
         Ok(())
+    }
+
+    /// Reads each block of a Markdown text between fences that has a known format. Returns false
+    /// if there is none.
+    fn take_fences(&mut self, text: &str, file: &str) -> bool {
+        let mut any = false;
+        for (line, block) in fences(text) {
+            let Some(format) = detect(block.as_bytes()).filter(|f| *f != Format::Table) else {
+                continue;
+            };
+            let before = self.study.results.len();
+            match self.parse(format, &block, file) {
+                Ok(()) => *self.study.read.entry(format.word()).or_default() += 1,
+                // Pages beside results have examples.
+                Err(_) if !self.named => continue,
+                Err(says) => {
+                    let says = format!("the block in line {line}: {says}");
+                    self.study.unreadable.push(ImportError { file: file.to_owned(), says });
+                }
+            }
+            for result in &mut self.study.results[before..] {
+                let inside = result.source.place.take().map(|place| format!(", {place}"));
+                let place = format!("block in line {line}{}", inside.unwrap_or_default());
+                result.source.place = Some(place);
+            }
+            any = true;
+        }
+        any
     }
 
     fn parse_json(&mut self, format: Format, text: &str, file: &str) -> Result<(), String> {

@@ -7,6 +7,9 @@
 //! | fio iolog, version 3 | `fio version 3 iolog` | microseconds from the beginning |
 //! | MSR Cambridge CSV | seven fields, the fourth `Read` or `Write` | Windows file times, 100 ns |
 //! | Alibaba block-trace CSV | five fields, the second `R` or `W` | microseconds |
+//! | Tencent block-trace CSV | five numbers, the first a time, the fourth 0 or 1 | seconds |
+//! | SPC CSV | five fields, the fourth `R` or `W` | seconds with decimals |
+//! | SYSTOR '17 CSV | six fields, the third `R` or `W` | seconds with nine digits |
 //!
 //! The format is detected from the content. A trace is read line by line, so that its size does not
 //! matter; gzip is decompressed on the way. Operations other than reads, writes and flushes
@@ -19,6 +22,9 @@ mod fields;
 mod iolog;
 mod lines;
 mod msr;
+mod spc;
+mod systor;
+mod tencent;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -35,6 +41,8 @@ use lines::Lines;
 const HEAD_BYTES: usize = 64 << 10;
 /// Magic number of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// Magic number of zstd.
+const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Number of those lines that are examined.
 const HEAD_LINES: usize = 200;
 /// Maximum number of devices or files in a trace.
@@ -59,12 +67,26 @@ pub enum Format {
     Msr,
     /// Block traces of Alibaba.
     Alibaba,
+    /// Block traces of Tencent.
+    Tencent,
+    /// Traces in the format of the Storage Performance Council.
+    Spc,
+    /// Traces of virtual desktops, from SYSTOR '17.
+    Systor,
 }
 
 impl Format {
     /// All formats.
-    pub const ALL: [Self; 5] =
-        [Self::Blkparse, Self::IologV2, Self::IologV3, Self::Msr, Self::Alibaba];
+    pub const ALL: [Self; 8] = [
+        Self::Blkparse,
+        Self::IologV2,
+        Self::IologV3,
+        Self::Msr,
+        Self::Alibaba,
+        Self::Tencent,
+        Self::Spc,
+        Self::Systor,
+    ];
 
     /// Returns the name for people.
     #[must_use]
@@ -75,6 +97,9 @@ impl Format {
             Self::IologV3 => "fio iolog version 3",
             Self::Msr => "MSR Cambridge CSV",
             Self::Alibaba => "Alibaba block-trace CSV",
+            Self::Tencent => "Tencent block-trace CSV",
+            Self::Spc => "SPC CSV",
+            Self::Systor => "SYSTOR '17 CSV",
         }
     }
 }
@@ -263,13 +288,43 @@ pub fn detect(head: &[u8]) -> Option<(Format, Option<Stage>)> {
     for line in lines.by_ref().take(HEAD_LINES) {
         if let Some(found) = blkparse::stage(line) {
             stage = Some(stage.map_or(found, |known: Stage| known.min(found)));
-        } else if stage.is_none() && msr::is_line(line) {
-            return Some((Format::Msr, None));
-        } else if stage.is_none() && alibaba::is_line(line) {
-            return Some((Format::Alibaba, None));
+        } else if stage.is_none()
+            && let Some(format) = table_format(line)
+        {
+            return Some((format, None));
         }
     }
     stage.map(|stage| (Format::Blkparse, Some(stage)))
+}
+
+/// Detects a trace with a line of comma-separated fields per operation.
+fn table_format(line: &str) -> Option<Format> {
+    let formats: [(fn(&str) -> bool, Format); 5] = [
+        (msr::is_line, Format::Msr),
+        (alibaba::is_line, Format::Alibaba),
+        (spc::is_line, Format::Spc),
+        (systor::is_line, Format::Systor),
+        (tencent::is_line, Format::Tencent),
+    ];
+    formats.iter().find(|(is, _)| is(line)).map(|(_, format)| *format)
+}
+
+/// Returns why a file with this start cannot be read as a trace, and what to do.
+#[must_use]
+pub fn refusal(head: &[u8]) -> String {
+    if head.starts_with(&ZSTD) {
+        return "has no known trace format: it is compressed with zstd; unpack it (zstd -d FILE)"
+            .to_owned();
+    }
+    let text = String::from_utf8_lossy(head);
+    if text.contains('\u{fffd}') || head.contains(&0) {
+        return "has no known trace format: it is binary; of a blktrace, take the text (blkparse -i DEVICE); of CloudPhysics' \
+                vscsi or libCacheSim's oracleGeneral, print its records as \
+                device_id,opcode,offset,length,timestamp, with R or W, bytes and microseconds"
+            .to_owned();
+    }
+    let known: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();
+    format!("has no known trace format; known are {}", known.join(", "))
 }
 
 /// True if a file with this start is a trace, plain or gzipped.
@@ -301,11 +356,7 @@ fn parse<R: Read>(
     head.truncate(filled);
     let whole = head.iter().rposition(|byte| *byte == b'\n').map_or(head.len(), |at| at + 1);
     let Some((format, stage)) = detect(&head[..whole]) else {
-        return Err(
-            "has no known trace format: blkparse text, fio iolog version 2 or 3, MSR Cambridge \
-                CSV, Alibaba block-trace CSV"
-                .to_owned(),
-        );
+        return Err(refusal(&head));
     };
     let mut reading = Reading::new(format, stage);
     match (format, stage) {
@@ -317,6 +368,9 @@ fn parse<R: Read>(
         (Format::IologV3, _) => reading.all(&head, source, &mut iolog::V3, each)?,
         (Format::Msr, _) => reading.all(&head, source, &mut msr::Msr, each)?,
         (Format::Alibaba, _) => reading.all(&head, source, &mut alibaba::Alibaba, each)?,
+        (Format::Tencent, _) => reading.all(&head, source, &mut tencent::Tencent, each)?,
+        (Format::Spc, _) => reading.all(&head, source, &mut spc::Spc, each)?,
+        (Format::Systor, _) => reading.all(&head, source, &mut systor::Systor, each)?,
     }
     Ok(reading.account)
 }

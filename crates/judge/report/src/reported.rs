@@ -2,17 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_evidence::Bundle;
 use plimsoll_evidence::tool_result::ToolResult;
+use plimsoll_judge::Verdict;
 use plimsoll_judge::conservation::{Audit, Credibility, Finding, Severity, headline};
+use plimsoll_judge::verdict::VerdictKind;
 use serde_json::json;
 
 use crate::document::{Block, Document, Fact, FindingLine, Headline, Section};
 use crate::number::{Unit, group_counts};
+use crate::run::run_document;
 use crate::table::{Cell, Column, Table, Tone};
 use crate::text::{self, Style};
 
+mod load;
 mod spread;
 
+use load::TestedLoad;
 pub use spread::{sides_document, sides_json};
 
 /// Maximum number of requested facts shown.
@@ -51,14 +57,83 @@ pub fn figures_document(audit: &Audit) -> Document {
     Document { title, headline, sections: figures(audit), ..Document::default() }
 }
 
-/// Returns the same as text.
+/// Returns the reports of a result that is judged as a run and by its figures, the worst verdict
+/// first.
+pub fn run_and_figures(
+    bundle: &Bundle,
+    verdict: &Verdict,
+    figures: Option<&Audit>,
+) -> Vec<Document> {
+    let mut documents = vec![run_document(bundle, verdict)];
+    if let Some(figures) = figures {
+        let worse = severity(figures.verdict) > verdict_severity(verdict.verdict);
+        documents.insert(if worse { 0 } else { 1 }, figures_document(figures));
+    }
+    documents
+}
+
+/// Returns one document with the head of the first and the sections of all.
+pub fn merge(documents: Vec<Document>) -> Document {
+    let mut documents = documents.into_iter();
+    let mut merged = documents.next().unwrap_or_default();
+    for (index, document) in documents.enumerate() {
+        let Headline { word, reason, .. } = document.headline;
+        let words = Block::Words(format!("{word}: {reason}"));
+        let id = format!("also-{index}");
+        merged.sections.push(Section::brief(&id, &document.title).with(words));
+        merged.sections.extend(document.sections.into_iter().map(|section| {
+            let id = format!("{id}-{}", section.id);
+            Section { id, ..section }
+        }));
+    }
+    merged
+}
+
+/// Returns the verdict as JSON, with the audit of the figures, and the worst of both as `headline`.
+///
+/// # Errors
+/// A value that has no JSON form.
+pub fn verdict_json(
+    verdict: &Verdict,
+    figures: Option<&Audit>,
+) -> Result<serde_json::Value, serde_json::Error> {
+    let mut json = serde_json::to_value(verdict)?;
+    if let (Some(object), Some(figures)) = (json.as_object_mut(), figures) {
+        let worse = severity(figures.verdict) > verdict_severity(verdict.verdict);
+        let word = if worse { figures.verdict.label() } else { verdict.verdict.label() };
+        object.insert("headline".into(), word.into());
+        object.insert("figures".into(), serde_json::to_value(figures)?);
+    }
+    Ok(json)
+}
+
+/// Severity on a scale that both kinds of verdicts share.
+fn severity(verdict: Credibility) -> u8 {
+    match verdict {
+        Credibility::Consistent => 0,
+        Credibility::Doubtful => 2,
+        Credibility::Invalid => 3,
+        Credibility::Impossible => 4,
+    }
+}
+
+fn verdict_severity(verdict: VerdictKind) -> u8 {
+    match verdict {
+        VerdictKind::Pass | VerdictKind::Measured => 0,
+        VerdictKind::Inconclusive => 1,
+        VerdictKind::Fail => 2,
+        VerdictKind::Invalid => 3,
+    }
+}
+
+/// Returns the consistency of a result's figures as text.
 pub fn figures_text(audit: &Audit, style: &Style) -> String {
     text::document(&figures_document(audit), style)
 }
 
 /// Returns a result and its audit as JSON.
 pub fn result_json(result: &ToolResult, audit: &Audit) -> serde_json::Value {
-    let figures = headline(result);
+    let (figures, load) = (headline(result), TestedLoad::of(result));
     json!({
         "result": result.label(),
         "tool": result.source.tool,
@@ -67,6 +142,10 @@ pub fn result_json(result: &ToolResult, audit: &Audit) -> serde_json::Value {
         "rate_per_s": figures.rate_per_s,
         "bandwidth_bytes_per_s": figures.bandwidth_per_s,
         "latency_ns_mean": figures.latency_ns,
+        "block_size_bytes": load.size_bytes.map(|(least, most)| [least, most]),
+        "read_percent": load.read_percent,
+        "pattern": load.pattern,
+        "queue_depth": load.outstanding,
         "audit": audit,
         "remarks": result.remarks,
     })
@@ -227,6 +306,9 @@ pub fn study_table(judged: &[(&ToolResult, Audit)]) -> Table {
         Column::words("result", "result"),
         Column::words("verdict", "verdict"),
         Column::words("read as", "format").rank(4),
+        Column::words("block size", "block_size").rank(5),
+        Column::words("mix", "mix").rank(5),
+        Column::numbers("depth", "queue_depth").rank(5),
         Column::of(Unit::Rate, "rate", "rate_per_s").rank(2),
         Column::of(Unit::Bandwidth, "bandwidth", "bandwidth_bytes_per_s").rank(3),
         Column::numbers("mean latency", "latency_ns_mean").rank(3),
@@ -234,11 +316,14 @@ pub fn study_table(judged: &[(&ToolResult, Audit)]) -> Table {
     ];
     let mut table = Table::new("", columns);
     for (reported, audit) in judged {
-        let figures = headline(reported);
+        let (figures, load) = (headline(reported), TestedLoad::of(reported));
         table.rows.push(vec![
             Cell::text(reported.label()),
             Cell::text(audit.verdict.label()).tone(tone(audit.verdict)),
             Cell::text(reported.source.format.clone()),
+            load.size_cell(),
+            load.mix_cell(),
+            Cell::maybe(Unit::Count, load.outstanding),
             Cell::maybe(Unit::Rate, figures.rate_per_s),
             Cell::maybe(Unit::Bandwidth, figures.bandwidth_per_s),
             Cell::maybe(Unit::Latency, figures.latency_ns),
@@ -372,6 +457,6 @@ mod tests {
         }
         let csv = study_table(&judged).csv();
         assert_eq!(csv.lines().count(), 3, "{csv}");
-        assert!(csv.contains("bad,IMPOSSIBLE,a form,10000"), "{csv}");
+        assert!(csv.contains("bad,IMPOSSIBLE,a form,4 KiB,reads,"), "{csv}");
     }
 }

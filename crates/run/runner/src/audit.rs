@@ -4,12 +4,14 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::EndKind;
 use plimsoll_import::Study;
 use plimsoll_import::detect::{Format, detect};
-use plimsoll_import::foreign::{self, table};
+use plimsoll_import::foreign::{self, ForeignError, table};
 use plimsoll_import::walk::HEAD_BYTES;
 use plimsoll_judge::conservation::{self, Audit, Credibility};
 use plimsoll_judge::finding::Outcome;
+use plimsoll_judge::verdict::VerdictKind;
 use plimsoll_judge::{Verdict, judge};
 use plimsoll_plan::{Claim, Media};
 
@@ -66,12 +68,25 @@ pub struct AuditedFile {
 }
 
 impl AuditedFile {
+    /// True for a completed run that no rule accuses and about which the user claims nothing.
+    fn is_only_inconclusive(&self) -> bool {
+        let ([bundle], [verdict]) = (&self.bundles[..], &self.verdicts[..]) else { return false };
+        let fails = verdict.findings.iter().any(|finding| finding.outcome == Outcome::Fail);
+        let completed = bundle.run.end.kind == EndKind::Completed && bundle.run.checks.errors == 0;
+        let inconclusive = verdict.verdict == VerdictKind::Inconclusive;
+        inconclusive && completed && !fails && bundle.plan.claims_assumed
+    }
+
     /// Exit code of the command.
     pub fn exit(&self) -> Exit {
         let exit = worst(&self.bundles, &self.verdicts);
-        let figures = self.figures.as_ref();
-        let impossible = figures.is_some_and(|audit| audit.verdict == Credibility::Impossible);
-        if exit == Exit::Ok && impossible { Exit::NoVerdict } else { exit }
+        let consistent = |audit: &Audit| audit.verdict == Credibility::Consistent;
+        match &self.figures {
+            Some(figures) if exit == Exit::Ok && !consistent(figures) => Exit::NoVerdict,
+            // A file alone shows little. That does not count against it unless the user claims more.
+            Some(figures) if consistent(figures) && self.is_only_inconclusive() => Exit::Ok,
+            _ => exit,
+        }
     }
 }
 
@@ -99,13 +114,22 @@ fn has_run_format(head: &[u8], is_table: bool) -> bool {
     }
 }
 
-/// Result of auditing a text that was pasted or uploaded.
+/// Result of auditing a file or a text.
 #[derive(Clone, Debug)]
 pub enum AuditedText {
     /// Judged by the rules for runs: one run, or the rows of a table.
     Run(Box<AuditedFile>),
     /// Judged by its figures only.
     Figures(Box<Study>),
+}
+
+impl AuditedText {
+    /// Falls back to the figures if a result cannot be judged as a run, and says why.
+    fn figures(mut study: Study, reason: &ForeignError) -> Option<Self> {
+        let remark = format!("judged by its figures only: {reason}");
+        study.results.iter_mut().for_each(|result| result.remarks.push(remark.clone()));
+        (!study.results.is_empty()).then(|| Self::Figures(Box::new(study)))
+    }
 }
 
 /// Judges a text. `name` is used in messages. Writes nothing.
@@ -127,18 +151,41 @@ pub fn audit_text(
             false => Ok(AuditedText::Figures(Box::new(study))),
         };
     }
-    let wrong = |error: foreign::ForeignError| {
-        RunnerError::usage(format!("{name}: {error}"))
-            .hint("see docs/audit.md for the known formats")
+    judge_text(text, (name, name), is_table, study, declared, &[])
+}
+
+/// Judges a text as a run, or by its figures if its job or rows cannot be converted.
+fn judge_text(
+    text: &str,
+    (name, short): (&str, &str),
+    is_table: bool,
+    study: Study,
+    declared: &DeclaredSystem,
+    claims: &[Claim],
+) -> Result<AuditedText, RunnerError> {
+    // Blocks of a page are results of their own.
+    if !is_table && study.results.len() > 1 {
+        return Ok(AuditedText::Figures(Box::new(study)));
+    }
+    let bundles = match is_table {
+        true => {
+            let outstanding = table::TableDefaults { outstanding: declared.outstanding };
+            table::read(text, short, outstanding)
+        }
+        false => foreign::fio::read(text, short).map(|bundle| vec![bundle]),
     };
-    let mut bundles = if is_table {
-        let outstanding = table::TableDefaults { outstanding: declared.outstanding };
-        table::read(text, name, outstanding).map_err(wrong)?
-    } else {
-        vec![foreign::fio::read(text, name).map_err(wrong)?]
-    };
-    bundles.iter_mut().for_each(|bundle| declare(bundle, declared, &[]));
-    Ok(AuditedText::Run(Box::new(judge_all(bundles, Some(&study), declared))))
+    match bundles {
+        Ok(mut bundles) => {
+            bundles.iter_mut().for_each(|bundle| declare(bundle, declared, claims));
+            Ok(AuditedText::Run(Box::new(judge_all(bundles, Some(&study), declared))))
+        }
+        Err(error) => AuditedText::figures(study, &error).ok_or_else(|| {
+            let seems = plimsoll_import::study::refusal(text.as_bytes());
+            let says = seems.map_or_else(|| error.to_string(), str::to_owned);
+            RunnerError::usage(format!("{name}: {says}"))
+                .hint("see docs/audit.md for the known formats")
+        }),
+    }
 }
 
 fn judge_all(
@@ -176,11 +223,15 @@ pub fn audit_run_file(
     file: &Path,
     declared: &DeclaredSystem,
     claims: &[Claim],
-) -> Result<AuditedFile, RunnerError> {
-    let mut bundles = read(file, declared)?;
-    bundles.iter_mut().for_each(|bundle| declare(bundle, declared, claims));
-    let study = study(&[file.to_path_buf()]).ok();
-    Ok(judge_all(bundles, study.as_ref(), declared))
+) -> Result<AuditedText, RunnerError> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        RunnerError::usage(format!("cannot read {name}: {error}"))
+            .hint("name a JSON file of fio, or a table (CSV)")
+    })?;
+    let short = file.file_name().map_or(name.clone(), |name| name.to_string_lossy().into_owned());
+    let study = study(&[file.to_path_buf()]).unwrap_or_default();
+    judge_text(&text, (&name, &short), is_table(file), study, declared, claims)
 }
 
 /// # Errors
@@ -209,24 +260,6 @@ pub fn no_result_error(paths: &[PathBuf], study: &Study) -> RunnerError {
         error = error.hint("interval logs were found: also name the result that they belong to");
     }
     error.hint("see docs/audit.md for the known formats")
-}
-
-fn read(file: &Path, declared: &DeclaredSystem) -> Result<Vec<Bundle>, RunnerError> {
-    let name = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        RunnerError::usage(format!("cannot read {name}: {error}"))
-            .hint("name a JSON file of fio, or a table (CSV)")
-    })?;
-    let wrong = |error: foreign::ForeignError| {
-        RunnerError::usage(format!("{name}: {error}"))
-            .hint("see docs/audit.md for the known formats")
-    };
-    let short = file.file_name().map_or(name.clone(), |name| name.to_string_lossy().into_owned());
-    if is_table(file) {
-        let declared = table::TableDefaults { outstanding: declared.outstanding };
-        return table::read(&text, &short, declared).map_err(wrong);
-    }
-    foreign::fio::read(&text, &short).map(|bundle| vec![bundle]).map_err(wrong)
 }
 
 fn declare(bundle: &mut Bundle, declared: &DeclaredSystem, claims: &[Claim]) {

@@ -104,9 +104,7 @@ fn read(path: &Path) -> Result<(TraceStatistics, Trace), RunnerError> {
         !too_many
     });
     let account = account.map_err(|error| {
-        let hint =
-            "known formats: blkparse text, fio's write_iolog (2 and 3), MSR Cambridge and Alibaba CSV";
-        RunnerError::usage(error.to_string()).hint(hint)
+        RunnerError::usage(error.to_string()).hint("docs/traces.md describes the known formats")
     })?;
     if too_many {
         let says = format!("{} has more than {OPERATIONS_MAX} reads and writes", path.display());

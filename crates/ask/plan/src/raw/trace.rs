@@ -12,7 +12,7 @@ section! {
     /// Replay of a block trace at its recorded times. `plimsoll plan import TRACE` writes this
     /// section. The first fields describe the trace.
     TraceRaw {
-        /// Trace file: blkparse text, fio iolog version 2 or 3, or MSR Cambridge or Alibaba CSV.
+        /// Trace file: blkparse text, fio iolog version 2 or 3, or CSV of MSR Cambridge, Alibaba, Tencent, SPC or SYSTOR '17.
         file: Name | "required";
         /// SHA-256 of the file. A different file is rejected.
         sha256: Name | "required";

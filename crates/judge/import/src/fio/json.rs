@@ -7,6 +7,7 @@ use plimsoll_evidence::tool_result::{
 };
 
 use super::options::Options;
+use super::printed::{FLUSHES_UNTIMED, drop_sourceless_submission, drop_unstarted_flushes};
 use crate::json::{self, JsonNode};
 
 /// Bytes in a KiB: fio's `bw` is in KiB/s (`bw_bytes >> 10`).
@@ -194,6 +195,7 @@ fn take_job(
     if part.is_total {
         part.setting.outstanding = None;
     }
+    let first_job = reported.parts.is_empty();
     for (index, (word, kind)) in DIRECTIONS.into_iter().enumerate() {
         let side = job.key(word);
         if !side.exists() {
@@ -202,6 +204,10 @@ fn take_job(
         let mut operation = direction(&side, kind);
         if operation.kind.moves_data() {
             operation.size_bytes = options.transfer_bytes(index);
+        }
+        if options.verifies_meanwhile() && kind_of_check(&operation, &part) {
+            forget_time(&mut operation);
+            reported.remarks.extend(first_job.then(|| UNTIMED_CHECKS.to_owned()));
         }
         if !operation.is_idle() {
             let longest = part.window_ns.as_ref().map_or(0.0, |window: &Figure| window.value);
@@ -212,6 +218,9 @@ fn take_job(
         }
     }
     part.operations.extend(flushes(&job.key("sync")));
+    if drop_unstarted_flushes(&mut part) && !reported.remarks.iter().any(|r| r == FLUSHES_UNTIMED) {
+        reported.remarks.push(FLUSHES_UNTIMED.to_owned());
+    }
     part.errors = job.key("total_err").exact();
     part.start_unix_s = job.key("job_start").number().map(|ms| ms / 1e3);
     let cpu = [job.key("usr_cpu").number(), job.key("sys_cpu").number()];
@@ -227,6 +236,24 @@ fn take_job(
         });
     }
     reported.parts.push(part);
+}
+
+/// Remark on reads that verify between writes.
+const UNTIMED_CHECKS: &str =
+    "verify_backlog: fio counts the reads that verify between writes, but not their time";
+
+/// True for the reads of a job that only writes: they verify.
+fn kind_of_check(operation: &Operation, part: &Part) -> bool {
+    let writes_only = part.setting.read_percent.as_ref().is_some_and(|share| share.value <= 0.0);
+    operation.kind == Kind::Read && writes_only
+}
+
+/// Removes the figures that fio divides by a run time of the last phase only.
+fn forget_time(operation: &mut Operation) {
+    operation.rate_per_s.clear();
+    operation.bandwidth_per_s.clear();
+    operation.window_ns = None;
+    (operation.bandwidth_sampled, operation.rate_sampled) = (None, None);
 }
 
 /// Reads flushes. Some versions leave `total_ios` at 0 next to a histogram of flushes, whose `N` is
@@ -277,6 +304,7 @@ fn direction(side: &JsonNode<'_, '_>, kind: Kind) -> Operation {
     {
         operation.latencies.extend(latency(side, name, stage));
     }
+    drop_sourceless_submission(&mut operation);
     operation.bandwidth_sampled = sampled(side, "bw", "bw_dev", KIB);
     operation.rate_sampled = sampled(side, "iops", "iops_stddev", 1.0);
     operation

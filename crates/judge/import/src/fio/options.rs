@@ -27,7 +27,10 @@ const SYNCHRONOUS: [&str; 10] = [
 ];
 
 /// Options with which a job does not always keep its full depth in flight.
-const PACED: [&str; 16] = [
+const PACED: [&str; 19] = [
+    "end_fsync",
+    "fsync_on_close",
+    "verify",
     "rate",
     "rate_iops",
     "rate_process",
@@ -55,6 +58,15 @@ impl Options {
             "startdelay" => "start_delay",
             other => other,
         };
+        // The last one of such a pair wins, as in fio.
+        let pairs = [("rwmixread", "rwmixwrite"), ("direct", "buffered")];
+        for (one, other) in pairs {
+            if name == one {
+                self.stated.remove(other);
+            } else if name == other {
+                self.stated.remove(one);
+            }
+        }
         self.stated.insert(name.to_owned(), (value.to_owned(), field.to_owned()));
     }
 
@@ -161,6 +173,7 @@ impl Options {
             .depth()
             .zip(clones)
             .map(|(depth, clones)| Outstanding { most: depth.scaled(clones), kept: !paced });
+        let is_poisson = self.get("rate_process") == Some("poisson");
         let target = self.get("filename").or_else(|| self.get("directory"));
         Setting {
             outstanding_of_each: None,
@@ -174,8 +187,15 @@ impl Options {
             working_set_bytes: self.working_set(clones),
             direct: self.direct(),
             durability: self.durability(),
-            rate_limit_per_s: self.whole("rate_iops").map(|f| f.scaled(clones.unwrap_or(1.0))),
-            bandwidth_limit_per_s: self.bytes("rate").map(|f| f.scaled(clones.unwrap_or(1.0))),
+            // Poisson arrivals have the rate as their mean, not as a limit.
+            rate_limit_per_s: self
+                .whole("rate_iops")
+                .filter(|_| !is_poisson)
+                .map(|f| f.scaled(clones.unwrap_or(1.0))),
+            bandwidth_limit_per_s: self
+                .bytes("rate")
+                .filter(|_| !is_poisson)
+                .map(|f| f.scaled(clones.unwrap_or(1.0))),
             duration_ns: self.time_ns("runtime").or_else(|| self.time_ns("timeout")),
             warm_up_ns: self.time_ns("ramp_time").filter(|time| time.value > 0.0),
             counter_reset: self.counter_reset(),
@@ -196,6 +216,12 @@ impl Options {
             true => CounterReset::Stated,
             false => CounterReset::Never,
         }
+    }
+
+    /// True if reads that verify run between the writes (`verify_backlog`).
+    #[must_use]
+    pub fn verifies_meanwhile(&self) -> bool {
+        self.on("verify_backlog") == Some(true)
     }
 
     /// True if no option is known.

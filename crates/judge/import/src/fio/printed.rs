@@ -250,6 +250,38 @@ pub(super) fn latency(stage: Stage, unit: f64, rest: &str, number: usize, tail: 
     }
 }
 
+/// Minimum length of a flush, and ratio to the run, from which its latency is fio's mistake.
+const FLUSH_NS_MAX: f64 = 60e9;
+const FLUSH_RATIO_MAX: f64 = 10.0;
+/// Remark on such flushes.
+pub(super) const FLUSHES_UNTIMED: &str =
+    "flushes are printed longer than the run: fio counted some from the start of the host";
+
+/// Removes the latencies of flushes that fio counts from the start of the host, because it lost
+/// the time at which it submitted them (seen in fio 3.33 with libaio). Returns true if it did.
+pub(super) fn drop_unstarted_flushes(part: &mut Part) -> bool {
+    let Some(window_ns) = part.window_ns.as_ref().map(|window| window.value) else { return false };
+    let mut dropped = false;
+    for operation in part.operations.iter_mut().filter(|o| o.kind == Kind::Sync) {
+        let before = operation.latencies.len();
+        operation.latencies.retain(|latency| {
+            let longest = latency.max_ns.as_ref().map_or(0.0, |max| max.value);
+            longest < FLUSH_NS_MAX || longest < window_ns * FLUSH_RATIO_MAX
+        });
+        dropped |= operation.latencies.len() < before;
+    }
+    dropped
+}
+
+/// Removes submission latencies without completion latencies. With `disable_lat` and
+/// `disable_clat` fio does not record when an operation starts, and prints times since the start
+/// of the job.
+pub(super) fn drop_sourceless_submission(operation: &mut Operation) {
+    if operation.latencies.iter().all(|latency| latency.stage == Stage::Submission) {
+        operation.latencies.clear();
+    }
+}
+
 pub(super) fn percentiles_header(line: &str) -> Option<(Stage, f64)> {
     let (word, rest) = line.split_once(" percentiles (")?;
     let unit = unit_of(rest.split(')').next()?)?;

@@ -5,6 +5,7 @@ use plimsoll_evidence::tool_result::{
     SampleStatistics, Source, Stage, ToolResult, Weight,
 };
 
+use super::printed::drop_sourceless_submission;
 use crate::number;
 
 const KIB: f64 = 1024.0;
@@ -95,8 +96,26 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
 /// Minimum time between two reports of a running job, in ms. Clones of a job end closer together.
 const REPORT_MS_MIN: f64 = 90.0;
 
+/// True if all latencies of a later report include those of an earlier one: minima only fall, and
+/// maxima only rise. Clones of a job differ in both ways.
+fn extremes_widen(earlier: &Part, later: &Part) -> bool {
+    let value = |figure: &Option<Figure>| figure.as_ref().map(|figure| figure.value);
+    earlier.operations.iter().all(|before| {
+        let after = later.operations.iter().find(|operation| operation.kind == before.kind);
+        after.is_some_and(|after| {
+            before.latencies.iter().all(|latency| {
+                let same = after.latencies.iter().find(|other| other.stage == latency.stage);
+                same.is_some_and(|same| {
+                    value(&same.min_ns) <= value(&latency.min_ns)
+                        && value(&same.max_ns) >= value(&latency.max_ns)
+                })
+            })
+        })
+    })
+}
+
 /// Keeps the last of several reports of the same jobs (`--status-interval`). In such reports the
-/// names repeat, and time and bytes of each job increase.
+/// names repeat, time and bytes of each job increase, and its latencies span more.
 fn keep_last_report(reported: &mut ToolResult) {
     let parts = &reported.parts;
     let time = |part: &Part| part.window_ns.as_ref().map_or(0.0, |window| window.value);
@@ -110,6 +129,7 @@ fn keep_last_report(reported: &mut ToolResult) {
                 earlier.name == later.name
                     && time(later) >= time(earlier) + REPORT_MS_MIN * NS_PER_MS
                     && bytes(later) >= bytes(earlier)
+                    && extremes_widen(earlier, later)
             })
     });
     if let Some(length) = cycle {
@@ -207,6 +227,7 @@ impl Direction<'_> {
             stddev: self.rounded(samples + 4, KIB, "bw deviation"),
             samples: if version == 5 { self.cut(samples + 5, 1.0, "bw samples") } else { None },
         });
+        drop_sourceless_submission(&mut operation);
         operation
     }
 

@@ -9,7 +9,7 @@ use plimsoll_evidence::tool_result::{
 
 use super::options::Options;
 use super::printed::{
-    DIRECTIONS, NS_PER_MS, Tail, amount, bandwidth_samples, direction, field, figure, issued,
+    self, DIRECTIONS, NS_PER_MS, Tail, amount, bandwidth_samples, direction, field, figure, issued,
     latency, latency_line, parse_announced_options, percentiles, percentiles_header, sampled,
     value,
 };
@@ -79,7 +79,7 @@ fn report_lines(text: &str) -> Vec<usize> {
     let mut starts = Vec::new();
     for (index, whole) in text.lines().enumerate() {
         let Some((name, group, _, _)) = job_line(bare(whole)) else { continue };
-        let pid = value_after(whole, "pid=").unwrap_or_default();
+        let pid = value_after(whole, " pid=").unwrap_or_default();
         let job = format!("{} {name} {group} {pid}", client(whole).unwrap_or_default());
         // Without a process id, two jobs with one name look the same.
         let again = !pid.is_empty() && seen.contains(&job);
@@ -143,6 +143,15 @@ fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     }
     reader.sum();
     Ok(reader.reported)
+}
+
+/// Removes figures of reads and writes together that `unified_rw_reporting=both` prints beside
+/// them: fio prints their latencies with no operations.
+fn drop_copies(part: &mut Part) {
+    let divided = part.operations.iter().any(|operation| operation.kind.moves_data());
+    part.operations.retain(|operation| {
+        !(divided && operation.kind == Kind::All && operation.bytes.iter().all(|b| b.value <= 0.0))
+    });
 }
 
 struct Reader {
@@ -231,6 +240,8 @@ impl Reader {
     fn end_job(&mut self) {
         (self.direction, self.percentiles) = (None, None);
         let Some(mut part) = self.part.take() else { return };
+        drop_copies(&mut part);
+        part.operations.iter_mut().for_each(printed::drop_sourceless_submission);
         let options = self.announced.get(&(part.name.clone(), self.group.clone()));
         for operation in &mut part.operations {
             let index = DIRECTIONS.iter().position(|(_, kind)| *kind == operation.kind);
@@ -249,6 +260,10 @@ impl Reader {
                 sums.0.extend(operation.bytes.first().cloned());
                 sums.1.extend(operation.window_ns.clone());
             }
+        }
+        let told = self.reported.remarks.iter().any(|r| r == printed::FLUSHES_UNTIMED);
+        if printed::drop_unstarted_flushes(&mut part) && !told {
+            self.reported.remarks.push(printed::FLUSHES_UNTIMED.to_owned());
         }
         self.reported.parts.push(part);
     }
@@ -481,6 +496,21 @@ mod tests {
         assert_eq!(write.rate_per_s[0].value, 11_200.0);
         assert_eq!(reported.complaints[0].says, "job \"w\" ended with error 5");
         assert_eq!(part.devices[0].written_bytes.as_ref().unwrap().value, 5_392_000.0 * 512.0);
+    }
+
+    #[test]
+    fn clones_are_parts_of_one_report() {
+        let clone = |pid: u32| {
+            format!(
+                "j: (groupid=0, jobs=1): err= 0: pid={pid}: Wed Nov 25 22:28:38 2026\n  read: IOPS=1000, BW=4000KiB/s \
+                 (4096kB/s)(4000KiB/1000msec)\n"
+            )
+        };
+        let reported = read(&format!("{}{}", clone(30178), clone(30179)), "x").unwrap();
+        assert_eq!((reported.parts.len(), reported.remarks.len()), (2, 0));
+        // The same process again is another report of the same run.
+        let reported = read(&format!("{}{}", clone(30178), clone(30178)), "x").unwrap();
+        assert_eq!((reported.parts.len(), reported.remarks.len()), (1, 1));
     }
 
     #[test]

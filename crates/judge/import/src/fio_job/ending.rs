@@ -37,6 +37,7 @@ impl Reader<'_> {
                 "replay the trace directly: plimsoll run --trace FILE",
             );
         }
+        self.commands();
         if self.get("wait_for").is_some() {
             self.reject(
                 "wait_for",
@@ -56,6 +57,42 @@ impl Reader<'_> {
         }
     }
 
+    /// Rejects options that send other commands than reads and writes, or place data.
+    fn commands(&mut self) {
+        for (name, usual) in
+            [("write_mode", "write"), ("read_mode", "read"), ("verify_mode", "read")]
+        {
+            if self.text_of(name).is_some_and(|mode| mode.trim() != usual) {
+                self.reject(
+                    name,
+                    "sends another device command, which no stream here does",
+                    "remove it, or use fio for this job",
+                );
+            } else if self.get(name).is_some() {
+                self.remark(name, "sends ordinary commands, as here");
+            }
+        }
+        if self.is_set("sprandom") {
+            self.reject(
+                "sprandom",
+                "writes the device once in an order that prepares it, which no pattern here does",
+                "let fio prepare the device, or use [phases] condition",
+            );
+        }
+        for name in ["fdp", "dataplacement"] {
+            if self.text_of(name).is_some_and(|kind| !matches!(kind.trim(), "0" | "none")) {
+                self.reject(
+                    name,
+                    "places writes by their stream on the device, which no stream here does",
+                    "remove it, or use fio for this job",
+                );
+            }
+        }
+        if self.int("num_range").is_some_and(|ranges| ranges > 1) {
+            self.remark("num_range", "would have discarded several ranges at once");
+        }
+    }
+
     /// Returns the window of the steady state that ends the job, if there is one.
     pub(super) fn steady(&mut self) -> Option<SteadyState> {
         let criterion = self.text_of("steadystate")?;
@@ -65,6 +102,12 @@ impl Reader<'_> {
         if window == 0 {
             self.remark("steadystate", "has no effect without steadystate_duration, as in fio");
             return None;
+        }
+        if self.get("steadystate_check_interval").is_some() {
+            self.remark(
+                "steadystate_check_interval",
+                "would have set the time between checks; here each round is checked",
+            );
         }
         match followed {
             "iops" | "iops_slope" | "bw" | "bw_slope" => {}

@@ -69,7 +69,11 @@ impl Reader<'_> {
             (true, true) => {
                 let read = self.parsed("rwmixread", "a percentage", values::percent);
                 let write = self.parsed("rwmixwrite", "a percentage", values::percent);
-                read.or_else(|| write.map(|w| 100.0 - w)).unwrap_or(50.0)
+                match self.last_of(&["rwmixread", "rwmixwrite"]) {
+                    Some("rwmixwrite") => write.map(|percent| 100.0 - percent),
+                    _ => read,
+                }
+                .unwrap_or(50.0)
             }
         };
         self.set("reads", percent);

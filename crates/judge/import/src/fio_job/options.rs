@@ -1,4 +1,4 @@
-//! All options of fio 3.33 and their conversion.
+//! All options of fio 3.33 to 3.42 and their conversion.
 
 /// Conversion of an option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +28,14 @@ const ALIASES: &[(&str, &str)] = &[
     ("wait_for_previous", "stonewall"),
     ("ratemin", "rate_min"),
     ("ratecycle", "rate_cycle"),
+    ("data_placement", "dataplacement"),
+    ("disable_bw", "disable_bw_measurement"),
+    ("fdp_pli", "plids"),
+    ("fdp_pli_select", "plid_select"),
+    ("fileoffset", "offset"),
+    ("iomem", "mem"),
+    ("mem_align", "iomem_align"),
+    ("log_max_value", "log_window_value"),
     ("ss", "steadystate"),
     ("ss_dur", "steadystate_duration"),
     ("ss_ramp", "steadystate_ramp_time"),
@@ -75,12 +83,14 @@ const READ: &[&str] = &[
     "bssplit",
     "buffer_compress_percentage",
     "buffered",
+    "dataplacement",
     "dedupe_percentage",
     "description",
     "direct",
     "directory",
     "do_verify",
     "fdatasync",
+    "fdp",
     "filename",
     "filename_format",
     "filesize",
@@ -103,6 +113,7 @@ const READ: &[&str] = &[
     "nfs_url",
     "norandommap",
     "nrfiles",
+    "num_range",
     "number_ios",
     "numjobs",
     "offset",
@@ -114,12 +125,14 @@ const READ: &[&str] = &[
     "rate_iops",
     "rate_process",
     "read_iolog",
+    "read_mode",
     "refill_buffers",
     "runtime",
     "rw",
     "rwmixread",
     "rwmixwrite",
     "size",
+    "sprandom",
     "sqthread_poll",
     "steadystate",
     "steadystate_check_interval",
@@ -130,7 +143,9 @@ const READ: &[&str] = &[
     "thinktime",
     "time_based",
     "verify",
+    "verify_mode",
     "wait_for",
+    "write_mode",
     "zero_buffers",
 ];
 
@@ -139,6 +154,7 @@ const OUTPUT: &[&str] = &[
     "bwavgtime",
     "clat_percentiles",
     "clocksource",
+    "comm",
     "disable_bw_measurement",
     "disable_clat",
     "disable_lat",
@@ -149,6 +165,7 @@ const OUTPUT: &[&str] = &[
     "gtod_cpu",
     "gtod_reduce",
     "iopsavgtime",
+    "job_start_clock_id",
     "lat_percentiles",
     "log_alternate_epoch",
     "log_alternate_epoch_clock_id",
@@ -158,11 +175,12 @@ const OUTPUT: &[&str] = &[
     "log_entries",
     "log_hist_coarseness",
     "log_hist_msec",
-    "log_max_value",
+    "log_issue_time",
     "log_offset",
     "log_prio",
     "log_store_compressed",
     "log_unix_epoch",
+    "log_window_value",
     "name",
     "new_group",
     "per_job_logs",
@@ -344,19 +362,75 @@ const LOST: &[(&str, &str)] = &[
     ("zonerange", "would have set the length of zones"),
     ("zonesize", "would have set the size of zones"),
     ("zoneskip", "would have skipped between zones"),
+    ("filetype", "would have made things that are no regular files"),
+    ("softrandommap", "would have gone on without a random map if memory is short"),
+    ("spr_num_regions", "would have divided the device for sprandom"),
+    ("spr_op", "would have stated the over-provisioning for sprandom"),
+    ("spr_cs", "would have stated the device's cache for sprandom"),
+    ("random_sequence_stride", "would have mixed a stride into random offsets"),
+    ("percentage_sequential", "would have mixed in sequential operations, in old versions"),
+    ("ramp_size", "would have warmed up for an amount of data; here only ramp_time does"),
+    ("iomem_align", "would have aligned buffers in memory; here they always are"),
+    ("verify_policy", "would have chosen what happens at a bad block"),
+    ("verifysort", "would have sorted the blocks to verify"),
+    ("verifysort_nr", "would have limited that sorting"),
+    ("verify_pattern_interval", "would have changed a pattern within a block"),
+    ("verify_async_cpus", "would have pinned the threads that verify"),
+    ("verify_write_sequence", "would have checked the order of writes"),
+    ("verify_header_seed", "would have checked the seed in each block"),
+    ("recover_zbd_write_error", "would have gone on after write errors of zones"),
+    ("write_zone_remainder", "would have filled the rest of zones"),
+    ("plid_select", "would have chosen how placement identifiers are dealt"),
+    ("plids", "would have listed placement identifiers"),
+    ("dp_scheme", "would have read placement identifiers from a file"),
+    ("rwmixcycle", "would have set the length of the mix, in old versions"),
+    ("priohint", "would have given I/Os a hint of priority"),
+    ("cmdprio_hint", "would have given some I/Os a hint of priority"),
+    ("thinkcycles", "would have kept the CPU busy between operations"),
+    ("gpu_dev_id", "would have chosen a GPU"),
+    ("gpu_dev_ids", "would have chosen GPUs"),
+    ("end_syncfs", "would have synced the file system at the end of the job"),
+    ("flow_watermark", "would have set how far jobs may drift apart, in old versions"),
+    ("hipri_percentage", "would have polled for only some I/Os"),
+    ("libaio_vectored", "would have chosen the form of system calls"),
+    ("readfua", "would have forced reads to the media"),
+    ("writefua", "would have forced writes to the media"),
+    ("cdb_len", "would have set the length of SCSI commands"),
+    ("verify_bytchk", "would have chosen how a device command compares data"),
+    ("md_per_io_size", "would have set the metadata of each command"),
+    ("pi_act", "would have had the device add protection information"),
+    ("pi_chk", "would have had the device check protection information"),
+    ("apptag", "would have set a tag of protection information"),
+    ("apptag_mask", "would have masked a tag of protection information"),
+    ("deac", "would have deallocated blocks instead of writing zeroes"),
+    ("stat_type", "would have chosen the call that reads attributes"),
+    ("http_user", "would have logged in with a name"),
+    ("http_pass", "would have logged in with a password"),
+    ("http_s3_security_token", "would have sent a session's token"),
+    ("http_s3_sse_customer_key", "would have encrypted objects on the server"),
+    ("http_s3_sse_customer_algorithm", "would have encrypted objects on the server"),
+    ("http_s3_storage_class", "would have chosen the storage class of objects"),
+    ("http_swift_auth_token", "would have logged in to Swift"),
+    ("http_verbose", "would have printed more"),
+    ("http_object_mode", "would have chosen whether each block is an object of its own"),
 ];
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Names printed by `fio --cmdhelp=all` and `fio --enghelp=io_uring` of fio 3.33.
-    const GOLDEN: &str = include_str!("../../tests/golden/fio-3.33-options.txt");
+    /// Names printed by `fio --cmdhelp=all` and `fio --enghelp` of fio 3.33, and those in the
+    /// sources of fio 3.42.
+    const GOLDEN: [&str; 2] = [
+        include_str!("../../tests/golden/fio-3.33-options.txt"),
+        include_str!("../../tests/golden/fio-3.42-options.txt"),
+    ];
 
     #[test]
     fn every_option_of_fio_has_a_conversion() {
         let missing: Vec<&str> = GOLDEN
-            .lines()
+            .iter()
+            .flat_map(|names| names.lines())
             .filter(|line| !line.starts_with('#'))
             .filter(|name| conversion(&canonical(name)).is_none())
             .collect();

@@ -38,10 +38,12 @@ impl Reader<'_> {
         if self.text_of("https") == Some("insecure") {
             self.remark("https", "would have accepted any certificate; here it is checked");
         }
-        if self.get("http_s3_key").is_some() || self.get("http_s3_keyid").is_some() {
-            let text =
-                "contains a key, which is not converted: credentials come from the environment";
-            self.note(text);
+        // The key itself stays out of the plan.
+        for name in ["http_s3_key", "http_s3_keyid"] {
+            if self.get(name).is_some() {
+                let text = "is not converted: credentials come from the environment";
+                self.note(&format!("`{name}` {text}"));
+            }
         }
         let host = self.text_of("http_host").unwrap_or("localhost");
         Some(Place::S3 {

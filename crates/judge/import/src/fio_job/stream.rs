@@ -139,15 +139,22 @@ impl<'j> Reader<'j> {
         self.job.options.get(name)
     }
 
+    /// Returns the option of the list that the job states last. The last one wins in fio.
+    pub(super) fn last_of(&self, names: &[&'static str]) -> Option<&'static str> {
+        let stated = names.iter().filter_map(|name| Some((*name, self.get(name)?.span.start)));
+        stated.max_by_key(|(_, start)| *start).map(|(name, _)| name)
+    }
+
     pub(super) fn text_of(&self, name: &str) -> Option<&'j str> {
         self.get(name).map(|opt| opt.value.as_str())
     }
 
     /// True if the job opens its files with O_DIRECT.
     pub(super) fn is_direct(&self) -> bool {
-        match self.text_of("direct") {
-            Some(text) => values::flag(text),
-            None => self.text_of("buffered").is_some_and(|text| !values::flag(text)),
+        match self.last_of(&["direct", "buffered"]) {
+            Some("direct") => self.is_set("direct"),
+            Some(_) => !self.is_set("buffered"),
+            None => false,
         }
     }
 
@@ -243,7 +250,7 @@ impl<'j> Reader<'j> {
                 Some(Conversion::Read) => {}
                 Some(Conversion::Output) => output.push(format!("`{name}`")),
                 Some(Conversion::Lost(meaning)) => self.remark(name, meaning),
-                None => self.remark(name, "is not an option of fio 3.33 that Plimsoll knows"),
+                None => self.remark(name, "is not an option of fio up to 3.42 that Plimsoll knows"),
             }
         }
         let sizes = ["bs", "bssplit", "bsrange", "size", "filesize", "offset", "ba", "rate"];
@@ -477,11 +484,7 @@ impl<'j> Reader<'j> {
     }
 
     fn direct(&mut self, engine: &str) {
-        let is_direct = match (self.get("direct"), self.get("buffered")) {
-            (Some(_), _) => self.is_set("direct"),
-            (None, Some(_)) => !self.is_set("buffered"),
-            (None, None) => false,
-        };
+        let is_direct = self.is_direct();
         // Files on servers do not use this host's page cache.
         if !matches!(engine, "null" | "nfs" | "http") {
             self.set("direct", if is_direct { "required" } else { "off" });

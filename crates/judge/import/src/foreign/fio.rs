@@ -79,6 +79,24 @@ pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     Ok(bundle)
 }
 
+/// Reads a result whose job cannot be converted: its bytes, its operations and the files that it
+/// names. Rules that need the job's settings stay unknown.
+///
+/// # Errors
+/// The reason in words.
+pub fn read_figures(text: &str, name: &str) -> Result<Bundle, ForeignError> {
+    let mut bundle = super::tool_result::read(text, name, None)?;
+    let root = last_object(text).unwrap_or_default();
+    let jobs = root.get("jobs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    if jobs.is_empty() {
+        return Err(ForeignError("it is not a JSON object of fio".into()));
+    }
+    jobs.iter().for_each(|job| jobs::take_error(&mut bundle, job));
+    take_options(&mut bundle, &root, jobs);
+    bundle.run.engine.closed_loop = false;
+    Ok(bundle)
+}
+
 /// Returns the last result object of a text. Warnings and reports of the running job may precede
 /// it.
 fn last_object(text: &str) -> Option<Value> {
@@ -244,6 +262,36 @@ mod tests {
         assert_eq!(bundle.plan.workload.matrix().unwrap().streams[0].queue_depth, 8);
         assert_eq!(bundle.observed.workload.compressed_share, None);
         assert_eq!(bundle.observed.generator.user_ns, Some(3_000_000_000));
+    }
+
+    #[test]
+    fn a_job_that_cannot_be_converted_has_its_figures_and_files() {
+        let text = RESULT.replace("\"bs\"", "\"latency_target\": \"5ms\", \"bs\"");
+        let error = read(&text, "result.json").unwrap_err().to_string();
+        assert!(error.contains("latency_target"), "{error}");
+        let bundle = read_figures(&text, "result.json").unwrap();
+        let class = &bundle.run.classes[0];
+        assert_eq!((class.count, class.is_read), (600_000, true));
+        assert_eq!(bundle.run.engine.paths[0].path, "/x/f");
+        assert!(bundle.run.engine.paths[0].direct);
+    }
+
+    #[test]
+    fn reads_that_verify_are_not_part_of_the_workload() {
+        let text = RESULT
+            .replace("\"rw\": \"randread\"", "\"rw\": \"randrw\", \"verify\": \"crc32c\"")
+            .replace(
+                "\"write\": {\"total_ios\": 0}",
+                "\"write\": {\"io_bytes\": 819200000, \"runtime\": 60000, \"total_ios\": 200000, \
+                 \"lat_ns\": {\"mean\": 5.0}}",
+            );
+        let bundle = read(&text, "result.json").unwrap();
+        let of = |group: &str| {
+            let classes = bundle.run.classes.iter().filter(|c| c.group == group);
+            classes.map(|c| (c.is_read, c.count)).collect::<Vec<_>>()
+        };
+        assert_eq!(of("transactional"), [(true, 400_000), (false, 200_000)]);
+        assert_eq!(of("verify"), [(true, 200_000)]);
     }
 
     #[test]

@@ -15,6 +15,20 @@ const ALIBABA: &str = "\
 725,R,59110326272,360448,1577808144360813\n\
 12,R,350868463616,8192,1577808144360852\n";
 
+const TENCENT: &str = "\
+1538323200,668835600,16,1,2201\n\
+1538323200,741361648,128,1,1063\n\
+1538323201,499958512,8,0,1063\n";
+const SPC: &str = "\
+2,7733370,8192,W,0.000000\n\
+2,238382,4096,W,0.010000\n\
+1,20314,8192,r,0.02000000000001\n";
+const SYSTOR: &str = "\
+Timestamp,Response,IOType,LUN,Offset,Size\n\
+1456749600.000000010,0.000379,R,4,1234432,4096\n\
+1456749600.500000000,0.001,W,6,8192,16384\n\
+1456749601.000000000,0.001,,6,0,0\n";
+
 fn file(bytes: &[u8]) -> tempfile::NamedTempFile {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     file.write_all(bytes).unwrap();
@@ -164,4 +178,29 @@ proptest::proptest! {
         }
         let _ = all(&bytes);
     }
+}
+
+#[test]
+fn reads_traces_of_tencent_spc_and_systor() {
+    let (account, records) = all(TENCENT.as_bytes()).unwrap();
+    assert_eq!((account.format, account.unreadable), (Format::Tencent, 0));
+    let first = record(1_538_323_200_000_000_000, 668_835_600 * 512, 16 * 512, false);
+    assert_eq!((records[0], records[2].operation), (first, Operation::Read));
+    assert_eq!(account.volumes.len(), 2);
+    let (account, records) = all(SPC.as_bytes()).unwrap();
+    assert_eq!((account.format, account.unreadable), (Format::Spc, 0));
+    assert_eq!(records[1], record(10_000_000, 238_382 * 512, 4096, false));
+    assert_eq!((records[2].at_ns, records[2].operation), (20_000_000, Operation::Read));
+    let (account, records) = all(SYSTOR.as_bytes()).unwrap();
+    assert_eq!((account.format, account.unreadable), (Format::Systor, 0));
+    assert_eq!(records[0], record(1_456_749_600_000_000_010, 1_234_432, 4096, true));
+    assert_eq!((records.len(), account.left_out["without a type"]), (2, 1));
+}
+
+#[test]
+fn a_refusal_names_what_to_do() {
+    let says = |bytes: &[u8]| all(bytes).unwrap_err().to_string();
+    assert!(says(&[0x28, 0xb5, 0x2f, 0xfd, 1, 2]).contains("zstd -d"));
+    assert!(says(b"\x00\x01\x02vscsi").contains("CloudPhysics"));
+    assert!(says(b"1000, 45000, 0, 4096, 0\n").contains("Tencent block-trace CSV, SPC CSV"));
 }

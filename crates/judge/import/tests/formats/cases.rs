@@ -150,3 +150,78 @@ fn forms_that_people_paste_are_read() {
     let twin = twin("vdb-recall-zero.json", "\"mean_recall\": 0.0", "\"mean_recall\": 0.93");
     assert_eq!(twin.verdict, Credibility::Consistent, "{:?}", twin.findings);
 }
+
+#[test]
+fn live_statistics_of_elbencho_are_read() {
+    is("elbencho-live.csv", Credibility::Consistent, "");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/elbencho-live.csv");
+    let study = plimsoll_import::read(&[path.as_path()]).unwrap();
+    let at_depth = |outstanding: f64| {
+        let declared = Declared { outstanding: Some(outstanding), ..Declared::default() };
+        plimsoll_judge::conservation::audit(&study.results[0], &declared)
+    };
+    // 1,008 of 1,024 in flight.
+    assert_eq!(at_depth(1024.0).verdict, Credibility::Consistent);
+    assert_eq!(at_depth(900.0).verdict, Credibility::Impossible);
+    let twin = twin("elbencho-live.csv", ",46213,92427,", ",462130,924270,");
+    assert_eq!(twin.verdict, Credibility::Impossible, "{:?}", twin.findings);
+}
+
+#[test]
+fn results_in_markdown_are_read_block_by_block() {
+    let case = |name: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(name);
+        std::fs::read_to_string(path).unwrap()
+    };
+    let page = format!(
+        "# Disk tests\n\n```json\n{}\n```\n\nand later:\n\n```\n{}\n```\n\n```sh\nfio job.fio\n```\n",
+        case("fio-loops.json"),
+        case("fio-verify.txt")
+    );
+    let study = plimsoll_import::read_text("page.md", &page);
+    assert!(study.unreadable.is_empty(), "{:?}", study.unreadable);
+    let mut forms: Vec<&str> = study.results.iter().map(|r| r.source.format.as_str()).collect();
+    forms.sort_unstable();
+    assert_eq!(forms, ["fio JSON", "fio text"]);
+    assert!(study.results.iter().all(|r| r.label().contains("block in line")));
+}
+
+#[test]
+fn a_refusal_says_what_the_file_seems_to_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |name: &str, bytes: &[u8]| {
+        let path = dir.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        let study = plimsoll_import::read(&[path.as_path()]).unwrap();
+        assert!(study.results.is_empty(), "{name}");
+        study.unreadable[0].says.clone()
+    };
+    assert!(refused("ops.csv.zst", &[0x28, 0xb5, 0x2f, 0xfd, 4]).contains("warp analyze --json"));
+    assert!(refused("t.csv", b"2,7733370,8192,W,0.000000\n").contains("run --trace"));
+    assert!(refused("job.fio", b"[global]\nrw=read\n[a]\nsize=1g\n").contains("plan import"));
+    // In a directory, jobs and traces are only counted.
+    let study = plimsoll_import::read(&[dir.path()]).unwrap();
+    assert_eq!((study.unreadable.len(), study.passed_over), (1, 2), "{:?}", study.unreadable);
+}
+
+#[test]
+fn kubestr_and_yabs_are_read() {
+    let raw = format!("{{\"status\": \"OK\", \"raw\": {{\"result\": {}}}}}", {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/fio-loops.json");
+        std::fs::read_to_string(path).unwrap()
+    });
+    let study = plimsoll_import::read_text("kubestr.json", &raw);
+    assert_eq!(study.results.len(), 1, "{:?}", study.unreadable);
+    let yabs = "fio Disk Speed Tests (Mixed R/W 50/50):\n---\nBlock Size | 4k            (IOPS) | 64k           \
+        (IOPS)\n  ------   | ---\nRead       | 201.04 MB/s  (50.2k) | 2.09 GB/s    (32.7k)\nWrite      | 201.57 \
+        MB/s  (50.3k) | 2.10 GB/s    (32.8k)\n";
+    let verdicts = |text: &str| {
+        let study = plimsoll_import::read_text("yabs.txt", text);
+        let results: Vec<_> = study.results.iter().collect();
+        let audits = audits(&results, &Declared::default());
+        audits.iter().map(|audit| audit.verdict).collect::<Vec<_>>()
+    };
+    assert_eq!(verdicts(yabs), [Credibility::Consistent, Credibility::Consistent]);
+    let false_rate = yabs.replace("(50.2k)", "(80.2k)");
+    assert_eq!(verdicts(&false_rate), [Credibility::Impossible, Credibility::Consistent]);
+}

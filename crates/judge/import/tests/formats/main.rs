@@ -5,5 +5,7 @@ mod any_job;
 mod cases;
 mod fio_job_forms;
 mod fio_jobs;
+mod fio_model;
+mod fio_options;
 mod garbage;
 mod tampered;

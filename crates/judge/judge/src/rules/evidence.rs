@@ -2,6 +2,7 @@
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::ObservationGap;
+use plimsoll_evidence::foreign::VERIFY_GROUP;
 use plimsoll_evidence::observed::{DeviceTotals, Extents};
 use plimsoll_evidence::run::{ClassTotals, Driver};
 use plimsoll_plan::{Matrix, Stream, Target, TargetKind, Workload};
@@ -103,9 +104,10 @@ pub(crate) fn written_bytes(bundle: &Bundle) -> u64 {
     data_classes(bundle).filter(|c| !c.is_read).map(|c| c.size_bytes).sum()
 }
 
-/// Returns the number of reads, or of writes if `reads` is false.
+/// Returns the number of reads, or of writes if `reads` is false. Reads that verify do not count.
 pub(crate) fn operations(bundle: &Bundle, reads: bool) -> u64 {
-    data_classes(bundle).filter(|c| c.is_read == reads).map(|c| c.count).sum()
+    let of = |c: &&ClassTotals| c.is_read == reads && c.group != VERIFY_GROUP;
+    data_classes(bundle).filter(of).map(|c| c.count).sum()
 }
 
 /// Returns the number of operations that moved no bytes. They never completed, or were never

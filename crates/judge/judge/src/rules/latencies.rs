@@ -2,10 +2,12 @@
 
 use hdrhistogram::Histogram;
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::foreign::VERIFY_GROUP;
 use plimsoll_evidence::run::ClassTotals;
 
 fn classes(bundle: &Bundle, is_read: bool) -> impl Iterator<Item = &ClassTotals> {
-    bundle.run.classes.iter().filter(move |c| c.is_read == is_read && c.size_bytes > 0)
+    let of = move |c: &&ClassTotals| c.is_read == is_read && c.group != VERIFY_GROUP;
+    bundle.run.classes.iter().filter(of).filter(|c| c.size_bytes > 0)
 }
 
 /// Returns the latencies of all reads, merged; `None` without any.

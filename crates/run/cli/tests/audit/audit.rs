@@ -379,3 +379,53 @@ fn rotating_disks_do_not_seek_four_million_times_a_second() {
     assert_eq!(verdict[0]["verdict"], "INVALID");
     assert_eq!(failed(&row(20_000).expect(0).json()[0]), Vec::<String>::new());
 }
+
+const LOOPS: &str = include_str!("../../plimsoll-import/tests/cases/fio-loops.json");
+
+#[test]
+fn a_job_that_cannot_be_converted_is_judged_by_its_figures() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path("d")).unwrap();
+    std::fs::write(sandbox.path("d/loops.json"), LOOPS).unwrap();
+    let ran = sandbox.run(&["audit", "d/loops.json"]).expect(0);
+    ran.says("CONSISTENT");
+    ran.says("judged by its figures only");
+    let json = sandbox.run(&["audit", "d/loops.json", "--json"]).expect(0).json();
+    assert_eq!(json["audit"]["verdict"], "CONSISTENT");
+    let ran = sandbox.run(&["audit", "d", "--table"]).expect(0);
+    ran.says("1 CONSISTENT");
+    // The table says what was tested.
+    for heading in ["block size", "mix", "depth"] {
+        ran.says(heading);
+    }
+}
+
+#[test]
+fn the_worst_of_both_verdicts_is_the_headline() {
+    let sandbox = Sandbox::new();
+    let text = include_str!("../../plimsoll-import/tests/cases/fio-p-above-max.json");
+    std::fs::write(sandbox.path("r.json"), text).unwrap();
+    let ran = sandbox.run(&["audit", "r.json", "--html", "page.html"]).expect(3);
+    assert!(ran.stdout.trim_start().starts_with("IMPOSSIBLE"), "{}", ran.stdout);
+    let page = std::fs::read_to_string(sandbox.path("page.html")).unwrap();
+    assert!(page.contains("IMPOSSIBLE"));
+    let json = sandbox.run(&["audit", "r.json", "--json"]).expect(3).json();
+    assert_eq!(json["headline"], "IMPOSSIBLE");
+    assert_eq!(json["figures"]["verdict"], "IMPOSSIBLE");
+}
+
+#[test]
+fn honest_results_exit_with_0_in_every_form() {
+    let sandbox = Sandbox::new();
+    for (name, text) in [
+        ("run.json", include_str!("../../plimsoll-import/tests/results/randrw.json")),
+        ("run.terse", include_str!("../../plimsoll-import/tests/results/terse.txt")),
+        ("run.txt", include_str!("../../plimsoll-import/tests/results/text.txt")),
+        ("course.txt", include_str!("../../plimsoll-import/tests/cases/fio-status-interval.txt")),
+        ("flushes.json", include_str!("../../plimsoll-import/tests/cases/fio-fsync4.json")),
+    ] {
+        std::fs::write(sandbox.path(name), text).unwrap();
+        sandbox.run(&["audit", name]).expect(0);
+        sandbox.run(&["audit", name, "--table"]).expect(0);
+    }
+}

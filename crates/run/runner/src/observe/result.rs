@@ -29,7 +29,9 @@ pub(super) fn read(file: &Path, writes: Option<bool>) -> Result<Bundle, RunnerEr
             .hint("have the command write it: --output-format=json+ --output=FILE")
     })?;
     let read = match detect(text.as_bytes()) {
-        Some(Format::FioJson) | None => foreign::fio::read(&text, &name),
+        Some(Format::FioJson) => foreign::fio::read(&text, &name)
+            .or_else(|error| foreign::fio::read_figures(&text, &name).map_err(|_| error)),
+        None => foreign::fio::read(&text, &name),
         Some(_) => foreign::tool_result::read(&text, &name, writes),
     };
     read.map_err(|error| RunnerError::environment(format!("{name}: {error}")))

@@ -5,7 +5,7 @@ use minijinja::value::Value;
 use plimsoll_judge::conservation::{self, Audit};
 use plimsoll_plan::{Media, SizeBytes};
 use plimsoll_report::document::Document;
-use plimsoll_report::{html, reported, rows, run_document};
+use plimsoll_report::{html, reported, rows};
 use plimsoll_runner::audit::{AuditedFile, AuditedText, DeclaredSystem, audit_text};
 use serde_json::json;
 
@@ -96,8 +96,7 @@ fn bodies(pasted: &AuditedText, declared: &DeclaredSystem) -> Result<Vec<Value>,
     let documents: Vec<Document> = match pasted {
         AuditedText::Run(judged) => match (&judged.bundles[..], &judged.verdicts[..]) {
             ([only], [verdict]) => {
-                let figures = judged.figures.as_ref().map(reported::figures_document);
-                [Some(run_document(only, verdict)), figures].into_iter().flatten().collect()
+                reported::run_and_figures(only, verdict, judged.figures.as_ref())
             }
             (bundles, verdicts) => {
                 let text = rows::rows_text(bundles, verdicts);
@@ -141,11 +140,7 @@ pub fn audit_json(
             let [verdict] = &verdicts[..] else {
                 return serde_json::to_value(verdicts).map_err(wrong);
             };
-            let mut audit = serde_json::to_value(verdict).map_err(wrong)?;
-            if let (Some(object), Some(figures)) = (audit.as_object_mut(), figures) {
-                object.insert("figures".into(), serde_json::to_value(figures).map_err(wrong)?);
-            }
-            Ok(audit)
+            reported::verdict_json(verdict, figures.as_ref()).map_err(wrong)
         }
         AuditedText::Figures(study) => {
             let results = study.results.iter().map(|result| {

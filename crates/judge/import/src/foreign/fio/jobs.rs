@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::foreign::bundle_key;
+use plimsoll_evidence::foreign::{VERIFY_GROUP, bundle_key};
 use plimsoll_evidence::latency;
 use plimsoll_evidence::observed::Issuer;
-use plimsoll_evidence::run::EndKind;
+use plimsoll_evidence::run::{ClassTotals, EndKind};
 use plimsoll_evidence::tool_result::{Figure, Kind, Part, Stage};
 
 use super::super::class;
@@ -27,8 +27,19 @@ const LOWERS_DEPTH: [&str; 7] = [
 /// addition to its write, the reads of a verification have their own time, and a ramp resets the
 /// counters while operations are in flight. The audit's law ([`crate::fio::json`]) allows for each
 /// of them.
-const MIXES_COUNTS: [&str; 6] =
-    ["fsync", "fdatasync", "sync_file_range", "verify", "ramp_time", "ramp_size"];
+const MIXES_COUNTS: [&str; 8] = [
+    "fsync",
+    "fdatasync",
+    "sync_file_range",
+    "end_fsync",
+    "fsync_on_close",
+    "verify",
+    "ramp_time",
+    "ramp_size",
+];
+
+/// Operations per slot in flight below which the start and the end of a job dominate.
+const ROUNDS_MIN: u64 = 10;
 
 /// Returns the run time of a job: the longest of its directions. `job_runtime` is the sum over the
 /// clones of a group.
@@ -69,16 +80,28 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value], index: usi
             totals.latency_ns_max = total.max_ns.as_ref().map_or(0, |max| max.value as u64);
         }
         let side = job.get(word).unwrap_or(&Value::Null);
-        totals.errors = (number(side, "short_ios") + number(side, "drop_ios")) as u64;
+        // fio counts each flush as a short transfer, too.
+        let moved = operation.size_bytes.as_ref().map(|size| size.value * totals.count as f64);
+        let whole = moved.is_some_and(|bytes| bytes <= totals.size_bytes as f64);
+        let short = if whole { 0.0 } else { number(side, "short_ios") };
+        totals.errors = (short + number(side, "drop_ios")) as u64;
         if let Some(histogram) = histogram(side).filter(|_| word != "sync") {
             bundle.latency.insert(totals.name.clone(), histogram);
         }
-        bundle.run.classes.push(totals);
+        let verified = if word == "read" { verified(root, job, part) } else { 0 };
+        let classes = without_checks(totals, verified);
+        // A distribution of other operations than the class has is of no use.
+        if verified > 0 {
+            bundle.latency.remove(&format!("{name}.read"));
+        }
+        bundle.run.classes.extend(classes);
     }
     let length_ns = runtime_ms(job).saturating_mul(NS_PER_MS);
     let counters = &mut bundle.run.counters;
     counters.insert(bundle_key::runtime_ns(instance), length_ns);
-    if let Some(outstanding) = outstanding(root, jobs, job) {
+    let operations: f64 = part.operations.iter().map(|o| first(&o.count)).sum();
+    let lasts = |outstanding: &u64| operations >= (outstanding.saturating_mul(ROUNDS_MIN)) as f64;
+    if let Some(outstanding) = outstanding(root, jobs, job).filter(lasts) {
         counters.insert(bundle_key::outstanding(instance), outstanding);
     }
     // Milliseconds since 1970; fio 3.36 and later.
@@ -87,6 +110,39 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value], index: usi
         let issuer = Issuer { name, start_ns, end_ns: start_ns.saturating_add(length_ns) };
         bundle.observed.issuers.push(issuer);
     }
+}
+
+/// Returns the number of reads that verify writes: one for each write.
+fn verified(root: &Value, job: &Value, part: &Part) -> u64 {
+    let verifies = option(root, job, "verify").is_some_and(|kind| kind != "0" && kind != "null");
+    let writes = part.operations.iter().find(|operation| operation.kind == Kind::Write);
+    writes.filter(|_| verifies).map_or(0, |writes| first(&writes.count) as u64)
+}
+
+/// Separates the reads that verify from the reads of the workload.
+fn without_checks(reads: ClassTotals, checks: u64) -> Vec<ClassTotals> {
+    let checks = checks.min(reads.count);
+    if checks == 0 {
+        return vec![reads];
+    }
+    let share = checks as f64 / reads.count as f64;
+    let part = |of: u64| (of as f64 * share) as u64;
+    let checking = ClassTotals {
+        name: format!("{}.verify", reads.name),
+        group: VERIFY_GROUP.into(),
+        count: checks,
+        size_bytes: part(reads.size_bytes),
+        latency_ns_sum: part(reads.latency_ns_sum),
+        errors: 0,
+        ..reads.clone()
+    };
+    let rest = ClassTotals {
+        count: reads.count - checks,
+        size_bytes: reads.size_bytes - checking.size_bytes,
+        latency_ns_sum: reads.latency_ns_sum - checking.latency_ns_sum,
+        ..reads
+    };
+    [rest, checking].into_iter().filter(|class| class.count > 0).collect()
 }
 
 /// Imports the end of a job. With `continue_on_error` it continues and counts the failures.

@@ -4,7 +4,7 @@
 //! flight at that moment are in the bytes, but not in the number of operations. Their latencies
 //! began before the run that the figures are divided by.
 
-use plimsoll_evidence::tool_result::{CounterReset, Operation, Part};
+use plimsoll_evidence::tool_result::{CounterReset, Kind, Operation, Part};
 
 use super::super::Span;
 use super::{first, usable};
@@ -37,6 +37,15 @@ fn uncounted(operation: &Operation) -> Option<(f64, f64)> {
     }
     let (bytes, count) = (first(&operation.bytes)?, first(&operation.count)?);
     Some((bytes.least / size.most - count.most, bytes.most / size.least - count.least))
+}
+
+/// True for reads of a job that only writes, in a format without its options. They verify, and
+/// some may have run between the writes (fio's `verify_backlog`), where their run time does not
+/// cover them.
+pub fn may_verify_meanwhile(part: &Part, operation: &Operation) -> bool {
+    let writes_only = part.setting.read_percent.as_ref().is_some_and(|p| p.value <= 0.0);
+    let hidden = part.setting.counter_reset == CounterReset::Unknown;
+    operation.kind == Kind::Read && writes_only && hidden
 }
 
 /// Returns true if an operation may have begun before the run, so that its latency may exceed the

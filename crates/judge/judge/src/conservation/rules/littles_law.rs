@@ -85,7 +85,8 @@ fn phases(part: &Part) -> Vec<Part> {
         let operations = part.operations.iter().filter(apart).cloned().collect();
         Part { operations, ..part.clone() }
     };
-    moves.iter().map(of).collect()
+    let is_timed = |operation: &&&Operation| !counter_reset::may_verify_meanwhile(part, operation);
+    moves.iter().filter(is_timed).map(of).collect()
 }
 
 /// Average number of operations in flight, with the terms of the sum.
@@ -104,6 +105,8 @@ struct Flight {
     flushes_unknown: bool,
     /// Operations of all parts, if they are counted.
     count: Option<f64>,
+    /// Share of the run in which operations were replaced: it ends with those still in flight.
+    issuing_share: f64,
 }
 
 /// Returns the latency whose mean covers the whole operation, or else the longest part of it.
@@ -128,6 +131,7 @@ impl Flight {
             flushing: 0.0,
             flushes_unknown: false,
             count: None,
+            issuing_share: 1.0,
         };
         for part in parts {
             flight.take_flushes(part);
@@ -150,6 +154,13 @@ impl Flight {
                 flight.whole &= latency.stage == Stage::Total;
                 flight.began_before |= part.setting.warm_up_ns.is_some()
                     || counter_reset::may_begin_before(part, operation);
+                let window = super::window(part, operation);
+                if let Some((length, window)) = part.setting.duration_ns.as_ref().zip(window)
+                    && usable(length)
+                    && window.value > 0.0
+                {
+                    flight.issuing_share = flight.issuing_share.min(length.value / window.value);
+                }
                 if let Some(count) = operation.count.iter().find(|count| usable(count)) {
                     flight.count = Some(flight.count.unwrap_or(0.0) + count.value);
                 }
@@ -229,7 +240,8 @@ impl Flight {
             );
         }
         let busy = self.mean.plus(Span::exact(self.flushing));
-        let short = Span::from(most).scaled(SHARE_MIN).is_above(busy) && !self.flushes_unknown;
+        let least = SHARE_MIN * self.issuing_share;
+        let short = Span::from(most).scaled(least).is_above(busy) && !self.flushes_unknown;
         // With few operations per slot, start and end effects dominate: the load never was
         // constant.
         let few = self.count.is_some_and(|count| count < most.value * ROUNDS_MIN);
@@ -279,6 +291,14 @@ mod tests {
         assert_eq!(severity(&result(10_000.0, 820_000.0, true), &none), Some(Severity::Impossible));
         assert_eq!(severity(&result(10_000.0, 380_000.0, true), &none), Some(Severity::Doubtful));
         assert_eq!(severity(&result(10_000.0, 380_000.0, false), &none), None);
+    }
+
+    #[test]
+    fn a_long_end_of_a_short_run_lowers_the_mean() {
+        let mut reported = result(10_000.0, 380_000.0, true);
+        // The job issued for 50 s, and its last operations took 10 s more.
+        reported.parts[0].setting.duration_ns = Some(Figure::exact(50e9, "runtime"));
+        assert_eq!(gravity(&reported, &Declared::default()), None);
     }
 
     #[test]

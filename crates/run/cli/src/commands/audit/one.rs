@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use plimsoll_report::rows::rows_text;
-use plimsoll_runner::audit::{self, AuditedFile, DeclaredSystem};
+use plimsoll_report::{reported, text};
+use plimsoll_runner::audit::{self, AuditedFile, AuditedText, DeclaredSystem};
 
 use super::super::bundle;
 use super::declaration::claims;
@@ -23,12 +24,18 @@ pub fn carry_out(
     options: &Options,
     common: &Globals,
 ) -> Result<Exit, CliError> {
-    let judged = audit::audit_run_file(file, declared, &claims(&options.claim)?)?;
+    let judged = match audit::audit_run_file(file, declared, &claims(&options.claim)?)? {
+        AuditedText::Run(judged) => judged,
+        AuditedText::Figures(figures) => {
+            return study::show_study(&figures, &declared.reported(), options, common);
+        }
+    };
     show(&judged, common)?;
     if let (Some(path), [only], [verdict]) =
         (&options.html, &judged.bundles[..], &judged.verdicts[..])
     {
-        study::write(path, &bundle::html(only, verdict)?)?;
+        let document = reported::run_and_figures(only, verdict, judged.figures.as_ref());
+        study::write(path, &bundle::document_html(&reported::merge(document))?)?;
     }
     Ok(judged.exit())
 }
@@ -38,20 +45,15 @@ fn show(judged: &AuditedFile, common: &Globals) -> Result<(), CliError> {
     match (&bundles[..], &verdicts[..]) {
         ([_], [verdict]) if common.json => {
             let wrong = |error: serde_json::Error| CliError::new(Exit::Defect, error.to_string());
-            let mut json = serde_json::to_value(verdict).map_err(wrong)?;
-            if let (Some(object), Some(figures)) = (json.as_object_mut(), figures) {
-                object.insert("figures".into(), serde_json::to_value(figures).map_err(wrong)?);
-            }
+            let json = reported::verdict_json(verdict, figures.as_ref()).map_err(wrong)?;
             bundle::print(&bundle::json(&json)?)
         }
         _ if common.json => bundle::print(&bundle::json(&verdicts)?),
         ([only], [verdict]) => {
             let style = bundle::style(common);
-            let mut text = plimsoll_report::text(only, verdict, &style);
-            if let Some(figures) = figures {
-                text.push_str(&plimsoll_report::reported::figures_text(figures, &style));
-            }
-            bundle::print(&text)
+            let documents = reported::run_and_figures(only, verdict, figures.as_ref());
+            let text = documents.iter().map(|document| text::document(document, &style));
+            bundle::print(&text.collect::<String>())
         }
         _ => bundle::print(&rows_text(bundles, verdicts)),
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::tool_result::ToolResult;
+use plimsoll_import::Study;
 use plimsoll_judge::conservation::study::audits;
 use plimsoll_judge::conservation::{Audit, Credibility, DeclaredFacts, audit};
 use plimsoll_report::document::Document;
@@ -30,6 +31,19 @@ pub fn carry_out(
     if study.results.is_empty() {
         return Err(runner::no_result_error(paths, &study));
     }
+    show_study(&study, declared, options, common)
+}
+
+/// Shows one result in detail, or several as rows.
+///
+/// # Errors
+/// Output that cannot be written.
+pub fn show_study(
+    study: &Study,
+    declared: &Declared,
+    options: &Options,
+    common: &Globals,
+) -> Result<Exit, CliError> {
     if let ([only], [], false) = (&study.results[..], &study.unreadable[..], options.table) {
         return one(only, declared, options, common);
     }

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use plimsoll_import::fio_job::{FioImport, import_fio, import_stages};
+use plimsoll_import::trace;
 use plimsoll_plan::Plan;
 
 use super::new;
@@ -27,6 +28,11 @@ pub fn import(job: &Path, out: Option<&Path>, common: &Globals) -> Result<Exit, 
             notes::tell(&format!("note: {}", survey.description()));
         }
         return shown(&plan, common);
+    }
+    if let Some(says) = refusal(job) {
+        return Err(CliError::usage(format!("{}: {says}", job.display())).hint(
+            "docs/traces.md describes the known traces; a fio job has sections such as [job1]",
+        ));
     }
     let (text, name) = (job::read(job)?, job::name(job));
     let tell = |imported: &FioImport| job::report(imported, common);
@@ -60,11 +66,24 @@ fn shown(plan: &Plan, common: &Globals) -> Result<Exit, CliError> {
 
 /// Returns true if the file starts like a trace.
 fn is_trace(path: &Path) -> bool {
+    head(path).is_some_and(|head| trace::opens(&head))
+}
+
+/// Returns why a file is neither a job nor a trace. A job has sections and options.
+fn refusal(path: &Path) -> Option<String> {
+    let head = head(path)?;
+    let text = String::from_utf8_lossy(&head);
+    let is_job = text.lines().any(|line| line.contains(['[', '=']) || line.starts_with("include"));
+    (!is_job && !text.trim().is_empty()).then(|| trace::refusal(&head))
+}
+
+fn head(path: &Path) -> Option<Vec<u8>> {
     const HEAD_BYTES: u64 = 64 << 10;
-    let mut head = Vec::new();
-    let Ok(file) = File::open(path) else { return false };
+    let file = File::open(path).ok()?;
     if !file.metadata().is_ok_and(|about| about.is_file()) {
-        return false;
+        return None;
     }
-    file.take(HEAD_BYTES).read_to_end(&mut head).is_ok() && plimsoll_import::trace::opens(&head)
+    let mut head = Vec::new();
+    file.take(HEAD_BYTES).read_to_end(&mut head).ok()?;
+    Some(head)
 }

@@ -15,7 +15,7 @@ use crate::error::CliError;
 #[command(next_help_heading = "Replay of a trace")]
 pub struct Replay {
     /// Replay the reads and writes of a block trace: blkparse text, fio's write_iolog (2 and 3),
-    /// MSR Cambridge or Alibaba CSV, plain or gzipped.
+    /// CSV of MSR Cambridge, Alibaba, Tencent, SPC or SYSTOR '17, plain or gzipped.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "size", "reads", "pattern", "clients", "files",
           "bs", "rw", "runtime"])]
     trace: Option<PathBuf>,

@@ -1,0 +1,131 @@
+//! Real runs of the installed fio: no form of an honest result is accused, and all forms of a run
+//! get the same verdict.
+//!
+//! Takes the first ten option sets of `fio-runs.txt`, or all of them with `PLIMSOLL_FIO_RUNS=all`.
+//! Prints what it ran. Runs nothing where fio is missing.
+
+use std::path::Path;
+use std::process::Command;
+
+use plimsoll_import::foreign;
+use plimsoll_judge::conservation::study::audits;
+use plimsoll_judge::conservation::{Audit, Credibility, Declared};
+use plimsoll_judge::finding::Outcome;
+
+const SETS: &str = include_str!("fio-runs.txt");
+/// Number of option sets without the environment variable.
+const DEFAULT_SETS: usize = 10;
+/// fio ends itself after one or two seconds.
+const SECONDS_MAX: &str = "60";
+
+/// Output of one run, divided by form.
+#[derive(Default)]
+struct Forms {
+    text: String,
+    json_plus: String,
+    terse: String,
+}
+
+impl Forms {
+    /// Divides output that fio wrote in all forms at once.
+    fn of(output: &str) -> Self {
+        let (mut forms, mut in_json) = (Self::default(), false);
+        for line in output.lines() {
+            in_json |= line == "{";
+            let form = match line.starts_with("3;fio-") {
+                true => &mut forms.terse,
+                false if in_json => &mut forms.json_plus,
+                false => &mut forms.text,
+            };
+            form.push_str(line);
+            form.push('\n');
+            in_json &= line != "}";
+        }
+        forms
+    }
+
+    /// Returns JSON without histograms, as `--output-format=json` prints it.
+    fn json(&self) -> String {
+        let mut json = String::new();
+        let mut in_bins = false;
+        for line in self.json_plus.lines() {
+            let begins = line.trim_start().starts_with("\"bins\" : {");
+            if !in_bins && !begins {
+                json.push_str(line);
+                json.push('\n');
+            }
+            in_bins = (in_bins || begins) && !line.contains('}');
+        }
+        // A comma stays before the bins.
+        json.split_inclusive('\n').fold(String::new(), |mut text, line| {
+            if line.trim_start().starts_with('}') && text.ends_with(",\n") {
+                text.truncate(text.len() - 2);
+                text.push('\n');
+            }
+            text.push_str(line);
+            text
+        })
+    }
+}
+
+fn run(options: &str, directory: &Path) -> Forms {
+    let output = Command::new("timeout")
+        .args([SECONDS_MAX, "fio", "--output-format=normal,json+,terse", "--name=j"])
+        .args([&format!("--directory={}", directory.display()), "--size=8m", "--runtime=1"])
+        .args(options.split_whitespace())
+        .current_dir(directory)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{options}: {}", String::from_utf8_lossy(&output.stderr));
+    Forms::of(&String::from_utf8(output.stdout).unwrap())
+}
+
+fn audit(form: &str, text: &str, options: &str) -> Audit {
+    let study = plimsoll_import::read_text(form, text);
+    assert!(study.unreadable.is_empty(), "{options}: {form}: {:?}", study.unreadable);
+    let results: Vec<_> = study.results.iter().collect();
+    let mut audits = audits(&results, &Declared::default());
+    assert_eq!(audits.len(), 1, "{options}: {form}: one result\n{text}");
+    audits.remove(0)
+}
+
+#[test]
+fn no_form_of_a_real_run_is_accused() {
+    if Command::new("fio").arg("--version").output().is_err() {
+        println!("fio is not installed: nothing was run");
+        return;
+    }
+    let all = std::env::var("PLIMSOLL_FIO_RUNS").is_ok_and(|value| value == "all");
+    let sets = SETS.lines().filter(|line| !line.starts_with('#'));
+    let sets = sets.take(if all { usize::MAX } else { DEFAULT_SETS });
+    let (mut runs, mut faults) = (0, Vec::new());
+    for options in sets {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let forms = run(options, directory.path());
+        let json = forms.json();
+        let named = [
+            ("text", &forms.text),
+            ("json", &json),
+            ("json+", &forms.json_plus),
+            ("terse", &forms.terse),
+        ];
+        for (form, text) in named {
+            let audit = audit(form, text, options);
+            if audit.verdict != Credibility::Consistent {
+                faults.push(format!(
+                    "{options}: {form}: {} {}",
+                    audit.verdict.label(),
+                    audit.reason
+                ));
+            }
+        }
+        if let Ok(bundle) = foreign::fio::read(&json, "json") {
+            let verdict = plimsoll_judge::judge(&bundle);
+            let failed = verdict.findings.iter().filter(|f| f.outcome == Outcome::Fail);
+            faults.extend(failed.map(|f| format!("{options}: as a run: {}: {}", f.rule, f.says)));
+        }
+        runs += 1;
+    }
+    println!("{runs} runs in 4 forms each, {} accusations", faults.len());
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
