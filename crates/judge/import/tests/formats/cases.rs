@@ -157,7 +157,7 @@ fn live_statistics_of_elbencho_are_read() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/elbencho-live.csv");
     let study = plimsoll_import::read(&[path.as_path()]).unwrap();
     let at_depth = |outstanding: f64| {
-        let declared = Declared { outstanding: Some(outstanding), ..Declared::default() };
+        let declared = DeclaredFacts { outstanding: Some(outstanding), ..DeclaredFacts::default() };
         plimsoll_judge::conservation::audit(&study.results[0], &declared)
     };
     // 1,008 of 1,024 in flight.
@@ -218,7 +218,7 @@ fn kubestr_and_yabs_are_read() {
     let verdicts = |text: &str| {
         let study = plimsoll_import::read_text("yabs.txt", text);
         let results: Vec<_> = study.results.iter().collect();
-        let audits = audits(&results, &Declared::default());
+        let audits = audits(&results, &DeclaredFacts::default());
         audits.iter().map(|audit| audit.verdict).collect::<Vec<_>>()
     };
     assert_eq!(verdicts(yabs), [Credibility::Consistent, Credibility::Consistent]);

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt::Write as _;
 
 use plimsoll_judge::conservation::study::audits;
-use plimsoll_judge::conservation::{Audit, Credibility, Declared};
+use plimsoll_judge::conservation::{Audit, Credibility, DeclaredFacts};
 
 /// SplitMix64 (G. L. Steele et al., 2014).
 struct Draw(u64);
@@ -535,7 +535,7 @@ fn audit(form: &str, text: &str) -> Audit {
     let study = plimsoll_import::read_text(form, text);
     assert!(study.unreadable.is_empty(), "{form}: {:?}\n{text}", study.unreadable);
     let results: Vec<_> = study.results.iter().collect();
-    let mut audits = audits(&results, &Declared::default());
+    let mut audits = audits(&results, &DeclaredFacts::default());
     assert_eq!(audits.len(), 1, "{form}\n{text}");
     audits.remove(0)
 }

@@ -380,7 +380,7 @@ fn rotating_disks_do_not_seek_four_million_times_a_second() {
     assert_eq!(failed(&row(20_000).expect(0).json()[0]), Vec::<String>::new());
 }
 
-const LOOPS: &str = include_str!("../../plimsoll-import/tests/cases/fio-loops.json");
+const LOOPS: &str = include_str!("../../../../judge/import/tests/cases/fio-loops.json");
 
 #[test]
 fn a_job_that_cannot_be_converted_is_judged_by_its_figures() {
@@ -403,7 +403,7 @@ fn a_job_that_cannot_be_converted_is_judged_by_its_figures() {
 #[test]
 fn the_worst_of_both_verdicts_is_the_headline() {
     let sandbox = Sandbox::new();
-    let text = include_str!("../../plimsoll-import/tests/cases/fio-p-above-max.json");
+    let text = include_str!("../../../../judge/import/tests/cases/fio-p-above-max.json");
     std::fs::write(sandbox.path("r.json"), text).unwrap();
     let ran = sandbox.run(&["audit", "r.json", "--html", "page.html"]).expect(3);
     assert!(ran.stdout.trim_start().starts_with("IMPOSSIBLE"), "{}", ran.stdout);
@@ -418,11 +418,14 @@ fn the_worst_of_both_verdicts_is_the_headline() {
 fn honest_results_exit_with_0_in_every_form() {
     let sandbox = Sandbox::new();
     for (name, text) in [
-        ("run.json", include_str!("../../plimsoll-import/tests/results/randrw.json")),
-        ("run.terse", include_str!("../../plimsoll-import/tests/results/terse.txt")),
-        ("run.txt", include_str!("../../plimsoll-import/tests/results/text.txt")),
-        ("course.txt", include_str!("../../plimsoll-import/tests/cases/fio-status-interval.txt")),
-        ("flushes.json", include_str!("../../plimsoll-import/tests/cases/fio-fsync4.json")),
+        ("run.json", include_str!("../../../../judge/import/tests/results/randrw.json")),
+        ("run.terse", include_str!("../../../../judge/import/tests/results/terse.txt")),
+        ("run.txt", include_str!("../../../../judge/import/tests/results/text.txt")),
+        (
+            "course.txt",
+            include_str!("../../../../judge/import/tests/cases/fio-status-interval.txt"),
+        ),
+        ("flushes.json", include_str!("../../../../judge/import/tests/cases/fio-fsync4.json")),
     ] {
         std::fs::write(sandbox.path(name), text).unwrap();
         sandbox.run(&["audit", name]).expect(0);

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use plimsoll_import::foreign;
 use plimsoll_judge::conservation::study::audits;
-use plimsoll_judge::conservation::{Audit, Credibility, Declared};
+use plimsoll_judge::conservation::{Audit, Credibility, DeclaredFacts};
 use plimsoll_judge::finding::Outcome;
 
 const SETS: &str = include_str!("fio-runs.txt");
@@ -84,7 +84,7 @@ fn audit(form: &str, text: &str, options: &str) -> Audit {
     let study = plimsoll_import::read_text(form, text);
     assert!(study.unreadable.is_empty(), "{options}: {form}: {:?}", study.unreadable);
     let results: Vec<_> = study.results.iter().collect();
-    let mut audits = audits(&results, &Declared::default());
+    let mut audits = audits(&results, &DeclaredFacts::default());
     assert_eq!(audits.len(), 1, "{options}: {form}: one result\n{text}");
     audits.remove(0)
 }

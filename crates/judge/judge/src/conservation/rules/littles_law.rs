@@ -298,7 +298,7 @@ mod tests {
         let mut reported = result(10_000.0, 380_000.0, true);
         // The job issued for 50 s, and its last operations took 10 s more.
         reported.parts[0].setting.duration_ns = Some(Figure::exact(50e9, "runtime"));
-        assert_eq!(gravity(&reported, &Declared::default()), None);
+        assert_eq!(severity(&reported, &DeclaredFacts::default()), None);
     }
 
     #[test]

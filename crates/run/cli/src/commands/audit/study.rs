@@ -40,7 +40,7 @@ pub fn carry_out(
 /// Output that cannot be written.
 pub fn show_study(
     study: &Study,
-    declared: &Declared,
+    declared: &DeclaredFacts,
     options: &Options,
     common: &Globals,
 ) -> Result<Exit, CliError> {
