@@ -125,7 +125,7 @@ pub(crate) fn disks(bundle: &Bundle) -> Vec<(&Device, Location)> {
         // A bundle may name an underlying disk that could not be described.
         device.below.is_empty()
     });
-    leaves.map(|device| (device, locate(&device, environment))).collect()
+    leaves.map(|device| (device, locate(device, environment))).collect()
 }
 
 /// Returns the most remote disk with its location; `None` if no disk is known.

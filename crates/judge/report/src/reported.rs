@@ -305,13 +305,13 @@ pub fn study_table(judged: &[(&ToolResult, Audit)]) -> Table {
     let columns = vec![
         Column::words("result", "result"),
         Column::words("verdict", "verdict"),
-        Column::words("read as", "format").rank(4),
-        Column::words("block size", "block_size").rank(5),
-        Column::words("mix", "mix").rank(5),
-        Column::numbers("depth", "queue_depth").rank(5),
+        Column::words("read as", "format").rank(5),
+        Column::words("block size", "block_size").rank(1),
+        Column::words("mix", "mix").rank(1),
+        Column::numbers("depth", "queue_depth").rank(1),
         Column::of(Unit::Rate, "rate", "rate_per_s").rank(2),
         Column::of(Unit::Bandwidth, "bandwidth", "bandwidth_bytes_per_s").rank(3),
-        Column::numbers("mean latency", "latency_ns_mean").rank(3),
+        Column::numbers("mean latency", "latency_ns_mean").rank(4),
         Column::remarks("rules", "rules"),
     ];
     let mut table = Table::new("", columns);

@@ -123,7 +123,8 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
         take_job(&mut reported, &jobs, job, &options);
     }
     let devices: Vec<DeviceCounts> = root.key("disk_util").items().map(|d| device(&d)).collect();
-    if let Some(first) = reported.parts.first_mut() {
+    let local = jobs.iter().all(|job| options_of(root, job).uses_host_devices());
+    if let Some(first) = reported.parts.first_mut().filter(|_| local) {
         first.devices.extend(devices);
     }
     take_totals(&mut reported);

@@ -224,6 +224,13 @@ impl Options {
         self.on("verify_backlog") == Some(true)
     }
 
+    /// True unless the stated engine bypasses the block devices of this host (`rbd`, `nfs`, `http`).
+    #[must_use]
+    pub fn uses_host_devices(&self) -> bool {
+        let local = ["libaio", "io_uring", "posixaio"];
+        self.get("ioengine").is_none_or(|name| SYNCHRONOUS.contains(&name) || local.contains(&name))
+    }
+
     /// True if no option is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {

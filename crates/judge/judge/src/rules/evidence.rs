@@ -104,8 +104,13 @@ pub(crate) fn written_bytes(bundle: &Bundle) -> u64 {
     data_classes(bundle).filter(|c| !c.is_read).map(|c| c.size_bytes).sum()
 }
 
-/// Returns the number of reads, or of writes if `reads` is false. Reads that verify do not count.
+/// Returns the number of reads, or of writes if `reads` is false.
 pub(crate) fn operations(bundle: &Bundle, reads: bool) -> u64 {
+    data_classes(bundle).filter(|c| c.is_read == reads).map(|c| c.count).sum()
+}
+
+/// Returns the number of reads or writes of the workload, without reads that verify.
+pub(crate) fn workload_operations(bundle: &Bundle, reads: bool) -> u64 {
     let of = |c: &&ClassTotals| c.is_read == reads && c.group != VERIFY_GROUP;
     data_classes(bundle).filter(of).map(|c| c.count).sum()
 }

@@ -35,7 +35,8 @@ pub const RULE: Rule = Rule {
 
 fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
-    let (reads, writes) = (evidence::operations(bundle, true), evidence::operations(bundle, false));
+    let of = |reads: bool| evidence::workload_operations(bundle, reads);
+    let (reads, writes) = (of(true), of(false));
     let all = reads + writes;
     if all == 0 {
         return None;

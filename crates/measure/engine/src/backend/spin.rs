@@ -174,7 +174,7 @@ mod tests {
         (0..63).for_each(|_| spin.learn(5_000 * US));
         assert_eq!(spin.length_ns(), 0);
         // One wait of 64 polls, and finds the device fast again.
-        while spin.waits % PROBE_WAITS != 0 {
+        while !spin.waits.is_multiple_of(PROBE_WAITS) {
             spin.learn(5_000 * US);
         }
         assert_eq!(spin.length_ns(), SPIN_NS_MAX);
