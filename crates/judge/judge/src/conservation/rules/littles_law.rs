@@ -352,6 +352,6 @@ mod tests {
         assert_eq!(severity(100.0), None);
         let (doubt, says) = severity(32.0).unwrap();
         assert_eq!(doubt, Severity::Doubtful);
-        assert!(says.contains("takes 4 issuers"), "{says}");
+        assert!(says.contains("needs 4 issuers"), "{says}");
     }
 }
