@@ -49,7 +49,7 @@ impl Host {
         for place in [Path::new("dev/block").join(number), Path::new("class/block").join(name)] {
             let link = self.root.path().join(&place);
             fs::create_dir_all(link.parent().unwrap()).unwrap();
-            symlink(Path::new("../../..").join(relative), link).unwrap();
+            symlink(Path::new("../..").join(relative), link).unwrap();
         }
     }
 
