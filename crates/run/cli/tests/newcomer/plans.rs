@@ -282,7 +282,7 @@ fn the_stages_of_a_job_are_run_one_after_the_other_by_one_command() {
     assert!(sandbox.left_in_data().is_empty());
     // A job whose sections run together is one run of the same command, and a plan for the other
     // commands.
-    let alone = "[a]\nrw=randread\nsize=1m\nruntime=1\n";
+    let alone = "[a]\nrw=randread\nsize=1m\nruntime=60\n";
     std::fs::write(sandbox.path("alone.fio"), alone).unwrap();
     sandbox
         .run(&["plan", "check", "alone.fio", "--path", &data])
