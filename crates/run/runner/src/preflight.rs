@@ -158,7 +158,7 @@ fn check_runs(plan: &ResolvedPlan, preflight: &Preflight) -> Result<(), RunnerEr
         // The search chooses the number of threads of the runs.
         return search::prepare(plan, search::default_range(plan)?, 1).map(drop);
     }
-    if preflight.unit != "step" && plan.targets.len() == 1 && sweep::is_sweep(plan) {
+    if preflight.unit == "point" && plan.targets.len() == 1 && sweep::is_sweep(plan) {
         return sweep::points(plan)?.iter().try_for_each(|point| check_plan(&point.plan));
     }
     let knob_known = |one: ResolvedPlan| match &one.workload {

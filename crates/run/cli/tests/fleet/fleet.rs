@@ -273,7 +273,15 @@ fn what_a_fleet_can_not_do_is_said_before_anything_is_started() {
         .expect(2)
         .says("needs a fixed measuring time");
     sandbox
-        .run(&["tune", &shared, "--fleet", "local:1", "--dry-run"])
+        .run(&[
+            "tune",
+            &shared,
+            "--fleet",
+            "local:1",
+            "--dry-run",
+            "--set",
+            "evidence.interval=100ms",
+        ])
         .expect(2)
         .says("fleet check");
     let several = "workload.matrix.sizes=[\"4KiB\", \"8KiB\"]";
