@@ -13,7 +13,8 @@ pub mod port;
 use port::free_port;
 
 /// Script that starts and stops the server.
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/ganesha.sh");
+const SCRIPT: &str =
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../../measure/nfs/tests/support/ganesha.sh");
 
 /// A running NFS-Ganesha with its exports below a temporary directory; ended when dropped.
 pub struct Ganesha {
