@@ -207,7 +207,7 @@ fn modelled_sides(sandbox: &Sandbox, name: &str, new: &str, runs: u32) -> String
     let text = format!(
         "version = 1\nname = \"gated\"\n[[target]]\nname = \"base\"\nmodel = \"laptop-nvme\"\n[[target]]\n\
          name = \"new\"\nmodel = \"{new}\"\n[workload.matrix]\nsizes = \"4KiB\"\nreads = 70\n\
-         file_size = \"64MiB\"\nqueue_depth = 4\n[phases]\nwarm_up = \"1s\"\nmeasure = \"30s\"\n\
+         file_size = \"64MiB\"\nqueue_depth = 1\n[phases]\nwarm_up = \"1s\"\nmeasure = \"30s\"\n\
          [evidence]\nmin_measure = \"30s\"\n[repeat]\nruns = {runs}\n"
     );
     let path = sandbox.path(name);
