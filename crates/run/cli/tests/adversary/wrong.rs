@@ -232,6 +232,8 @@ fn latency_ns(bundle: &Bundle, name: &str) -> Option<f64> {
     }
     let end = match class {
         "read" => ".read",
+        // A write that waits for a flush ends with it.
+        "write" if bundle.latency.keys().any(|name| name.ends_with(".durable")) => ".durable",
         "write" => ".write",
         _ => return None,
     };
