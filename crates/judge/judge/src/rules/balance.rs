@@ -23,7 +23,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::{Device, Mount};
 use plimsoll_evidence::observed::{DeviceTotals, IoBytes};
 use plimsoll_evidence::run::{Driver, Tier};
-use plimsoll_plan::{DirectIo, SyncKind, Workload};
+use plimsoll_plan::{DirectIo, Stream, SyncKind, Workload};
 
 use super::evidence;
 use crate::figures::{NS_PER_S, measured};
@@ -346,6 +346,13 @@ impl<'a> Scale<'a> {
             if !self.is_read && direct && self.own_at_most() >= Some(self.least) {
                 return self.judge_by_devices();
             }
+            // The load flushed its own writes: the host's dirty pages are another process's.
+            let unflushed = unflushed_bytes_max(self.bundle).filter(|_| !self.is_read);
+            if let (Some(unflushed), Some(most)) = (unflushed, self.own_at_most())
+                && most.saturating_sub(unflushed) >= self.least
+            {
+                return self.judge_by_devices();
+            }
             // A journal absorbs each flushed write, and its pages remain dirty meanwhile.
             if self.is_read || !(self.journals_data() && flushes(self.bundle)) {
                 return BalanceResult::Short(self.describe_own(own));
@@ -445,6 +452,29 @@ impl<'a> Scale<'a> {
     fn find_device(&self, name: &str) -> Option<&Device> {
         self.bundle.environment.devices.iter().find(|device| device.name == name)
     }
+}
+
+/// Returns the most bytes of the load's own writes that may be dirty at the end: those since each
+/// client's last flush. `None` if some writes are never flushed, or if a client writes to several
+/// files, because a flush covers one of them.
+pub fn unflushed_bytes_max(bundle: &Bundle) -> Option<u64> {
+    let of_stream = |stream: &Stream| {
+        let every_writes = u64::from(stream.sync.every_writes.max(1));
+        let is_one_file = stream.files.files_per_share == 1;
+        match (stream.sync.kind, stream.direct) {
+            _ if stream.read_percent >= 100.0 => Some(0),
+            (SyncKind::Dsync, _) | (_, DirectIo::Required) => Some(0),
+            (SyncKind::None, _) => None,
+            _ if !is_one_file && every_writes > 1 => None,
+            _ => {
+                let sizes = stream.sizes.iter().chain(&stream.write_sizes);
+                let size_bytes = sizes.map(|size| size.size_bytes).max()?;
+                let writes = every_writes + u64::from(stream.queue_depth);
+                Some(u64::from(stream.clients) * writes * size_bytes)
+            }
+        }
+    };
+    bundle.plan.workload.matrix()?.streams.iter().map(of_stream).sum()
 }
 
 /// Returns true if every writer makes its writes durable within the measurement.

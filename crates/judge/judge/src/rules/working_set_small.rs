@@ -3,7 +3,6 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{DeviceTotals, OpenedFile};
 use plimsoll_evidence::run::Driver;
-use plimsoll_plan::SyncKind;
 
 use super::balance::{self, BalanceResult};
 use super::{Rule, Weight, evidence};
@@ -131,28 +130,20 @@ fn moved_all(bundle: &Bundle, is_read: bool) -> bool {
     let written = generator
         .storage_written_bytes
         .map(|bytes| bytes.saturating_sub(generator.storage_cancelled_bytes.unwrap_or(u64::MAX)));
-    // Writes that were each made durable leave no dirty pages.
-    let own = if !is_read && is_each_write_durable(bundle) { written } else { side.own };
+    // A load that flushes leaves few dirty pages of its own. The balance subtracts those of the whole
+    // host.
+    let unflushed = balance::unflushed_bytes_max(bundle).filter(|_| !is_read);
+    let own = match (unflushed, written) {
+        (Some(unflushed), Some(written)) => Some(written.saturating_sub(unflushed)),
+        _ => side.own,
+    };
     let least = side.requested as f64 * MOVED_SHARE_MIN;
     let moved = own.is_some_and(|own| own as f64 >= least);
-    // The balance subtracts dirty pages that may be another process's. The load itself has none
-    // here.
-    let durable = !is_read && is_each_write_durable(bundle);
-    let reached = match side.top.filter(|_| durable) {
+    let reached = match side.top.filter(|_| unflushed.is_some()) {
         Some(top) => top as f64 >= least,
         None => side.result == BalanceResult::Moved,
     };
     moved && reached && !(is_read && may_read_ahead(bundle))
-}
-
-/// Returns true if each stream makes each write durable before the next.
-fn is_each_write_durable(bundle: &Bundle) -> bool {
-    let mut writers = evidence::streams(bundle).iter().filter(|stream| stream.read_percent < 100.0);
-    writers.all(|stream| match stream.sync.kind {
-        SyncKind::None => false,
-        SyncKind::Dsync => true,
-        _ => stream.sync.every_writes <= 1,
-    })
 }
 
 /// Returns true if read-ahead may have hidden reads that memory answered. Storage then moves more

@@ -77,6 +77,27 @@ fn what_is_dirty_yet_has_not_reached_the_device() {
 }
 
 #[test]
+fn dirty_pages_of_others_do_not_accuse_a_load_that_flushes() {
+    let with = |sync: &str| {
+        let to = format!("queue_depth = 8\ndirect = \"off\"\n{sync}");
+        let mut bundle = fixtures::writes_with("queue_depth = 8", &to);
+        bundle.run.engine.paths[0].direct = false;
+        bundle.observed.page_cache.resident_bytes_after = Some(1 << 30);
+        bundle.observed.memory.dirty_bytes_after = Some(1 << 30);
+        bundle
+    };
+    assert_eq!(outcome(&with("")), Outcome::Fail);
+    let synced = with("sync = \"fsync\"\nsync_every = 4");
+    assert_ne!(outcome(&synced), Outcome::Fail);
+    // A flush covers one of the files that a client writes to.
+    assert_eq!(outcome(&with("files = 4\nsync = \"fsync\"\nsync_every = 4")), Outcome::Fail);
+    // The flushes reached no device.
+    let mut lost = synced.clone();
+    lost.observed.devices[0].written_bytes = 1 << 20;
+    assert_eq!(outcome(&lost), Outcome::Fail);
+}
+
+#[test]
 fn without_own_counters_others_are_taken_off() {
     let mut bundle = fixtures::reads();
     let all = bundle.observed.devices[0].read_bytes;
