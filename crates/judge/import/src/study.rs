@@ -86,7 +86,7 @@ impl Visitor for Reader {
         } else if !wanted {
             let result = looks_like_result(head);
             let unknown = result.then_some("it looks like a result, but its format is unknown");
-            // Jobs and traces lie beside results, and are none.
+            // A directory of results may also contain jobs and traces.
             let packed = path.ends_with(".csv.zst").then(|| refusal(head)).flatten();
             match packed.or(unknown) {
                 Some(reason) => self.failed(path, reason.into()),

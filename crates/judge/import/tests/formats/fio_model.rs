@@ -272,7 +272,7 @@ enum Change {
 
 /// False figure: its direction, its name and its change.
 #[derive(Clone, Copy, Debug)]
-struct Lie {
+struct Falsification {
     direction: usize,
     figure: &'static str,
     change: Change,
@@ -282,7 +282,7 @@ struct Lie {
 type Printed = BTreeMap<&'static str, f64>;
 
 /// Returns the figures, of which the lie changes one of the first account's.
-fn figures(account: &Account, lie: Option<Lie>) -> [Printed; 2] {
+fn figures(account: &Account, lie: Option<Falsification>) -> [Printed; 2] {
     let mut both = [0, 1].map(|index| {
         let counters = &account.directions[index];
         let seconds = counters.runtime_ms as f64 / 1e3;
@@ -298,7 +298,7 @@ fn figures(account: &Account, lie: Option<Lie>) -> [Printed; 2] {
             ("max", counters.total.max() as f64),
         ])
     });
-    let Some(Lie { direction, figure, change }) = lie else { return both };
+    let Some(Falsification { direction, figure, change }) = lie else { return both };
     let (mine, other) = (both[direction][figure], both[1 - direction][figure]);
     match change {
         Change::Times(factor) => {
@@ -322,7 +322,7 @@ fn figures(account: &Account, lie: Option<Lie>) -> [Printed; 2] {
 
 const SIDES: [&str; 2] = ["read", "write"];
 
-fn json(job: &Job, accounts: &[Account], lie: Option<Lie>) -> String {
+fn json(job: &Job, accounts: &[Account], lie: Option<Falsification>) -> String {
     let stat = |stat: &Stat| {
         serde_json::json!({"min": stat.min(), "max": stat.max(), "mean": stat.mean(),
             "stddev": stat.deviation(), "N": stat.values.len()})
@@ -424,7 +424,7 @@ fn latency_line(word: &str, min: f64, mean: f64, max: f64, deviation: f64) -> St
     )
 }
 
-fn text(job: &Job, accounts: &[Account], lie: Option<Lie>) -> String {
+fn text(job: &Job, accounts: &[Account], lie: Option<Falsification>) -> String {
     let size = job.size;
     let mut text = format!(
         "j: (g=0): rw={}, bs=(R) {size}B-{size}B, (W) {size}B-{size}B, (T) {size}B-{size}B, \
@@ -483,7 +483,7 @@ fn text(job: &Job, accounts: &[Account], lie: Option<Lie>) -> String {
     text
 }
 
-fn terse(accounts: &[Account], lie: Option<Lie>) -> String {
+fn terse(accounts: &[Account], lie: Option<Falsification>) -> String {
     let mut text = String::new();
     for (index, account) in accounts.iter().enumerate() {
         let printed = figures(account, lie.filter(|_| index == 0));
@@ -557,7 +557,7 @@ fn accounts(job: &Job, draw: &mut Draw) -> Vec<Account> {
 
 /// True if the printed figures of the form suffice to refute the lie: another figure, or two of
 /// them, determine the changed one to less than the change.
-fn refutable(form: &str, lie: &Lie, job: &Job, account: &Account) -> bool {
+fn refutable(form: &str, lie: &Falsification, job: &Job, account: &Account) -> bool {
     let counters = &account.directions[lie.direction];
     let other = &account.directions[1 - lie.direction];
     if counters.bytes == 0 {
@@ -639,9 +639,9 @@ fn honest_runs_are_accused_in_no_form_and_false_figures_are() {
                 faults.push(format!("run {number}, {form}: {} {job:?}", audit.reason));
             }
         }
-        let lies = LIES
-            .into_iter()
-            .flat_map(|(figure, change)| [0, 1].map(|direction| Lie { direction, figure, change }));
+        let lies = LIES.into_iter().flat_map(|(figure, change)| {
+            [0, 1].map(|direction| Falsification { direction, figure, change })
+        });
         for lie in lies.filter(|_| draw.unit() < 0.25) {
             for (form, text) in forms(Some(lie)) {
                 if refutable(form, &lie, &job, &accounts[0]) {

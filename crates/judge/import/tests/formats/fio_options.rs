@@ -119,15 +119,15 @@ const CALLED: &[(&str, &str)] = &[
 const ALREADY: &[&str] = &["refill_buffers", "time_based"];
 
 #[derive(PartialEq)]
-enum Imported {
+enum ImportedJob {
     Plan(String, Vec<String>),
     Refused(String),
 }
 
-fn import(job: &str) -> Imported {
+fn import(job: &str) -> ImportedJob {
     match import_fio(&format!("[a]\n{job}"), "job.fio") {
-        Ok(import) => Imported::Plan(format!("{:?}", import.plan.resolve()), import.notes),
-        Err(errors) => Imported::Refused(errors.to_string()),
+        Ok(import) => ImportedJob::Plan(format!("{:?}", import.plan.resolve()), import.notes),
+        Err(errors) => ImportedJob::Refused(errors.to_string()),
     }
 }
 
@@ -147,12 +147,12 @@ fn lost(name: &str) -> Option<String> {
     let names =
         |text: &str| text.contains(&format!("`{called}=")) || text.contains(&format!("`{called}`"));
     match (&base, &with) {
-        (Imported::Refused(says), _) => Some(format!("{name}: the job without it: {says}")),
-        (_, Imported::Refused(says)) => {
+        (ImportedJob::Refused(says), _) => Some(format!("{name}: the job without it: {says}")),
+        (_, ImportedJob::Refused(says)) => {
             let named = says.contains(called) || says.contains(name);
             (!named).then(|| format!("{name}: refused without its name: {says}"))
         }
-        (Imported::Plan(before, known), Imported::Plan(after, notes)) => {
+        (ImportedJob::Plan(before, known), ImportedJob::Plan(after, notes)) => {
             let noted = notes.iter().any(|note| !known.contains(note) && names(note));
             (before == after && !noted).then(|| format!("{name}={value}: {notes:?}"))
         }

@@ -106,12 +106,12 @@ pub struct SetUp {
     verify: bool,
     pub speed: DeviceSpeed,
     library: Option<Library>,
-    pub expected: Expected,
+    pub expected: ExpectedVerdict,
 }
 
 /// What the verdict must and must not contain.
 #[derive(Clone, Debug, Default)]
-pub struct Expected {
+pub struct ExpectedVerdict {
     /// Reason why a PASS is false; `None` for an honest twin.
     pub no_pass: Option<String>,
     /// Rows that must not be met, with the least latency that they can show.
@@ -362,7 +362,7 @@ impl SetUp {
             verify: false,
             speed: DeviceSpeed::Full,
             library: None,
-            expected: Expected::default(),
+            expected: ExpectedVerdict::default(),
         }
     }
 
@@ -461,7 +461,7 @@ pub fn row<'a>(verdict: &'a Value, name: &str) -> &'a Value {
     rows.find(|row| row["name"] == name).unwrap_or(&Value::Null)
 }
 
-impl Expected {
+impl ExpectedVerdict {
     /// Returns the differences from a verdict.
     pub fn differences(&self, verdict: &Value) -> Vec<Difference> {
         let mut all = Vec::new();
