@@ -36,7 +36,7 @@ pub enum Pick {
     All(Option<u32>),
     /// Flushes of a matrix, of one stream if given.
     Flushes(Option<u32>),
-    /// Writes of streams that flush, timed until the end of their flush, of one stream if given.
+    /// Writes of streams, or of logs, that flush, timed until the end of their flush, of one stream if given.
     Durable(Option<u32>),
     /// All operations of such streams, with writes timed until the end of their flush.
     AllDurable(Option<u32>),
@@ -80,6 +80,16 @@ pub const DURABLE: &str = "durable";
 /// call, and so do those of all streams together if only some of them flush.
 pub fn latency_pick(bundle: &Bundle, pick: Pick) -> Pick {
     let classes = &bundle.run.classes;
+    if matches!(bundle.plan.workload, Workload::Mailbox(_)) {
+        return match pick {
+            Pick::LogWrites(i)
+                if classes.iter().any(|c| Pick::Durable(i).includes(c) && c.count > 0) =>
+            {
+                Pick::Durable(i)
+            }
+            pick => pick,
+        };
+    }
     let durable = |i: u32| classes.iter().any(|class| Pick::Durable(Some(i)).includes(class));
     let mut writers = classes.iter().filter(|class| Pick::Writes(None).includes(class)).peekable();
     let all = writers.peek().is_some() && writers.all(|class| durable(class.instance));
@@ -349,5 +359,21 @@ mod tests {
         bundle.run.classes.push(other);
         assert_eq!(all.map(|pick| latency_pick(&bundle, pick)), all);
         assert_eq!(latency_pick(&bundle, Pick::Writes(Some(0))), Pick::Durable(Some(0)));
+    }
+
+    #[test]
+    fn a_log_write_that_is_flushed_ends_with_the_flush() {
+        let mut bundle = fixtures::mailbox();
+        let [log, database] = [Pick::LogWrites(None), Pick::DatabaseWrites(None)];
+        assert_eq!(latency_pick(&bundle, log), log);
+        let written = bundle.run.classes.iter().find(|class| log.includes(class)).unwrap();
+        let mut durable = written.clone();
+        (durable.name, durable.group) = ("db0.log_durable".into(), DURABLE.into());
+        bundle.run.classes.push(durable);
+        assert_eq!(latency_pick(&bundle, log), Pick::Durable(None));
+        assert_eq!(latency_pick(&bundle, database), database);
+        // Durable writes of the log, which are no flushed ones, leave the class empty.
+        bundle.run.classes.last_mut().unwrap().count = 0;
+        assert_eq!(latency_pick(&bundle, log), log);
     }
 }

@@ -112,7 +112,7 @@ pub enum ClassGroup {
     Metadata,
     /// Syncs, which make earlier writes of a matrix durable.
     Sync,
-    /// Writes of a matrix, each to the end of the flush that made it durable.
+    /// Writes of a matrix or of a log, each to the end of the flush that made it durable.
     Durable,
     /// Log writes.
     Log,

@@ -87,6 +87,7 @@ pub(crate) fn kind(bundle: &Bundle, group: &str, operation: Operation) -> Kind {
         ("transactional", true) => format!("database {verb}"),
         ("transactional", false) => verb.to_owned(),
         ("log", _) => format!("log {verb}"),
+        ("durable", true) => format!("durable log {verb}"),
         ("maintenance", _) => format!("maintenance {verb}"),
         ("replication", _) => format!("log replication {verb}"),
         ("upkeep", _) => format!("upkeep {verb}"),

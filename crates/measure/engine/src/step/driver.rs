@@ -108,6 +108,7 @@ pub fn drive<W: StepWorkload, Q: Queue, T: Timer>(
         silence: Silence::from(began_ns),
         next_oldest_check_ns: began_ns,
         oldest: OldestOperation::default(),
+        flushed_ns: began_ns,
         args,
     };
     let result = thread.run();
@@ -143,6 +144,8 @@ struct Thread<'a, W, Q, T> {
     /// Time of the next check of the oldest I/O in flight.
     next_oldest_check_ns: u64,
     oldest: OldestOperation,
+    /// Completion time of the last flush.
+    flushed_ns: u64,
 }
 
 impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
@@ -165,6 +168,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
             out.clear();
             let arena: &mut dyn Arena = self.args.backend;
             let wait = self.args.workload.step(now_ns, &completions, arena, &mut out);
+            self.record_durable();
             completions.clear();
             self.issue(&out, now_ns, ready_ns.min(now_ns))?;
             let until_ns = match wait {
@@ -296,6 +300,9 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
             return;
         };
         let io = self.in_flight.swap_remove(at);
+        if io.is_flush {
+            self.flushed_ns = completion.completed_ns;
+        }
         let class = usize::from(io.class);
         let late = self.late.as_mut().filter(|_| io.is_late);
         let moved = match completion.result {
@@ -316,6 +323,20 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
                 self.recorder.record_wait(completion.submitted_ns.saturating_sub(io.ready_ns));
             }
         }
+    }
+
+    /// Records the writes that the last flush made durable. Their bytes count with the write itself.
+    #[inline]
+    fn record_durable(&mut self) {
+        let Self { args, recorder, late, flushed_ns, .. } = self;
+        args.workload.durable(&mut |class, intended_ns, submitted_ns| {
+            let (class, latency_ns) = (class.into(), flushed_ns.saturating_sub(intended_ns));
+            let service_ns = flushed_ns.saturating_sub(submitted_ns);
+            match late.as_mut().filter(|late| intended_ns < late.end_ns()) {
+                Some(late) => late.record(class, 0, latency_ns, service_ns),
+                None => recorder.record(class, 0, latency_ns, service_ns),
+            }
+        });
     }
 
     /// Switches to another phase, or to the next interval, if it is due. In all threads, intervals
@@ -368,6 +389,12 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
             let intended_ns = io.intended_ns.unwrap_or(io.queued_ns);
             late.abandon(io.class.into(), waited_ns(intended_ns), waited_ns(io.queued_ns));
         }
+        self.args.workload.never_durable(&mut |class, intended_ns, submitted_ns| {
+            if intended_ns < late.end_ns() {
+                let waited_ns = |from_ns: u64| now_ns.saturating_sub(from_ns);
+                late.abandon(class.into(), waited_ns(intended_ns), waited_ns(submitted_ns));
+            }
+        });
         self.args.workload.never_started(&mut |class, intended_ns| {
             late.leave(class.into(), now_ns.saturating_sub(intended_ns));
         });

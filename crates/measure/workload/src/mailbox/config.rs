@@ -65,7 +65,8 @@ pub enum Durability {
     /// Each log write is a durable write (`O_DSYNC`, `RWF_DSYNC`).
     DSync,
     /// Log writes are plain and a flush of the log file (`fdatasync`) follows. The log write's own
-    /// latency then does not contain the flush: that is recorded as `log_flush`.
+    /// latency then does not contain the flush. `log_durable` records each write until the end of
+    /// its flush, and limits on log writes are checked against it.
     Fdatasync,
 }
 

@@ -17,7 +17,7 @@ use super::replication::Replication;
 use super::store::DatabaseState;
 
 /// Classes of each database, in this order.
-const CLASSES: [(&str, ClassGroup, bool); 7] = [
+const CLASSES: [(&str, ClassGroup, bool); 8] = [
     ("read", ClassGroup::Transactional, true),
     ("write", ClassGroup::Transactional, false),
     ("log_write", ClassGroup::Log, false),
@@ -25,6 +25,7 @@ const CLASSES: [(&str, ClassGroup, bool); 7] = [
     ("flush", ClassGroup::Upkeep, false),
     ("maintenance_read", ClassGroup::Maintenance, true),
     ("replication_read", ClassGroup::Replication, true),
+    ("log_durable", ClassGroup::Durable, false),
 ];
 
 /// Indexes into [`CLASSES`].
@@ -37,6 +38,7 @@ pub(crate) enum ClassOf {
     Flush,
     Maintenance,
     Replication,
+    LogDurable,
 }
 
 /// Class index of the database at `place`.
@@ -166,6 +168,7 @@ impl Database {
             database_file: file,
             write_class: class(place, ClassOf::LogWrite),
             flush_class: class(place, ClassOf::LogFlush),
+            durable_class: class(place, ClassOf::LogDurable),
             buffer_at: buffers.log_at,
         };
         let share = (f64::from(frames) * config.cache_free_share) as u32;

@@ -285,7 +285,7 @@ impl Group {
                 }
             }
             Purpose::DatabaseFlush => d.flush_done(&self.pool),
-            Purpose::LogWrite => d.log.write_done(index),
+            Purpose::LogWrite => d.log.write_done(index, completion.submitted_ns),
             Purpose::LogFlush => d.log.flush_done(),
             Purpose::Maintenance => d.maintenance_done(g, index, ctx),
             Purpose::Replication => {
@@ -490,6 +490,18 @@ impl StepWorkload for Group {
 
     fn never_started(&mut self, each: &mut dyn FnMut(u16, u64)) {
         self.tell_never_started(each);
+    }
+
+    fn durable(&mut self, each: &mut dyn FnMut(u16, u64, u64)) {
+        for database in &mut self.databases {
+            database.log.durable_writes(&mut |class, ns| each(class, ns, ns));
+        }
+    }
+
+    fn never_durable(&mut self, each: &mut dyn FnMut(u16, u64, u64)) {
+        for database in &mut self.databases {
+            database.log.unflushed_writes(&mut |class, ns| each(class, ns, ns));
+        }
     }
 
     fn counters(&self, each: &mut dyn FnMut(&'static str, u32, u64)) {

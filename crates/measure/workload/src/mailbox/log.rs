@@ -39,10 +39,14 @@ struct Piece {
     id: u32,
     end: u64,
     checkpoint: u64,
-    done: bool,
+    /// Submission time, once the write has completed.
+    submitted_ns: Option<u64>,
 }
 
 /// A flush of log files in flight.
+/// Log writes that usually complete between two flushes of a log.
+const UNFLUSHED_WRITES: usize = 256;
+
 #[derive(Clone, Copy, Debug)]
 struct PendingFlush {
     target: u64,
@@ -68,6 +72,7 @@ pub(crate) struct LogWiring {
     pub database_file: u32,
     pub write_class: u16,
     pub flush_class: u16,
+    pub durable_class: u16,
     pub buffer_at: u64,
 }
 
@@ -94,6 +99,10 @@ pub(crate) struct LogWriter {
     waiting_since_ns: Option<u64>,
     metas: Vec<Meta>,
     pieces: VecDeque<Piece>,
+    /// Completed writes that no flush has made durable yet: end and submission time.
+    unflushed: VecDeque<(u64, u64)>,
+    /// Submission times of the writes that the last flush made durable.
+    flushed: Vec<u64>,
     next_piece: u32,
     written_checkpoint: u64,
     syncing: Option<PendingFlush>,
@@ -136,6 +145,8 @@ impl LogWriter {
                 buffer_blocks as usize
             ],
             pieces: VecDeque::with_capacity(Self::pieces_max(config)),
+            unflushed: VecDeque::with_capacity(UNFLUSHED_WRITES),
+            flushed: Vec::with_capacity(UNFLUSHED_WRITES),
             next_piece: 0,
             written_checkpoint: at.checkpoint,
             syncing: None,
@@ -350,7 +361,7 @@ impl LogWriter {
         let size_bytes = (end - self.issued) as u32;
         let id = self.next_piece;
         self.next_piece = self.next_piece.wrapping_add(1);
-        self.pieces.push_back(Piece { id, end, checkpoint, done: false });
+        self.pieces.push_back(Piece { id, end, checkpoint, submitted_ns: None });
         ctx.out.push(Io {
             token: Token::pack(Purpose::LogWrite, self.wiring.place, id),
             kind: match self.durability {
@@ -386,17 +397,20 @@ impl LogWriter {
     }
 
     /// A log write has completed.
-    pub fn write_done(&mut self, id: u32) {
+    pub fn write_done(&mut self, id: u32, submitted_ns: u64) {
         if let Some(piece) = self.pieces.iter_mut().find(|piece| piece.id == id) {
-            piece.done = true;
+            piece.submitted_ns = Some(submitted_ns);
         }
-        while let Some(piece) = self.pieces.front().copied().filter(|piece| piece.done) {
+        while let Some(piece) = self.pieces.front().copied() {
+            let Some(submitted_ns) = piece.submitted_ns else { break };
             self.pieces.pop_front();
             self.written = piece.end;
             self.written_checkpoint = piece.checkpoint;
             if self.durability == Durability::DSync {
                 self.durable = piece.end;
                 self.recorded_checkpoint = piece.checkpoint;
+            } else {
+                self.unflushed.push_back((piece.end, submitted_ns));
             }
         }
     }
@@ -432,7 +446,22 @@ impl LogWriter {
             self.durable = syncing.target;
             self.recorded_checkpoint = syncing.checkpoint;
             self.syncing = None;
+            let is_durable = |end: u64| end <= self.durable;
+            while let Some((_, ns)) = self.unflushed.pop_front_if(|(end, _)| is_durable(*end)) {
+                self.flushed.push(ns);
+            }
         }
+    }
+
+    /// Gives the class and submission time of each write that flushes made durable since the last
+    /// call.
+    pub fn durable_writes(&mut self, each: &mut dyn FnMut(u16, u64)) {
+        self.flushed.drain(..).for_each(|ns| each(self.wiring.durable_class, ns));
+    }
+
+    /// Gives the writes that no flush made durable, in the same way.
+    pub fn unflushed_writes(&mut self, each: &mut dyn FnMut(u16, u64)) {
+        self.unflushed.drain(..).for_each(|(_, ns)| each(self.wiring.durable_class, ns));
     }
 
     /// Fails a run at the position of a log I/O.

@@ -447,6 +447,7 @@ mod tests {
             database_file: 0,
             write_class: 0,
             flush_class: 0,
+            durable_class: 0,
             buffer_at: 0,
         };
         let mut log = LogWriter::new(&config, wiring, LogPosition::formatted(), 5);
@@ -471,7 +472,7 @@ mod tests {
                     for block in bytes.chunks_exact(4096) {
                         written.push((parse_block(&g, 0, block).unwrap(), block.to_vec()));
                     }
-                    log.write_done(io.token as u32);
+                    log.write_done(io.token as u32, 0);
                 }
             }
         }

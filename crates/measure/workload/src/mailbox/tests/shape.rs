@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use super::disk::{Disk, Latency, NextStep};
 use crate::mailbox::{
-    Create, DatabaseConfig, DatabaseState, Duplicate, ExpectedCommits, Format, GenerationMap,
-    Group, MailboxConfig, Mark, MemoryGenerationMap, Pace, Phase, PhaseIo, Recover, ReplayFrom,
-    Scan, ScanKind, Store, Verify,
+    Create, DatabaseConfig, DatabaseState, Duplicate, Durability, ExpectedCommits, Format,
+    GenerationMap, Group, MailboxConfig, Mark, MemoryGenerationMap, Pace, Phase, PhaseIo, Recover,
+    ReplayFrom, Scan, ScanKind, Store, Verify,
 };
-use crate::step::{BACKLOG_NS, StepWorkload};
+use crate::step::{BACKLOG_NS, ClassGroup, StepWorkload};
 
 const SECOND: u64 = 1_000_000_000;
 const DISK: Latency =
@@ -294,4 +294,35 @@ fn phases_run_without_data() {
     assert_eq!(disk.tallies["log_format"].bytes, u64::from(config.log_files) << 21);
     assert!(disk.tallies["checksum_read"].bytes >= 2 * 2048 * page);
     assert!(disk.tallies["recovery_write"].count > 500);
+}
+
+/// A log write without its flush is not durable, and a limit on log writes covers both.
+#[test]
+fn each_log_write_lasts_until_the_end_of_its_flush() {
+    for durability in [Durability::DSync, Durability::Fdatasync] {
+        let config = MailboxConfig { durability, ..config(1, 65536, 4) };
+        let mut group = Group::new(store(&config), &[0, 1, 2, 3]).unwrap();
+        let class = group.classes().iter().position(|class| class.group == ClassGroup::Durable);
+        let (mut durable, mut lasted_ns) = (0_u64, u64::MAX);
+        Disk::new(3, DISK).run_dry(&mut group, |group, now_ns| {
+            group.durable(&mut |of, _, submitted_ns| {
+                assert_eq!(Some(usize::from(of)), class);
+                durable += 1;
+                lasted_ns = lasted_ns.min(now_ns - submitted_ns);
+            });
+            if now_ns > 5 * SECOND { NextStep::Stop } else { NextStep::On }
+        });
+        group.durable(&mut |_, _, _| durable += 1);
+        let mut left = 0;
+        group.never_durable(&mut |_, _, _| left += 1);
+        let writes = counters(&group)["log_writes"];
+        assert!(writes > 100, "{writes}");
+        match durability {
+            Durability::DSync => assert_eq!((durable, left), (0, 0)),
+            Durability::Fdatasync => {
+                assert_eq!((durable, left), (writes, 0));
+                assert!(lasted_ns >= DISK.write_ns / 2 + DISK.flush_ns / 2, "{lasted_ns}");
+            }
+        }
+    }
 }
