@@ -1,4 +1,4 @@
-//! Model files: a storage system written down in TOML.
+//! Model files: a storage system described in TOML.
 //!
 //! ```toml
 //! [model]
@@ -15,9 +15,10 @@
 //! seek_ms_mean = { value = 8.2, from = "fitted: rows 3-9", free = [4.0, 12.0] }
 //! ```
 //!
-//! Every number has a source: its own `from`, or that of its table. A number that says `free` may be
-//! moved by a fit within its bounds. A model that says `base = "other"` in its head is the shipped model of
-//! that name with the fields that it gives itself in place of the other's. Unknown fields are errors which name the nearest known one.
+//! Every number has a source: its own `from`, or that of its table. A fit may change a number with
+//! `free`, within its bounds. A model with `base = "other"` in its head inherits all fields that it
+//! does not set from the shipped model of that name. Unknown fields are errors that name the
+//! nearest known field.
 
 mod error;
 mod fact;
@@ -43,52 +44,52 @@ pub enum Field {
     Text(String),
     /// Several words.
     List(Vec<String>),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
 }
 
-/// A table of a model file: a block, the model's head, its load, its sizing.
+/// A table of a model file: a block, the head, the load, or the sizing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// Fields of the block.
     pub fields: BTreeMap<String, Field>,
 }
 
-/// A model file, read and checked for form.
+/// A parsed model file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     /// Name of the model.
     pub name: String,
     /// One line for lists.
     pub title: String,
-    /// The system it represents, with sources and limits.
+    /// The modelled system, with sources and limits.
     pub about: String,
-    /// Structures that the model is known to lack; printed if a fit misses a goal.
+    /// Known structures of the system that the model lacks; printed if a fit misses a goal.
     pub missing: String,
     /// The head: entry, nodes, storage nodes.
     pub head: Table,
-    /// The blocks in the order of their names.
+    /// The blocks, by name.
     pub blocks: BTreeMap<String, Table>,
-    /// The load of the published measurements, where the model has one.
+    /// The load of the published measurements, if the model has one.
     pub load: Option<Table>,
-    /// Which field a sizing moves, and how far.
+    /// The sizing field and its range.
     pub size: Option<Table>,
-    /// The text it was read from, for the lines of error messages.
+    /// Source text, for line numbers in error messages.
     pub(crate) text: String,
-    /// Paths of the fields whose values are not from that text.
+    /// Paths of the fields whose values do not come from that text.
     assigned: BTreeSet<ParameterPath>,
 }
 
-/// The path of a parameter, such as `cpu.read_us` or `load.density`.
+/// Path of a parameter, such as `cpu.read_us` or `load.density`.
 pub type ParameterPath = String;
 
 impl Spec {
-    /// The text it was read from.
+    /// Returns the source text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The table of a path's first part.
+    /// Returns the table of a path's first part.
     pub fn table(&self, place: &str) -> Option<&Table> {
         match place {
             "model" => Some(&self.head),
@@ -107,7 +108,7 @@ impl Spec {
         }
     }
 
-    /// Every number in the model with its path, in a fixed order.
+    /// Returns every number of the model with its path, in a fixed order.
     pub fn facts(&self) -> Vec<(ParameterPath, &Fact)> {
         let head = std::iter::once(("model", &self.head));
         let blocks = self.blocks.iter().map(|(name, table)| (name.as_str(), table));
@@ -125,7 +126,7 @@ impl Spec {
             .collect()
     }
 
-    /// The value of a number.
+    /// Returns the value of a number.
     pub fn value(&self, path: &str) -> Option<f64> {
         let (place, field) = path.split_once('.')?;
         match self.table(place)?.fields.get(field)? {
@@ -134,7 +135,7 @@ impl Spec {
         }
     }
 
-    /// Gives a number that is in the file another value.
+    /// Changes the value of a number in the file.
     ///
     /// # Errors
     /// [`ModelError::UnknownField`] if the model has no such number.
@@ -150,7 +151,7 @@ impl Spec {
         }
     }
 
-    /// Gives a field, which the file may lack, a value as it would be written in TOML.
+    /// Sets a field, which the file may lack, to a value in TOML syntax.
     ///
     /// # Errors
     /// [`ModelError::Bad`] if the text is not a TOML value, [`ModelError::UnknownField`] if the model
@@ -189,8 +190,8 @@ impl Spec {
         }
     }
 
-    /// The line on which a field of a table stands, from 1; `None` if its value is not from there, or it
-    /// cannot be found.
+    /// Returns the line of a table's field, from 1; `None` if its value does not come from the
+    /// text, or the line cannot be found.
     pub(crate) fn line(&self, place: &str, field: &str) -> Option<usize> {
         let assigned = self.assigned.contains(&format!("{place}.{field}"));
         if assigned { None } else { parse::line(&self.text, place, field) }

@@ -3,17 +3,17 @@
 /// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Read data.
+    /// Read of data.
     Read,
-    /// Write data; complete when it is durable.
+    /// Write of data; completes when it is durable.
     Write,
-    /// Make written data durable.
+    /// Flush of written data.
     Flush,
-    /// A metadata operation, such as a look-up of attributes.
+    /// A metadata operation, such as a lookup of attributes.
     Meta,
 }
 
-/// No particular device.
+/// Value for "no particular device".
 pub(crate) const ANY_DEVICE: u32 = u32::MAX;
 
 /// A request.
@@ -21,35 +21,34 @@ pub(crate) const ANY_DEVICE: u32 = u32::MAX;
 pub struct Request {
     /// Operation.
     pub action: Action,
-    /// Which file, virtual disk or object.
+    /// File, virtual disk or object.
     pub file: u32,
-    /// Where in it.
+    /// Byte offset.
     pub offset_bytes: u64,
-    /// How much.
+    /// Size in bytes.
     pub size_bytes: u64,
-    /// The node on which it is being handled.
+    /// Node that handles it.
     pub node: u16,
     /// Issuing client.
     pub client: u32,
     /// Part of a sequential stream.
     pub sequential: bool,
-    /// Nobody waits for it.
+    /// True for background work, for which no request waits.
     pub background: bool,
-    /// The part of a device command that it is: below 1 when the system gathers several requests
-    /// into one command before the device sees it.
+    /// Share of a device command: below 1 if the system gathers several requests into one command.
     pub share: f64,
-    /// Stored size over logical size: below 1 where a layer above has made the data smaller.
+    /// Stored size over logical size: below 1 if a higher layer compressed the data.
     pub(crate) stored_share: f64,
-    /// Metadata that a write brings along besides its own bytes.
+    /// Metadata of a write, in addition to its own bytes.
     pub(crate) extra_bytes: u64,
-    /// A read of what was never written: whatever would keep the data answers with zeros.
+    /// A read of unwritten data: blocks that store data answer it with zeroes.
     pub(crate) hole: bool,
-    /// Which of a block's devices it goes to, where the block above decides that.
+    /// Device of a block, if a higher block has chosen it.
     pub(crate) device: u32,
 }
 
 impl Request {
-    /// A foreground request of client 0 on node 0.
+    /// Creates a foreground request of client 0 on node 0.
     pub fn new(action: Action, file: u32, offset_bytes: u64, size_bytes: u64) -> Self {
         Self {
             action,
@@ -68,18 +67,18 @@ impl Request {
         }
     }
 
-    /// The same for another range.
+    /// Returns the same request for another range.
     pub(crate) fn range(self, offset_bytes: u64, size_bytes: u64) -> Self {
         Self { offset_bytes, size_bytes, ..self }
     }
 
-    /// A part of it, with its part of the metadata.
+    /// Returns a part of it, with a proportional part of the metadata.
     pub(crate) fn part(self, offset_bytes: u64, size_bytes: u64) -> Self {
         let extra_bytes = self.extra_bytes * size_bytes / self.size_bytes.max(1);
         Self { offset_bytes, size_bytes, extra_bytes, ..self }
     }
 
-    /// The units of `unit_bytes` that it covers, by index.
+    /// Returns the indices of its units of `unit_bytes`.
     #[inline]
     pub(crate) fn units(&self, unit_bytes: u64) -> std::ops::Range<u64> {
         let first = self.first_unit(unit_bytes);
@@ -87,20 +86,20 @@ impl Request {
         first..last + 1
     }
 
-    /// The first of them.
+    /// Returns the first of these indices.
     #[inline]
     pub(crate) fn first_unit(&self, unit_bytes: u64) -> u64 {
         quotient(self.offset_bytes, unit_bytes)
     }
 
-    /// A key for a unit of this file, unique over files up to 2^24 and units up to 2^40.
+    /// Returns a key for a unit of this file, unique for files up to 2^24 and units up to 2^40.
     pub(crate) fn key(&self, unit: u64) -> u64 {
         (u64::from(self.file) << 40) | unit
     }
 }
 
-/// `bytes / unit_bytes`. Most units are powers of two, where a shift does in one cycle what a division
-/// takes dozens for.
+/// `bytes / unit_bytes`. Most units are powers of two. A shift then takes one cycle instead of the
+/// dozens of a division.
 #[inline]
 fn quotient(bytes: u64, unit_bytes: u64) -> u64 {
     if unit_bytes.is_power_of_two() {
@@ -110,14 +109,14 @@ fn quotient(bytes: u64, unit_bytes: u64) -> u64 {
     }
 }
 
-/// Not inlined: called in a dozen places.
+/// Not inlined, because it has a dozen callers.
 #[cold]
 #[inline(never)]
 fn divide(bytes: u64, unit_bytes: u64) -> u64 {
     bytes / unit_bytes
 }
 
-/// Spreads a number over all 64 bits: for placement that is random but always the same.
+/// Mixes a number to all 64 bits: for pseudorandom placement that is always the same.
 #[inline]
 pub(crate) fn scatter(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
