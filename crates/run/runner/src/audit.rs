@@ -83,7 +83,8 @@ impl AuditedFile {
         let consistent = |audit: &Audit| audit.verdict == Credibility::Consistent;
         match &self.figures {
             Some(figures) if exit == Exit::Ok && !consistent(figures) => Exit::NoVerdict,
-            // A file alone shows little. That does not count against it unless the user claims more.
+            // A file alone shows little. That does not count against the result unless the user
+            // makes claims about it.
             Some(figures) if consistent(figures) && self.is_only_inconclusive() => Exit::Ok,
             _ => exit,
         }
@@ -124,7 +125,7 @@ pub enum AuditedText {
 }
 
 impl AuditedText {
-    /// Falls back to the figures if a result cannot be judged as a run, and says why.
+    /// Falls back to the figures if a result cannot be judged as a run, and reports the reason.
     fn figures(mut study: Study, reason: &ForeignError) -> Option<Self> {
         let remark = format!("judged by its figures only: {reason}");
         study.results.iter_mut().for_each(|result| result.remarks.push(remark.clone()));
@@ -163,7 +164,7 @@ fn judge_text(
     declared: &DeclaredSystem,
     claims: &[Claim],
 ) -> Result<AuditedText, RunnerError> {
-    // Blocks of a page are results of their own.
+    // Each block of a page is a separate result.
     if !is_table && study.results.len() > 1 {
         return Ok(AuditedText::Figures(Box::new(study)));
     }
