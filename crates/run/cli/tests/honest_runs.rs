@@ -139,6 +139,13 @@ impl Stream {
         if stream.buffered && stream.sync == "none" {
             stream.sync = "fdatasync";
         }
+        // Writes to the same block between two flushes reach the device once: a write finds an
+        // unflushed one in its block with a chance of half the writes since a flush by the blocks.
+        let blocks = stream.file_mib * 1024 / stream.size_kib;
+        if stream.buffered && stream.pattern == "random" {
+            stream.depth = stream.depth.min(blocks / 32).max(1);
+            stream.sync_every = stream.sync_every.min(blocks / 32).max(1);
+        }
         if stream.reads == 100 || matches!(stream.sync, "none" | "dsync") {
             stream.sync_every = 1;
         }

@@ -299,14 +299,21 @@ impl<'a> Scale<'a> {
             return None;
         }
         let slack = (self.requested as f64 * TIMING_SLACK) as u64;
-        let says = format!(
-            "of {} {} by buffered streams, at most {} reached a device: the page cache took the rest",
-            self.size(streams_bytes.buffered_bytes),
-            self.verb(),
-            self.size(of_buffered + slack)
-        );
-        let is_sure = ((of_buffered + slack) as f64) < least;
-        Some(if is_sure { BalanceResult::Short(says) } else { BalanceResult::Open(says) })
+        let most = of_buffered + slack;
+        let (asked, verb) = (self.size(streams_bytes.buffered_bytes), self.verb());
+        Some(if (most as f64) < least {
+            BalanceResult::Short(format!(
+                "of {asked} {verb} by buffered streams, at most {} reached a device: the page cache \
+                 took the rest",
+                self.size(most)
+            ))
+        } else {
+            BalanceResult::Open(format!(
+                "of {asked} {verb} by buffered streams, {} to {} reached a device",
+                self.size(of_buffered),
+                self.size(most)
+            ))
+        })
     }
 
     fn judge_top(&self) -> BalanceResult {

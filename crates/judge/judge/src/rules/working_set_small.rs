@@ -32,7 +32,8 @@ pub const RULE: Rule = Rule {
                data was there. Between one and five times the memory it is a warning (MLPerf \
                Storage requires five). Memory that answered no reads and absorbed no writes is \
                not compared: the process's own counters show that storage moved 95 % of what was \
-               read and written. For a watched command, the sizes of the files that it used are \
+               read and written; where it flushed its writes and the counters are not exact enough for \
+               that, the outcome is unknown. For a watched command, the sizes of the files that it used are \
                an upper bound of the working set.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
@@ -66,7 +67,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return unknown("the working set is unknown");
     };
     let buffered = !evidence::buffered_paths(bundle).is_empty();
-    let memory = memory_bytes(bundle).filter(|_| buffered && !storage_moved_all(bundle));
+    let used_memory = if buffered { used_memory(bundle) } else { Ok(false) };
+    let memory = memory_bytes(bundle).filter(|_| used_memory == Ok(true));
     let observe = &bundle.plan.observe;
     let holders = [
         ("the memory that I/O was buffered through", memory),
@@ -83,6 +85,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Finding::new(RULE.id, Outcome::Fail, says)
             .with("holder_bytes", *bytes)
             .advise("use a working set several times that size")
+    } else if let Err(why) = used_memory {
+        return unknown(&why);
     } else if memory.is_some_and(|bytes| touched < bytes.saturating_mul(MEMORY_TIMES)) {
         let says = format!(
             "the working set of {text} is less than {MEMORY_TIMES} times the memory that I/O was \
@@ -115,13 +119,31 @@ fn memory_bytes(bundle: &Bundle) -> Option<u64> {
     if own { Some(limit) } else { host }
 }
 
-/// Returns true if storage moved the bytes that our own load read and wrote, by the counters of
-/// this process. A watched tool's counters include files that its result does not name.
-fn storage_moved_all(bundle: &Bundle) -> bool {
-    bundle.run.driver == Driver::Real
+/// Returns true if memory may have answered reads or absorbed writes, by the counters of this
+/// process. A watched tool's counters include files that its result does not name.
+///
+/// # Errors
+/// The counters do not decide it for writes that the load flushed: the reason.
+fn used_memory(bundle: &Bundle) -> Result<bool, String> {
+    let counts = bundle.run.driver == Driver::Real
         && !evidence::is_remote(bundle)
-        && evidence::top_devices(bundle).is_some()
-        && [true, false].into_iter().all(|is_read| moved_all(bundle, is_read))
+        && evidence::top_devices(bundle).is_some();
+    if !counts || !moved_all(bundle, true) {
+        return Ok(true);
+    }
+    if moved_all(bundle, false) {
+        return Ok(false);
+    }
+    let flushed = balance::unflushed_bytes_max(bundle).and(balance::side(bundle, false));
+    match flushed.map(|side| side.result) {
+        Some(BalanceResult::Open(why)) => Err(why),
+        Some(BalanceResult::Moved) => Err(format!(
+            "storage moved less than {:.0} % of the flushed writes: memory absorbed the rest, or \
+             the counters were read too late",
+            MOVED_SHARE_MIN * 100.0
+        )),
+        Some(BalanceResult::Short(_)) | None => Ok(true),
+    }
 }
 
 fn moved_all(bundle: &Bundle, is_read: bool) -> bool {
@@ -134,7 +156,7 @@ fn moved_all(bundle: &Bundle, is_read: bool) -> bool {
     // host.
     let unflushed = balance::unflushed_bytes_max(bundle).filter(|_| !is_read);
     let own = match (unflushed, written) {
-        (Some(unflushed), Some(written)) => Some(written.saturating_sub(unflushed)),
+        (Some(unflushed), Some(written)) => side.own.max(Some(written.saturating_sub(unflushed))),
         _ => side.own,
     };
     let least = side.requested as f64 * MOVED_SHARE_MIN;
@@ -310,8 +332,11 @@ mod tests {
         unsynced.observed.memory.dirty_bytes_after = Some(4 << 30);
         unsynced.observed.page_cache.resident_bytes_after = Some(1 << 30);
         assert_eq!(outcome(&unsynced), Outcome::Fail);
-        // Overwrites in memory between two flushes are not written.
+        // Other processes' writes, and counters that were read late, leave it unknown.
         let asked = evidence::written_bytes(&bundle);
+        bundle.observed.generator.storage_written_bytes = Some(asked / 10 * 9);
+        assert_eq!(outcome(&bundle), Outcome::Unknown);
+        // Overwrites in memory between two flushes are not written.
         bundle.observed.generator.storage_written_bytes = Some(asked / 4);
         assert_eq!(outcome(&bundle), Outcome::Fail);
     }

@@ -26,13 +26,6 @@ fn close(measured: f64, truth: f64, share: f64) {
     assert!((measured / truth - 1.0).abs() <= share, "{measured} where {truth} is true");
 }
 
-/// Returns the failed rules, without those due to the hypervisor and other processes.
-fn failed(verdict: &Value) -> Vec<&str> {
-    let findings = verdict["findings"].as_array().unwrap().iter();
-    let failed = findings.filter(|f| f["outcome"] == "fail").filter_map(|f| f["rule"].as_str());
-    failed.filter(|rule| !support::OF_THE_HOST.contains(rule)).collect()
-}
-
 #[test]
 fn device_bytes_working_set_and_content_are_what_they_are() {
     // Each block of 8 MiB once per pass.
@@ -42,7 +35,9 @@ fn device_bytes_working_set_and_content_are_what_they_are() {
     assert!(read >= f64::from(8 << 20), "a pass is the least that this needs: {read}");
     let devices = observed["devices"].as_array().unwrap();
     let top = devices.iter().find(|device| device["top"] == true).unwrap();
-    close(top["read_bytes"].as_f64().unwrap(), read, 0.01);
+    // The counters are read some milliseconds beside the edges of the measurement, and later still
+    // when other processes hold the CPUs: 5 % are 100 ms of 2 s.
+    close(top["read_bytes"].as_f64().unwrap(), read, 0.05);
     let profile = &observed["workload"];
     close(profile["working_set_read_bytes"].as_f64().unwrap(), f64::from(8 << 20), 0.02);
     close(profile["compressed_share"].as_f64().unwrap(), 0.5, 0.05);
@@ -53,7 +48,7 @@ fn device_bytes_working_set_and_content_are_what_they_are() {
         (extents["hole_bytes"].as_u64(), extents["unwritten_bytes"].as_u64()),
         (Some(0), Some(0))
     );
-    assert_eq!(failed(&verdict), Vec::<&str>::new(), "{verdict}");
+    assert_eq!(support::failed_rules(&verdict), Vec::<&str>::new(), "{verdict}");
 }
 
 #[test]
@@ -61,14 +56,17 @@ fn an_empty_file_is_caught_from_its_extents() {
     let (_, observed, verdict) = run("layout = \"sparse\"\nstamps = false");
     assert_eq!(observed["extents"]["hole_bytes"].as_u64(), Some(32 << 20));
     assert_eq!(verdict["verdict"], "INVALID");
-    assert_eq!(failed(&verdict)[..2], ["holes-read", "zero-data"]);
+    assert_eq!(support::failed_rules(&verdict)[..2], ["holes-read", "zero-data"]);
 }
 
 #[test]
 fn space_that_was_allocated_and_never_written_is_caught_too() {
     let (_, observed, verdict) = run("layout = \"allocated\"\nstamps = false");
     assert_eq!(observed["extents"]["unwritten_bytes"].as_u64(), Some(32 << 20));
-    assert_eq!((verdict["verdict"].as_str(), failed(&verdict)[0]), (Some("INVALID"), "holes-read"));
+    assert_eq!(
+        (verdict["verdict"].as_str(), support::failed_rules(&verdict)[0]),
+        (Some("INVALID"), "holes-read")
+    );
 }
 
 #[test]

@@ -123,6 +123,13 @@ impl From<Output> for CommandOutput {
 /// Rules that fail because the hypervisor or other processes took the test machine's resources.
 pub const OF_THE_HOST: [&str; 3] = ["cpu-steal", "noisy-neighbour", "was-stopped"];
 
+/// Returns the failed rules of a verdict, without those in [`OF_THE_HOST`].
+pub fn failed_rules(verdict: &Value) -> Vec<&str> {
+    let findings = verdict["findings"].as_array().unwrap().iter();
+    let failed = findings.filter(|f| f["outcome"] == "fail").filter_map(|f| f["rule"].as_str());
+    failed.filter(|rule| !OF_THE_HOST.contains(rule)).collect()
+}
+
 impl CommandOutput {
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
@@ -135,14 +142,8 @@ impl CommandOutput {
     #[track_caller]
     pub fn measured_on_this_host(self) -> Self {
         let verdict = self.json();
-        let findings = verdict["findings"].as_array().unwrap().iter();
-        // Effects of this machine's hypervisor are not a fault of the run.
-        let failed: Vec<&Value> = findings
-            .filter(|finding| finding["outcome"] == "fail")
-            .map(|finding| &finding["rule"])
-            .filter(|rule| *rule != "bytes-balance")
-            .filter(|rule| !OF_THE_HOST.iter().any(|host| *rule == host))
-            .collect();
+        let mut failed = failed_rules(&verdict);
+        failed.retain(|rule| *rule != "bytes-balance");
         assert!([0, 3].contains(&self.code), "{}\n{}", self.stdout, self.stderr);
         assert!(failed.is_empty(), "{failed:?}\n{}\n{}", self.stdout, self.stderr);
         self
