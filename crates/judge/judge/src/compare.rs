@@ -1,8 +1,8 @@
 //! Comparison of two or more experiments.
 //!
 //! The requirement comes first: if both sides meet it with headroom, the difference between them
-//! should not decide. The conditions come next: if they differ, there is no winner unless the user
-//! accepted each difference. A failed or unknown rule in a run also prevents a winner if it affects
+//! should not decide. The conditions come next: if they differ, no winner is named unless the user
+//! accepted each difference. A failed or unknown rule in a run also blocks a winner if it affects
 //! comparisons. The user can accept such a rule by name. The last step is the ratio of the runs'
 //! means with its interval (Welch's t on their logarithms, [`crate::stats::welch`]). The ratio is
 //! significant if it exceeds the scatter of the runs. With fewer than four runs a side, no
@@ -126,8 +126,8 @@ pub struct Comparison {
     pub explanation: Option<Explanation>,
     /// Sentences about skipped runs and estimates.
     pub remarks: Vec<String>,
-    /// Each run of each side with its plan, host, storage and time. Empty in comparisons by older
-    /// versions, which did not record them.
+    /// Each run of each side with its plan, place and time. Empty in comparisons by older versions,
+    /// which did not record them.
     #[serde(default, rename = "measured", skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<ComparedRun>,
 }
@@ -141,7 +141,7 @@ pub struct ComparedRun {
     pub run_id: String,
     /// Name of its plan.
     pub plan: String,
-    /// Host, storage and time of the measurement.
+    /// Place and time of the measurement.
     pub place: PointPlace,
 }
 

@@ -1,13 +1,12 @@
-//! Size of a system for a mail store: the smallest value of a model's sizing field at which the
-//! load meets its limits, the next bottleneck, and the load line at each size.
+//! How much of a system a mail store needs: the smallest value of a model's sizing field at which the
+//! load is carried within its limits, what limits it next, and the load line at each size.
 //!
-//! The search doubles the size until it passes, and then halves the gap. Each size is simulated at
-//! the required load. The load line is the highest load within the limits. A secant search finds it
-//! between a load within the limits and one beyond. It starts from the load that would saturate the
-//! busiest station (utilisation law: utilisation is proportional to the load). During the
-//! simulation of one size, another core tries the size that comes next after a failure. The load
-//! lines of all sizes are searched in parallel. The number of cores affects neither the tried sizes
-//! nor the results.
+//! The search doubles the size until it passes and then halves the gap. Each size is simulated at the
+//! required load. Its load line, the highest load within the limits, is found by the secant between a
+//! load that keeps them and one that does not, starting from the load at which the busiest station would
+//! be full (the utilisation law: utilisation grows with the load). While one size is simulated another
+//! core tries the one that comes next if it fails, and the load lines of all sizes are found side by side;
+//! what is tried and what comes out does not depend on the number of cores.
 
 mod load;
 
@@ -21,65 +20,64 @@ use crate::system::System;
 /// Requirements on a size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeRequest {
-    /// Load at the required rate.
+    /// The load at the required rate.
     pub load: MailLoad,
-    /// Limit of the mean latency of database reads.
+    /// Mean latency that database reads may have.
     pub read_ns_max: u64,
-    /// Limit of the mean latency of log writes.
+    /// Mean latency that log writes may have.
     pub log_ns_max: u64,
-    /// Field to search, such as `model.nodes`; `None` is the model's first.
+    /// The field that is searched, such as `model.nodes`; `None` is the model's first.
     pub field: Option<String>,
-    /// Smallest and largest size to try.
+    /// Smallest and largest size that is tried.
     pub range: (u64, u64),
     /// Seed of the simulations.
     pub seed: u64,
 }
 
-/// One tried size.
+/// One size, tried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeTrial {
     /// The size.
     pub size: u64,
-    /// Whether the load meets the limits.
+    /// Whether the load is carried within the limits.
     pub passes: bool,
-    /// Reason for a failure.
+    /// Why not.
     pub why: String,
     /// Mean latency of database reads at the required load; `None` if the system does not sustain
     /// it.
     pub read_ns: Option<f64>,
     /// Mean latency of log writes.
     pub log_ns: Option<f64>,
-    /// Utilisation of the busiest station.
+    /// Busy share of the busiest station.
     pub utilisation: Option<f64>,
-    /// The busiest station.
+    /// That station.
     pub bottleneck: String,
     /// Highest load within the limits; `None` if the caller did not search for it.
     pub load_line_ios_per_s: Option<f64>,
 }
 
-/// Result of a search.
+/// The answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sizing {
-    /// Searched field.
+    /// The field that was searched.
     pub field: String,
-    /// The smallest size that passes; `None` if none in the range does.
+    /// The smallest size that passes; `None`: none in the range does.
     pub smallest: Option<u64>,
-    /// Every tried size, ascending.
+    /// Every size that was tried, ascending.
     pub tried: Vec<SizeTrial>,
 }
 
-/// Deviation of a model's rates from published ones, according to its own record.
+/// How far a model's rates lay from published ones, by its own record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Band {
-    /// Number of published settings in the comparison.
+    /// Number of published settings that it was compared with.
     pub settings: usize,
-    /// Smallest and largest ratio of modelled over published.
+    /// The least and the largest of modelled over published.
     pub ratio: (f64, f64),
 }
 
 impl Band {
-    /// Parses the record of a model (`[size] record`: `NAME: +11 %`); `None` if it has none, or an
-    /// unreadable one.
+    /// The record of a model (`[size] record`: `NAME: +11 %`); `None`: it has none, or one that can't be read.
     pub fn of(model: &ConfiguredModel) -> Option<Self> {
         let table = model.spec().size.as_ref()?;
         let Some(Field::List(record)) = table.fields.get("record") else { return None };
@@ -94,39 +92,38 @@ impl Band {
         Some(Self { settings: ratios.len(), ratio: (low, high) })
     }
 
-    /// Returns the range of a system's rate if the model's prediction has the deviation of its
-    /// record.
+    /// Between which rates a system may lie of which the model says this one, if it errs as it did there.
     pub fn about(&self, modelled: f64) -> (f64, f64) {
         (modelled / self.ratio.1, modelled / self.ratio.0)
     }
 }
 
-/// Reason for a missing result.
+/// Reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum SizeError {
     /// The model.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The model has no sizing field.
+    /// The model says nothing of sizes.
     #[error("the model {model} names no sizing field; say which: {known}")]
     NoField {
         /// The model.
         model: String,
-        /// Its sizing fields.
+        /// Numbers that it has.
         known: String,
     },
 }
 
-/// Operations that judge a size, and those before that, which are discarded.
+/// Operations that a size is judged by, and those before that are forgotten.
 const MEASURE_OPS: u64 = 12_000;
 const WARM_UP_OPS: u64 = 4_000;
-/// Simulations of a load line, in addition to that of the required load.
+/// Simulations of a load line, beyond the one at the required load.
 const LINE_STEPS: usize = 3;
-/// Utilisation above which a station counts as saturated: its queue would grow for longer than the
-/// simulated time.
+/// Utilisation above which a station counts as saturated: its queue grows over longer times than
+/// are simulated.
 const FULL: f64 = 0.98;
 
-/// Runs the search.
+/// Searches.
 ///
 /// # Errors
 /// [`SizeError`]: a model that names no field, a size that it cannot be built at.
@@ -184,7 +181,7 @@ fn field_of(model: &ConfiguredModel, asked: &SizeRequest) -> Result<String, Size
     }
 }
 
-/// Simulates one load on one size.
+/// One load on one size.
 struct Point {
     read_ns: f64,
     log_ns: f64,
@@ -192,7 +189,7 @@ struct Point {
     bottleneck: String,
 }
 
-/// Builds a system of one size with its data, or returns the reason for a failure.
+/// A system of one size that holds its data; in words, why it cannot.
 fn laid_out(
     model: &ConfiguredModel,
     asked: &SizeRequest,
@@ -216,7 +213,7 @@ fn laid_out(
     Ok(Ok(system))
 }
 
-/// Simulates one load on a system with its data, without earlier load.
+/// One load on a system that holds its data and has done nothing yet.
 fn point(mut system: System, asked: &SizeRequest, rate_ios_per_s: f64) -> Result<Point, String> {
     let load = MailLoad { rate_ios_per_s, ..asked.load };
     let Some(measured) = simulate(&mut system, load, WARM_UP_OPS, MEASURE_OPS, asked.seed) else {
@@ -263,7 +260,7 @@ fn attempt(
     })
 }
 
-/// Returns the limit that is not met; empty if all are met.
+/// Which limit is not kept; empty: all are.
 fn beyond(point: &Point, asked: &SizeRequest) -> String {
     let ms = |ns: f64| ns / 1e6;
     if point.read_ns > asked.read_ns_max as f64 {
@@ -277,7 +274,7 @@ fn beyond(point: &Point, asked: &SizeRequest) -> String {
     }
 }
 
-/// Finds the highest load within the limits, to about 5 %.
+/// The highest load that keeps the limits, to about 5 %.
 fn load_line(
     model: &ConfiguredModel,
     asked: &SizeRequest,
@@ -289,11 +286,11 @@ fn load_line(
     let full = required * FULL / utilisation;
     let (mut keeps, mut breaks) =
         if tried.passes { (required, full.max(required)) } else { (0.0, required) };
-    // The layout is the same at every load, so all loads except the last use a copy.
+    // The layout is the same at every load. The last load uses it, the others use a copy.
     let Ok(system) = laid_out(model, asked, field, tried.size)? else { return Ok(None) };
     let mut system = Some(system);
     for step in 0..LINE_STEPS {
-        // The limit is usually reached at a load just below that of a full station.
+        // The limit is mostly met not far below the load at which a station is full.
         let part = if step == 0 { 0.8 } else { 0.5 };
         let rate = keeps + part * (breaks - keeps);
         if breaks - keeps < 0.05 * required || rate <= 0.0 {

@@ -1,4 +1,4 @@
-//! Model files: a storage system described in TOML.
+//! Model files: a storage system written down in TOML.
 //!
 //! ```toml
 //! [model]
@@ -15,10 +15,9 @@
 //! seek_ms_mean = { value = 8.2, from = "fitted: rows 3-9", free = [4.0, 12.0] }
 //! ```
 //!
-//! Every number has a source: its own `from`, or that of its table. A fit may change a number with
-//! `free`, within its bounds. A model with `base = "other"` in its head inherits all fields that it
-//! does not set from the shipped model of that name. Unknown fields are errors that name the
-//! nearest known field.
+//! Every number has a source: its own `from`, or that of its table. A number that says `free` may be
+//! moved by a fit within its bounds. A model that says `base = "other"` in its head is the shipped model of
+//! that name with the fields that it gives itself in place of the other's. Unknown fields are errors which name the nearest known one.
 
 mod error;
 mod fact;
@@ -44,52 +43,52 @@ pub enum Field {
     Text(String),
     /// Several words.
     List(Vec<String>),
-    /// A boolean.
+    /// Yes or no.
     Flag(bool),
 }
 
-/// A table of a model file: a block, the head, the load, or the sizing.
+/// A table of a model file: a block, the model's head, its load, its sizing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// Fields of the block.
     pub fields: BTreeMap<String, Field>,
 }
 
-/// A parsed model file.
+/// A model file, read and checked for form.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     /// Name of the model.
     pub name: String,
     /// One line for lists.
     pub title: String,
-    /// The modelled system, with sources and limits.
+    /// The system it represents, with sources and limits.
     pub about: String,
-    /// Known structures of the system that the model lacks; printed if a fit misses a goal.
+    /// Structures that the model is known to lack; printed if a fit misses a goal.
     pub missing: String,
     /// The head: entry, nodes, storage nodes.
     pub head: Table,
-    /// The blocks, by name.
+    /// The blocks in the order of their names.
     pub blocks: BTreeMap<String, Table>,
-    /// The load of the published measurements, if the model has one.
+    /// The load of the published measurements, where the model has one.
     pub load: Option<Table>,
-    /// The sizing field and its range.
+    /// Which field a sizing moves, and how far.
     pub size: Option<Table>,
-    /// Source text, for line numbers in error messages.
+    /// The text it was read from, for the lines of error messages.
     pub(crate) text: String,
-    /// Paths of the fields whose values do not come from that text.
+    /// Paths of the fields whose values are not from that text.
     assigned: BTreeSet<ParameterPath>,
 }
 
-/// Path of a parameter, such as `cpu.read_us` or `load.density`.
+/// The path of a parameter, such as `cpu.read_us` or `load.density`.
 pub type ParameterPath = String;
 
 impl Spec {
-    /// Returns the source text.
+    /// The text it was read from.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Returns the table of a path's first part.
+    /// The table of a path's first part.
     pub fn table(&self, place: &str) -> Option<&Table> {
         match place {
             "model" => Some(&self.head),
@@ -108,7 +107,7 @@ impl Spec {
         }
     }
 
-    /// Returns every number of the model with its path, in a fixed order.
+    /// Every number in the model with its path, in a fixed order.
     pub fn facts(&self) -> Vec<(ParameterPath, &Fact)> {
         let head = std::iter::once(("model", &self.head));
         let blocks = self.blocks.iter().map(|(name, table)| (name.as_str(), table));
@@ -126,7 +125,7 @@ impl Spec {
             .collect()
     }
 
-    /// Returns the value of a number.
+    /// The value of a number.
     pub fn value(&self, path: &str) -> Option<f64> {
         let (place, field) = path.split_once('.')?;
         match self.table(place)?.fields.get(field)? {
@@ -135,7 +134,7 @@ impl Spec {
         }
     }
 
-    /// Changes the value of a number in the file.
+    /// Gives a number that is in the file another value.
     ///
     /// # Errors
     /// [`ModelError::UnknownField`] if the model has no such number.
@@ -151,7 +150,7 @@ impl Spec {
         }
     }
 
-    /// Sets a field, which the file may lack, to a value in TOML syntax.
+    /// Gives a field, which the file may lack, a value as it would be written in TOML.
     ///
     /// # Errors
     /// [`ModelError::Bad`] if the text is not a TOML value, [`ModelError::UnknownField`] if the model
@@ -190,8 +189,8 @@ impl Spec {
         }
     }
 
-    /// Returns the line of a table's field, from 1; `None` if its value does not come from the
-    /// text, or the line cannot be found.
+    /// The line on which a field of a table stands, from 1; `None` if its value is not from there, or it
+    /// cannot be found.
     pub(crate) fn line(&self, place: &str, field: &str) -> Option<usize> {
         let assigned = self.assigned.contains(&format!("{place}.{field}"));
         if assigned { None } else { parse::line(&self.text, place, field) }

@@ -1,21 +1,21 @@
-//! A client for S3-compatible object stores, for load: many concurrent requests from one thread.
+//! S3-compatible object stores, as a load generator needs them: many requests at once from one thread.
 //!
-//! `rusty-s3` builds and signs the addresses (AWS Signature Version 4 in the query, the payload
-//! unsigned), `httparse` parses heads, and `rustls` provides TLS. This crate implements the rest of
-//! HTTP/1.1 (RFC 9112): non-blocking sockets with epoll, one request at a time on each connection,
-//! and limits for everything that a server sends. Bodies are sent from and received into the
-//! caller's arena. Ready-made clients start a runtime with its own threads, or block a thread per
-//! request; both would affect the figures.
+//! `rusty-s3` makes and signs the addresses (AWS Signature Version 4 in the query, the payload unsigned),
+//! `httparse` reads heads, and
+//! `rustls` speaks TLS. The rest of HTTP/1.1 (RFC 9112) is ours: non-blocking sockets under epoll, one request at a time on each
+//! connection, bodies sent from and received into the caller's arena, everything that a server
+//! sends bounded. Ready-made clients bring a runtime with threads of its own, or block a thread per
+//! request; either would be in the figures.
 //!
-//! - [`Target`]: address and credentials of a bucket.
-//! - [`Op`], [`Completion`]: operations and their results: PUT (in parts if large), GET of an
-//!   object or a range, HEAD, DELETE, LIST.
+//! - [`Target`]: where the store is, and whose it is.
+//! - [`Op`], [`Completion`]: what can be asked: PUT (in parts where it is large), GET of an object or a
+//!   range, HEAD, DELETE, LIST.
 //! - [`Client`]: connections, requests in flight, retries.
-//! - [`head`], [`body`]: parsing of responses, with limits.
+//! - [`head`], [`body`]: bounded reading of responses.
 //!
-//! The client retries a request after a lost connection or a status of 429, 500, 502, 503 or 504,
-//! until the time limit. The latency counts from the first try. The latency of a connection's first
-//! request includes opening the connection and the TLS handshake.
+//! A request that meets a lost connection, or one of 429, 500, 502, 503 and 504, is made again until it
+//! is given up; its latency counts from the first time. The first request of a connection carries the time that
+//! connecting takes, TLS included.
 
 pub mod body;
 pub mod client;

@@ -1,4 +1,4 @@
-//! Requests as sent over the wire.
+//! Requests as they go over the wire.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use rusty_s3::actions::{
 
 use crate::target::Target;
 
-/// Validity of a signature, longer than any retries.
+/// How long a signature is good for: longer than any request is tried.
 const VALID: Duration = Duration::from_secs(24 * 3600);
 
 /// Body of a request.
@@ -38,7 +38,7 @@ pub(crate) enum S3Request<'a> {
     Complete { key: &'a str, upload: &'a str, etags: &'a [String] },
 }
 
-/// Writes the head of a request into `out`. Returns the document of the request, if it has one.
+/// Writes the head of a request into `out`; returns its document, where it has one.
 pub(crate) fn write(target: &Target, ask: &S3Request<'_>, out: &mut Vec<u8>) -> Option<String> {
     let (bucket, credentials) = (&target.bucket, Some(&target.credentials));
     let mut document = None;
@@ -78,7 +78,7 @@ pub(crate) fn write(target: &Target, ask: &S3Request<'_>, out: &mut Vec<u8>) -> 
         }
     };
     let mut head = String::with_capacity(640);
-    // Writing to a string cannot fail.
+    // Writing to a string can't fail.
     let _ = write!(head, "{method} {}", url.path());
     if let Some(query) = url.query() {
         let _ = write!(head, "?{query}");

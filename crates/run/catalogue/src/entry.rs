@@ -78,7 +78,7 @@ struct StoredVerdict {
     headroom: Option<f64>,
 }
 
-/// Fields of `environment.json` by which users search runs.
+/// Fields of `environment.json` that runs are searched by.
 #[derive(Default, Deserialize)]
 struct Environment {
     host: Option<String>,
@@ -99,7 +99,7 @@ struct Device {
     model: Option<String>,
 }
 
-/// Fields of `resolved.toml` by which users search runs.
+/// Fields of `resolved.toml` that runs are searched by.
 #[derive(Deserialize)]
 struct Plan {
     #[serde(default)]
@@ -184,7 +184,7 @@ impl Entry {
         let environment: Environment = file("environment.json")
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default();
-        // If a newer version wrote the plan, the list still has the run, but the search by target
+        // The run is listed even if a newer version wrote its plan; only the search by target
         // misses it.
         let plan = file("resolved.toml").and_then(|bytes| toml::from_slice::<Plan>(&bytes).ok());
         // Commands that show labels report unreadable ones.

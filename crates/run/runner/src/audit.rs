@@ -83,8 +83,7 @@ impl AuditedFile {
         let consistent = |audit: &Audit| audit.verdict == Credibility::Consistent;
         match &self.figures {
             Some(figures) if exit == Exit::Ok && !consistent(figures) => Exit::NoVerdict,
-            // A file alone shows little. That does not count against the result unless the user
-            // makes claims about it.
+            // A file alone shows little. That does not count against it unless the user claims more.
             Some(figures) if consistent(figures) && self.is_only_inconclusive() => Exit::Ok,
             _ => exit,
         }
@@ -125,7 +124,7 @@ pub enum AuditedText {
 }
 
 impl AuditedText {
-    /// Falls back to the figures if a result cannot be judged as a run, and reports the reason.
+    /// Falls back to the figures if a result cannot be judged as a run, and says why.
     fn figures(mut study: Study, reason: &ForeignError) -> Option<Self> {
         let remark = format!("judged by its figures only: {reason}");
         study.results.iter_mut().for_each(|result| result.remarks.push(remark.clone()));
@@ -164,7 +163,7 @@ fn judge_text(
     declared: &DeclaredSystem,
     claims: &[Claim],
 ) -> Result<AuditedText, RunnerError> {
-    // Each block of a page is a separate result.
+    // Blocks of a page are results of their own.
     if !is_table && study.results.len() > 1 {
         return Ok(AuditedText::Figures(Box::new(study)));
     }

@@ -329,7 +329,8 @@ impl MatrixRunState<'_> {
     }
 
     fn note_groups(&mut self, groups: &[GroupReport]) {
-        // Reads that warm the page cache use it on purpose. Their I/O mode is not that of the load.
+        // Reads that warm the page cache use it on purpose. Their mode of I/O is not that of the
+        // load.
         let warming = self.recording.phases.last().is_some_and(|p| p.kind == PhaseKind::Caches);
         for group in groups {
             if let (Some(remote), Some(calls)) = (&mut self.matrix.data_set.remote, &group.remote) {

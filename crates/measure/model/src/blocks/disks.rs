@@ -1,7 +1,7 @@
-//! A set of magnetic disks, each with the arm model of [`super::hdd`].
+//! A set of magnetic disks, each with the arm of [`super::hdd`].
 //!
-//! Extents of `extent_bytes` are contiguous. A hash determines the disk and the position, within
-//! the outer `used_share` of the capacity: a disk that is half full seeks over half its surface.
+//! Extents of `extent_bytes` are laid out contiguously; which disk and where on it follows from a hash,
+//! within the outer `used_share` of the capacity: a disk that is half full seeks over half its surface.
 
 use super::context::{Block, Builder, Context};
 use super::inside::Source;
@@ -14,7 +14,7 @@ use crate::spec::{ModelError, Reader};
 struct Disks {
     devices: Vec<StationId>,
     extent_bytes: u64,
-    /// Returns the number of extents in the used part of a disk.
+    /// Extents that fit into the used part of a disk.
     places: u64,
 }
 

@@ -3,17 +3,17 @@
 /// Operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
-    /// Read of data.
+    /// Read data.
     Read,
-    /// Write of data; completes when it is durable.
+    /// Write data; complete when it is durable.
     Write,
-    /// Flush of written data.
+    /// Make written data durable.
     Flush,
-    /// A metadata operation, such as a lookup of attributes.
+    /// A metadata operation, such as a look-up of attributes.
     Meta,
 }
 
-/// Value for "no particular device".
+/// No particular device.
 pub(crate) const ANY_DEVICE: u32 = u32::MAX;
 
 /// A request.
@@ -21,34 +21,35 @@ pub(crate) const ANY_DEVICE: u32 = u32::MAX;
 pub struct Request {
     /// Operation.
     pub action: Action,
-    /// File, virtual disk or object.
+    /// Which file, virtual disk or object.
     pub file: u32,
-    /// Byte offset.
+    /// Where in it.
     pub offset_bytes: u64,
-    /// Size in bytes.
+    /// How much.
     pub size_bytes: u64,
-    /// Node that handles it.
+    /// The node on which it is being handled.
     pub node: u16,
     /// Issuing client.
     pub client: u32,
     /// Part of a sequential stream.
     pub sequential: bool,
-    /// True for background work, for which no request waits.
+    /// Nobody waits for it.
     pub background: bool,
-    /// Share of a device command: below 1 if the system gathers several requests into one command.
+    /// The part of a device command that it is: below 1 when the system gathers several requests
+    /// into one command before the device sees it.
     pub share: f64,
-    /// Stored size over logical size: below 1 if a higher layer compressed the data.
+    /// Stored size over logical size: below 1 where a layer above has made the data smaller.
     pub(crate) stored_share: f64,
-    /// Metadata of a write, in addition to its own bytes.
+    /// Metadata that a write brings along besides its own bytes.
     pub(crate) extra_bytes: u64,
-    /// A read of unwritten data: blocks that store data answer it with zeroes.
+    /// A read of what was never written: whatever would keep the data answers with zeros.
     pub(crate) hole: bool,
-    /// Device of a block, if a higher block has chosen it.
+    /// Which of a block's devices it goes to, where the block above decides that.
     pub(crate) device: u32,
 }
 
 impl Request {
-    /// Creates a foreground request of client 0 on node 0.
+    /// A foreground request of client 0 on node 0.
     pub fn new(action: Action, file: u32, offset_bytes: u64, size_bytes: u64) -> Self {
         Self {
             action,
@@ -67,18 +68,18 @@ impl Request {
         }
     }
 
-    /// Returns the same request for another range.
+    /// The same for another range.
     pub(crate) fn range(self, offset_bytes: u64, size_bytes: u64) -> Self {
         Self { offset_bytes, size_bytes, ..self }
     }
 
-    /// Returns a part of it, with a proportional part of the metadata.
+    /// A part of it, with its part of the metadata.
     pub(crate) fn part(self, offset_bytes: u64, size_bytes: u64) -> Self {
         let extra_bytes = self.extra_bytes * size_bytes / self.size_bytes.max(1);
         Self { offset_bytes, size_bytes, extra_bytes, ..self }
     }
 
-    /// Returns the indices of its units of `unit_bytes`.
+    /// The units of `unit_bytes` that it covers, by index.
     #[inline]
     pub(crate) fn units(&self, unit_bytes: u64) -> std::ops::Range<u64> {
         let first = self.first_unit(unit_bytes);
@@ -86,20 +87,20 @@ impl Request {
         first..last + 1
     }
 
-    /// Returns the first of these indices.
+    /// The first of them.
     #[inline]
     pub(crate) fn first_unit(&self, unit_bytes: u64) -> u64 {
         quotient(self.offset_bytes, unit_bytes)
     }
 
-    /// Returns a key for a unit of this file, unique for files up to 2^24 and units up to 2^40.
+    /// A key for a unit of this file, unique over files up to 2^24 and units up to 2^40.
     pub(crate) fn key(&self, unit: u64) -> u64 {
         (u64::from(self.file) << 40) | unit
     }
 }
 
-/// `bytes / unit_bytes`. Most units are powers of two. A shift then takes one cycle instead of the
-/// dozens of a division.
+/// `bytes / unit_bytes`. Most units are powers of two, where a shift does in one cycle what a division
+/// takes dozens for.
 #[inline]
 fn quotient(bytes: u64, unit_bytes: u64) -> u64 {
     if unit_bytes.is_power_of_two() {
@@ -109,14 +110,14 @@ fn quotient(bytes: u64, unit_bytes: u64) -> u64 {
     }
 }
 
-/// Not inlined, because it has a dozen callers.
+/// Not inlined: called in a dozen places.
 #[cold]
 #[inline(never)]
 fn divide(bytes: u64, unit_bytes: u64) -> u64 {
     bytes / unit_bytes
 }
 
-/// Mixes a number to all 64 bits: for pseudorandom placement that is always the same.
+/// Spreads a number over all 64 bits: for placement that is random but always the same.
 #[inline]
 pub(crate) fn scatter(x: u64) -> u64 {
     let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);

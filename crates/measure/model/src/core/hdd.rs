@@ -4,44 +4,43 @@
 //!   and linear for long seeks (C. Ruemmler and J. Wilkes, "An introduction to disk drive modeling",
 //!   IEEE Computer 27(3), 1994). `w` follows from the average of the data sheet, which is the mean
 //!   over random pairs of cylinders (density 2 (1 - d)).
-//! - The platter turns at constant speed. The rate of a track is therefore proportional to its
-//!   radius, and the capacity outside a radius to the ring's area. Outer and inner rates give the
-//!   rate, the cylinder and the angle of every address in closed form (constant bit density in each
-//!   zone).
-//! - Of the queued commands, the one with the shortest positioning time, less a credit for age,
-//!   goes first: aged shortest-positioning-time-first (D. Jacobson and J. Wilkes, "Disk scheduling
-//!   algorithms based on rotational position", HP Labs HPL-CSP-91-7, 1991).
-//! - A command that continues the last one, within one turn of its end, is served from the track
-//!   buffer: transfer time only.
+//! - The platter turns at constant speed, so the rate of a track is proportional to its radius, and
+//!   the capacity outside a radius to the ring's area. From outer and inner rates that gives the rate,
+//!   the cylinder and the angle of every address in closed form (constant bit density in each zone).
+//! - Of the queued commands the one with the shortest positioning time goes first, less a credit for
+//!   age: aged shortest-positioning-time-first (D. Jacobson and J. Wilkes, "Disk scheduling algorithms
+//!   based on rotational position", HP Labs HPL-CSP-91-7, 1991).
+//! - A command that continues where the last one ended, within one turn of it, is streamed from the
+//!   track buffer: transfer time only.
 
 /// The physical parameters of a disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HddSpec {
     /// Formatted capacity.
     pub capacity_bytes: f64,
-    /// Revolutions per minute.
+    /// Turns per minute.
     pub rotation_rpm: f64,
-    /// Seek time to the next track.
+    /// Seek to the next track.
     pub seek_ms_min: f64,
-    /// Mean seek time over random pairs of addresses.
+    /// Mean seek over random pairs of addresses.
     pub seek_ms_mean: f64,
-    /// Seek time across the whole stroke.
+    /// Seek across the whole stroke.
     pub seek_ms_full: f64,
     /// Media rate of the outermost track.
     pub outer_bytes_per_s: f64,
     /// Media rate of the innermost track.
     pub inner_bytes_per_s: f64,
-    /// Fixed electronics time of a command.
+    /// Fixed cost of a command in the electronics.
     pub overhead_us: f64,
     /// Extra settling time before a write.
     pub write_settle_ms: f64,
-    /// Maximum number of commands in the disk's queue (32 for SATA native command queueing).
+    /// Commands that the disk may choose from (32 for SATA native command queueing).
     pub queue_depth: usize,
-    /// Share of its age that is subtracted from a command's positioning time. 0 is pure shortest
-    /// positioning time first, which can starve commands; 1 approaches first come first served.
+    /// How much of its age a command has subtracted from its positioning time. 0 is pure shortest
+    /// positioning time first, which can starve; 1 approaches first come first served.
     pub age_weight: f64,
-    /// Time that background commands wait behind foreground ones before they compete as equals: the
-    /// delay of the scheduler above the disk.
+    /// How long background commands wait behind foreground ones before they compete as equals: the
+    /// grace that the scheduler above the disk gives.
     pub background_wait_ms: f64,
 }
 
@@ -68,20 +67,19 @@ pub struct Arm {
     /// 1 - (inner / outer)^2.
     taper: f64,
     turn_ns: f64,
-    /// The stroke in relative radii, and the revolutions of a sequential pass for each relative
-    /// radius.
+    /// The stroke in relative radii, and the turns of a sequential pass for each relative radius.
     stroke: f64,
     turns: f64,
     cylinder: f64,
     end_address: u64,
     end_ns: u64,
-    /// In order of arrival.
+    /// In the order in which they came.
     waiting: Vec<Command>,
     background_waiting: usize,
 }
 
 impl Arm {
-    /// Creates an idle disk with its head at the outer edge.
+    /// A disk at rest with its head at the outer edge.
     pub fn new(spec: HddSpec) -> Self {
         let span = (spec.seek_ms_full - spec.seek_ms_min).max(1e-9);
         let share = (spec.seek_ms_mean - spec.seek_ms_min) / span;
@@ -90,7 +88,7 @@ impl Arm {
         let turn_ns = 60e9 / spec.rotation_rpm;
         let inner = libm::sqrt(1.0 - taper);
         Self {
-            // The mean of sqrt(d) over random pairs is 8/15, that of d is 1/3.
+            // Mean of sqrt(d) over random pairs is 8/15, of d is 1/3.
             seek_weight: ((share - 1.0 / 3.0) / (8.0 / 15.0 - 1.0 / 3.0)).clamp(0.0, 1.0),
             taper,
             turn_ns,
@@ -105,19 +103,18 @@ impl Arm {
         }
     }
 
-    /// Returns the relative radius at an address, 1 at the outer edge. It is also the relative
-    /// rate.
+    /// The relative radius at an address, 1 at the outer edge: also the relative rate.
     fn radius(&self, address: u64) -> f64 {
         let x = (address as f64 / self.spec.capacity_bytes).clamp(0.0, 1.0);
         libm::sqrt(1.0 - self.taper * x)
     }
 
-    /// Returns the cylinder of a radius as a fraction of the stroke from the outer edge.
+    /// Cylinder of a radius as a fraction of the stroke from the outer edge.
     fn cylinder(&self, radius: f64) -> f64 {
         (1.0 - radius) / self.stroke
     }
 
-    /// Returns the seek time over a distance, given as a fraction of the full stroke.
+    /// Seek time over a distance given as a fraction of the full stroke.
     #[inline(always)]
     pub fn seek_ns(&self, distance: f64) -> f64 {
         let w = self.seek_weight;
@@ -158,8 +155,7 @@ impl Arm {
     ) {
         self.background_waiting += usize::from(background);
         let radius = self.radius(address);
-        // Returns the revolutions of a sequential pass from address 0 to here; the fraction is the
-        // angle.
+        // Turns that a sequential pass needs from address 0 to here: its fraction is the angle.
         let turns = self.turns * (1.0 - radius);
         self.waiting.push(Command {
             cylinder: self.cylinder(radius),
@@ -174,9 +170,9 @@ impl Arm {
         });
     }
 
-    /// Chooses the next command. Returns its token and its service time.
+    /// Chooses the next command: its token and its service time.
     pub(crate) fn start_next(&mut self, now_ns: u64) -> Option<(u32, u64)> {
-        // Background commands wait for foreground ones, but only for a limited time.
+        // Background commands wait while foreground ones do, but not for ever.
         let grace_ns = if self.background_waiting == self.waiting.len() {
             0
         } else {
@@ -201,9 +197,9 @@ impl Arm {
         Some((command.token, service_ns))
     }
 
-    /// Returns the next command, by its index and its positioning time, among those that need not
-    /// wait. It computes every command: queues are short, and mispredicted branches cost more than
-    /// the avoided square roots.
+    /// The command that is best served next, by its place and its positioning time, of those that need not
+    /// wait for others. Every one is worked out in full and the least chosen: queues are a few commands long,
+    /// and branches that are guessed wrong cost more than the roots that they would spare.
     #[inline(always)]
     fn nearest<'a>(
         &self,
@@ -224,8 +220,8 @@ impl Arm {
         best.map(|at| (at, best_position_ns))
     }
 
-    /// Returns the mean service time of a single random command: mean seek, half a revolution,
-    /// mid-stroke transfer. For demand analysis, which has no positions.
+    /// Mean service time of a lone random command: mean seek, half a turn, mid-stroke transfer. For
+    /// demand analysis, which has no positions.
     pub fn mean_service_ns(&self, size_bytes: f64, write: bool) -> f64 {
         let settle = if write { self.spec.write_settle_ms } else { 0.0 };
         let rate = 0.5 * (self.spec.outer_bytes_per_s + self.spec.inner_bytes_per_s);
@@ -236,9 +232,8 @@ impl Arm {
     }
 }
 
-/// Returns the whole part of a number of revolutions, not negative and below 2^51. The addition
-/// rounds halves to even, and a correction undoes a rounding up. This is a floor in four
-/// instructions of any x86-64.
+/// The whole turns in a number of them, neither negative nor above 2^51: halves are rounded to even by the sum, and
+/// what that has raised is taken back. A floor in four instructions of any x86-64.
 #[inline(always)]
 fn whole(turns: f64) -> f64 {
     const SHIFT: f64 = (1u64 << 52) as f64;
@@ -295,7 +290,7 @@ mod tests {
     fn a_lone_random_read_costs_mean_seek_and_half_a_turn() {
         let (service, _) = random_reads(spec(), 1, 20_000);
         // Uniform over capacity is not uniform over cylinders: outer ones hold more, so random
-        // addresses are a little closer together than random cylinders.
+        // addresses lie a little closer together than random cylinders do.
         let expected = Arm::new(spec()).mean_service_ns(4096.0, false);
         assert!((0.94..1.01).contains(&(service / expected)), "{service} against {expected}");
     }
@@ -304,7 +299,7 @@ mod tests {
     fn queueing_raises_the_rate_as_positioning_time_allows() {
         let (one, _) = random_reads(spec(), 1, 5_000);
         let (thirty_two, _) = random_reads(spec(), 32, 10_000);
-        // Published 7,200 rpm SATA disks are about 2 to 2.6 times as fast at depth 32 as at 1.
+        // Published 7,200 rpm SATA disks reach about 2 to 2.6 times at depth 32 what they do at 1.
         let gain = one / thirty_two;
         assert!((1.9..2.8).contains(&gain), "gain {gain}");
     }

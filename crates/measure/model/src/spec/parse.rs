@@ -1,15 +1,15 @@
-//! Parses TOML text into a [`Spec`].
+//! From TOML text to a [`Spec`].
 
 use super::fact::parse_bytes;
 use super::{Fact, Field, ModelError, Provenance, Spec, Table, most_like, unit_of};
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Value;
 
-/// Tables of a model file that are not blocks.
+/// The tables that a model file may have besides its blocks.
 const TABLES: [&str; 4] = ["model", "block", "load", "size"];
 
 impl Spec {
-    /// Parses a model file. `name` is its name or path, for messages.
+    /// Reads a model file. `name` is its name or path, for messages.
     ///
     /// # Errors
     /// [`ModelError`] with the line and the nearest known field.
@@ -118,7 +118,7 @@ pub(super) fn value(
     cx.field(place, field, &value, Some((Provenance::Chosen, "given for this run")))
 }
 
-/// Returns the line of a field: after its table's header, the first line that begins with its name.
+/// The line of a field: after its table's header, the first line that begins with its name.
 pub(super) fn line(text: &str, place: &str, field: &str) -> Option<usize> {
     let headers = [format!("[{place}]"), format!("[block.{place}]")];
     let mut inside = place.is_empty();
@@ -190,7 +190,7 @@ impl Context<'_> {
         }
     }
 
-    /// Parses a number; `None` if the text is not a size.
+    /// A number, or `None` for a text that is not a size.
     fn number(&self, place: &str, field: &str, value: &Value) -> Result<Option<f64>, ModelError> {
         match value {
             Value::Integer(n) => Ok(Some(*n as f64)),

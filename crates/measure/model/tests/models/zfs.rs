@@ -1,6 +1,5 @@
-//! The array with layouts and loads of no published table: a narrow parity group, one operation at
-//! a time, sequential streams. There is no measurement to compare, but physics excludes some
-//! results.
+//! The array as layouts and loads that no published table shows: a narrow parity group, one operation at a
+//! time, sequential streams. Nothing measured says what comes out; physics says what cannot.
 
 use crate::support::{Run, model, run};
 use plimsoll_model::blocks::Source;
@@ -9,7 +8,7 @@ use plimsoll_model::spec::Spec;
 
 /// Bandwidth of four ports of 10 Gbit/s.
 const PORTS_BYTES_PER_S: f64 = 4.0 * 1.25e9;
-/// Variation of rates and latencies between runs of 8,000 operations.
+/// Scatter of rates and latencies between runs of 8,000 operations.
 const NOISE: f64 = 0.05;
 
 fn raidz(groups: &str, width: &str, parity: &str) -> Spec {
@@ -54,15 +53,15 @@ fn load(io_kib: u64, read_share: f64, depth: u32, pattern: Pattern) -> MatrixLoa
 fn carry(spec: Spec, load: &MatrixLoad) -> Run {
     let run = run(spec, load, 6_000, 8_000);
     let (rate, latency_s) = (run.rate(), run.measured.latency_ns_mean(|_| true) * 1e-9);
-    // Little's law from outside: never more operations inside than were submitted.
+    // Little's law from outside: no more are inside than were let in.
     let inside = rate * latency_s;
     let let_in = f64::from(load.clients * load.depth);
     assert!(inside <= let_in * (1.0 + NOISE), "{inside} inside of {let_in}");
     if load.depth == 1 {
-        // Without a barrier, all clients keep their depth.
+        // Without a barrier to wait at, all of them.
         assert!(inside >= let_in * (1.0 - NOISE), "{inside} inside of {let_in}");
     }
-    // Data passes the ports in one of the two directions.
+    // Data pass the ports in one of the two directions.
     let data = rate * (1.0 - load.metadata_share) * load.io_bytes as f64;
     let busier = data * load.read_share.max(1.0 - load.read_share);
     assert!(busier <= PORTS_BYTES_PER_S, "{busier} bytes/s through the ports");
@@ -104,7 +103,7 @@ fn one_at_a_time_is_less_and_sooner() {
     }
 }
 
-/// Returns a stream's rate at its full read-ahead distance: each client has read 8 MiB.
+/// A stream's rate, once it is as far ahead as it goes: each client has passed 8 MiB.
 fn stream(spec: Spec, load: &MatrixLoad) -> Run {
     stream_of(spec, load, 12_000)
 }
@@ -183,11 +182,11 @@ fn streams_are_written_at_the_rate_of_the_drives_after_parity() {
             let writes = load(io_kib, 0.0, 4, Pattern::Sequential);
             let rate = stream(spec.clone(), &writes).rate();
             let bytes = rate * (1.0 - writes.metadata_share) * writes.io_bytes as f64;
-            // A command's own time is some percent of the time for its bytes.
+            // A command's own time is some per cent of what its bytes take.
             assert!(bytes <= pool, "{io_kib} KiB: {bytes} of {pool}");
             assert!(bytes >= 0.85 * pool, "{io_kib} KiB: {bytes} of {pool}");
         }
-        // Small reads also get only the bytes of the stream, not a record each: their cost is work.
+        // The bytes of small ones are the stream's, too, not a record for each: what they cost is work.
         let small = load(4, 0.0, 4, Pattern::Sequential);
         let work_us = 0.95 * (of("nfs.write_us") + 4.096 * of("pool.write_ns_per_byte"))
             + 0.05 * of("nfs.meta_us");
@@ -207,7 +206,7 @@ fn a_stream_of_reads_and_writes_lies_between_both() {
             };
             let (read, mixed, written) = (at(1.0), at(0.5), at(0.0));
             let (low, high) = (read.min(written), read.max(written));
-            // Ports transfer both directions at once, so a mix may exceed the rate of reads alone.
+            // Ports carry both directions at once, so that a mix may exceed what reads alone reach.
             let both = 1.0 / (0.5 / read).max(0.5 / written);
             assert!(mixed > 0.9 * low, "{io_kib} KiB: {mixed}, {read} and {written}");
             assert!(mixed < 1.05 * high.max(both), "{io_kib} KiB: {mixed}, {read} and {written}");
@@ -217,21 +216,21 @@ fn a_stream_of_reads_and_writes_lies_between_both() {
 
 #[test]
 fn parity_costs_the_share_of_the_bytes_that_it_is() {
-    // Writes that the drives limit: 20 drives with 4/5 of each write as data, against 24 with 2/3.
+    // Writes that the drives limit: 20 drives that keep 4/5 of what they write against 24 that keep 2/3.
     let large = load(128, 0.0, 4, Pattern::Random);
     let (narrow, wide) = (carry(narrow(), &large).rate(), carry(wide(), &large).rate());
     let expected = (20.0 * 4.0 / 5.0) / (24.0 * 4.0 / 6.0);
     assert!((narrow / wide / expected - 1.0).abs() < 0.1, "{} of {expected}", narrow / wide);
 }
 
-/// Returns the time of one operation of a lone client, in microseconds.
+/// Microseconds that one operation of a lone client takes.
 fn alone_us(spec: &Spec, io_kib: u64, read_share: f64, pattern: Pattern) -> f64 {
     let one =
         MatrixLoad { clients: 1, metadata_share: 0.0, ..load(io_kib, read_share, 1, pattern) };
     1e-3 * run(spec.clone(), &one, 1_000, 4_000).measured.latency_ns_mean(|_| true)
 }
 
-/// Returns the part of a single operation's path that is neither checksums nor drives.
+/// The part of a lone operation's path that is neither checksums nor drives.
 fn way_us(spec: &Spec, io_kib: u64, work: &str) -> f64 {
     let of = |path: &str| spec.value(path).unwrap();
     let port = of("net.rate_bytes_per_s") * of("net.efficiency_ratio");
@@ -244,15 +243,15 @@ fn a_lone_read_takes_the_sum_of_its_path() {
     for spec in [narrow(), wide()] {
         let of = |path: &str| spec.value(path).unwrap();
         let record = of("records.record_bytes");
-        // The data of a record is on four drives in either layout.
+        // Data of a record are on four drives in either layout.
         let drive_us = of("drive.read_us") + record / 4.0 / of("drive.read_bytes_per_s") * 1e6;
         let way_us = way_us(&spec, 4, "nfs.read_us");
         let sum_us = way_us + 1e-3 * record * of("pool.read_ns_per_byte") + drive_us;
         let latency_us = alone_us(&spec, 4, 1.0, Pattern::Uniform);
-        // It waits for the slowest of the group's drives, whose times vary, but not twice the mean.
+        // It waits for the slowest of the group's drives, whose times vary: not twice the mean.
         assert!(latency_us > 0.97 * sum_us, "{latency_us} of {sum_us} us");
         assert!(latency_us < sum_us + drive_us, "{latency_us} of {sum_us} us");
-        // In a stream, drives and checksums have finished before the request.
+        // In a stream drives and checksums are done with before it asks.
         let latency_us = alone_us(&spec, 4, 1.0, Pattern::Sequential);
         assert!((latency_us / way_us - 1.0).abs() < 0.03, "{latency_us} of {way_us} us");
     }
