@@ -111,7 +111,8 @@ impl System {
 
 /// Returns a block with a reference path back to itself, if there is one.
 fn find_cycle(edges: &[(u32, u32)], blocks: usize) -> Option<usize> {
-    // Blocks without references to remaining ones are removed repeatedly: the rest has a cycle.
+    // Blocks without references to remaining ones are removed repeatedly. If any remain, they
+    // contain a cycle.
     let mut left: Vec<bool> = vec![true; blocks];
     loop {
         let free = (0..blocks).find(|&b| {
