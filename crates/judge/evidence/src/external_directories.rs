@@ -1,5 +1,5 @@
-//! List of directories outside the catalogue that hold bundles (`--out`): a text file with one JSON
-//! string per line. It says where to look, not what is there.
+//! List of directories outside the catalogue with bundles (`--out`): a text file with one JSON
+//! string per line. It lists locations only, not their content.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};

@@ -131,7 +131,7 @@ pub enum HostEnd {
     Reported,
     /// The host went silent or restarted during the run.
     Lost,
-    /// The host could not carry out the plan.
+    /// The host could not execute the plan.
     Failed,
     /// The run ended, but its evidence did not arrive or does not match its seal.
     WithoutEvidence,

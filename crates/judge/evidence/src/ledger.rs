@@ -11,7 +11,7 @@
 //! A second file, the head ([`head`]), holds the number of lines and the hash of the last one,
 //! which no later line protects yet.
 //!
-//! A bundle carries the ledger's identity (the hash of its first line), its start time, and the
+//! A bundle contains the ledger's identity (the hash of its first line), its start time, and the
 //! hashes of the run's start line and of the line before. A ledger that is truncated, restarted or
 //! rewritten therefore contradicts the bundles made under it ([`position`]).
 
@@ -193,7 +193,7 @@ impl Ledger {
         Ok(self.read_chain()?.into_iter().map(|link| link.entry).collect())
     }
 
-    /// As [`Self::read`], and also returns a torn last line. Does not change the ledger.
+    /// Like [`Self::read`], but also returns a torn last line. Does not change the ledger.
     ///
     /// # Errors
     /// See [`Self::read`].
@@ -382,8 +382,8 @@ pub struct Start<'a> {
     pub experiment: Option<&'a str>,
     /// Workload and system of the run.
     pub question: Option<Question>,
-    /// Existing bundles that claim to be in this ledger. The position records how many of them the
-    /// ledger lacks.
+    /// Existing bundles that claim a position in this ledger. The position records how many of them
+    /// the ledger lacks.
     pub known: &'a [position::ClaimedPosition],
 }
 

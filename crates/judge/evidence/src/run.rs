@@ -19,7 +19,7 @@ pub enum Driver {
     Foreign,
 }
 
-/// Trust in the evidence (DESIGN §1).
+/// Trust in the evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Tier {
     /// Plimsoll's own engine.
@@ -34,7 +34,7 @@ pub enum Tier {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EndKind {
-    /// All phases were carried out.
+    /// All phases were executed.
     Completed,
     /// SIGINT, SIGTERM or SIGHUP.
     Interrupted,
@@ -86,7 +86,7 @@ pub enum PhaseKind {
     FormatLogs,
     /// Bringing flash to its steady state.
     Condition,
-    /// Dropping or keeping caches.
+    /// Dropping or warming caches.
     Caches,
     /// Load before the measurement.
     WarmUp,

@@ -1,8 +1,8 @@
 //! Signatures in minisign's format: Ed25519 over the BLAKE2b hash of the content, as `minisign -S`
 //! creates and `minisign -V` checks them.
 //!
-//! A seal shows that the files fit each other, but anyone who can write them can seal them again. A
-//! signature shows who sealed them, to every reader who has the public key from another source.
+//! A seal shows that the files match each other, but anyone who can write them can seal them again.
+//! A signature shows who sealed them, to every reader who has the public key from another source.
 
 use std::fs;
 use std::io::Cursor;

@@ -1,6 +1,6 @@
 //! Strict JSON reader: rejects duplicate keys and unknown fields.
 //!
-//! Readers differ in which of two duplicate keys they use, and a person may read a field that
+//! Readers differ in the choice between two duplicate keys, and a person may read a field that
 //! Plimsoll ignores. Therefore everything in the file must be in the parsed value.
 
 use std::fmt;

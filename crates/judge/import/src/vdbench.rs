@@ -1,9 +1,8 @@
 //! vdbench (Oracle): the flat file, and the lines of `summary.html`, `totals.html` and the
 //! terminal.
 //!
-//! Both have one line per interval, and one of averages (`avg_2-5`) over the intervals that count.
-//! Times are in ms, bandwidth in MiB/s (or in units of 1000² if the heading says so). All numbers
-//! are rounded.
+//! Both have one line per measured interval, and one of averages (`avg_2-5`). Times are in ms,
+//! bandwidth in MiB/s (or in units of 1000² if the heading says so). All numbers are rounded.
 
 use std::collections::BTreeMap;
 

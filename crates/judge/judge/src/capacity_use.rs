@@ -1,6 +1,6 @@
 //! Share of a required capacity that the operations of a matrix workload used.
 //!
-//! A file of the required size proves nothing if the load stays in a corner of it, because a cache
+//! A file of the required size proves nothing if the load uses only a corner of it, because a cache
 //! can hold the corner. The reference is an even spread of the same operations over the required
 //! capacity, and the number of distinct bytes that it touches.
 
@@ -29,7 +29,8 @@ const SAMPLE_MIN: f64 = 32.0;
 pub(crate) struct CapacityUse {
     /// `None` if the evidence does not show it.
     pub bytes: Option<u64>,
-    /// Reason why it is not the whole capacity, or unknown. Empty, or starts with a semicolon.
+    /// Reason why the used part is not the whole capacity, or unknown. Empty, or starts with a
+    /// semicolon.
     pub note: String,
 }
 

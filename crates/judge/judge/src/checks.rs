@@ -15,7 +15,7 @@ use crate::verdict::{Check, Quantity};
 use crate::words::span;
 
 /// An open loop cannot exceed its target rate; a rate within this share of the target counts as
-/// reached. The engine's pacing may use half a percent, and the target as much again.
+/// reached. The engine's pacing may cause half a percent, and the target as much again.
 const OPEN_LOOP_SLACK: f64 = 0.01;
 
 /// Maximum number of intervals into which a measurement is divided for its statistics.
@@ -56,7 +56,7 @@ pub fn all(bundle: &Bundle, requirement: &Requirement, accepts_hidden_latency: b
             .map(|limit| latency(bundle, *latency_max_of_ns, limit, accepts_hidden_latency)),
     );
     checks.extend(page_fault_stalls_max_per_s.map(|limit| stalls(bundle, limit)));
-    // A model has no data that could be right or wrong.
+    // A model has no data to check.
     let has_data = bundle.run.driver != Driver::Model;
     if has_data && matches!(bundle.plan.workload, Workload::Mailbox(_)) {
         checks.push(checksum_errors(bundle));
@@ -92,16 +92,16 @@ fn interval_ns(bundle: &Bundle) -> u64 {
     bundle.plan.evidence.interval_ns.max(measured_ns / INTERVALS_MAX).max(1)
 }
 
-/// Confidence that a mean is on its side of a limit.
+/// Confidence for the decision whether a mean is within a limit.
 struct LimitConfidence {
     interval: Option<[f64; 2]>,
     /// `None` if the samples do not decide.
     within: Option<bool>,
 }
 
-/// Decides if a mean keeps its limit. It does if its interval is clear of the limit, or if all ten
-/// batch means keep the limit. A mean beyond its limit breaks it if the whole interval is beyond,
-/// or if the samples give none. Otherwise the samples do not decide.
+/// Decides if a mean meets its limit. It does if its interval excludes the limit, or if all ten
+/// batch means meet the limit. A mean beyond its limit exceeds it if the whole interval is beyond,
+/// or if the samples support no interval. Otherwise the samples do not decide.
 fn confidence(values: &[f64], mean: f64, keeps: impl Fn(f64) -> bool) -> LimitConfidence {
     let interval = stats::batch_means(values).ok();
     let ends = interval.map(|i| [i.low, i.high]);
@@ -138,15 +138,14 @@ fn note_of(
     }
 }
 
-/// Maximum factor by which Plimsoll advises to measure longer. Beyond it, the value is at its
-/// limit.
+/// Maximum factor by which Plimsoll advises to measure longer. Beyond it, the mean is practically
+/// at its limit.
 const TIMES_LONGER_MAX: f64 = 1_000.0;
 
-/// Returns the measurement time after which the interval would be clear of the limit. Intervals
-/// shrink with the square root of the time. Those of dependent samples shrink more slowly, hence
-/// "about".
+/// Returns the measurement time after which the interval would exclude the limit. Intervals shrink
+/// with the square root of the time. Those of dependent samples shrink more slowly, hence "about".
 fn deciding_time_ns(measured_ns: u64, ends: [f64; 2], mean: f64, limit: f64) -> Option<u64> {
-    // The end of the interval on the limit's side must move back behind the limit.
+    // The end of the interval that is beyond the limit must move back within it.
     let half = if limit > mean { ends[1] - mean } else { mean - ends[0] };
     let times = (half / (limit - mean)).powi(2);
     (times > 1.0 && times <= TIMES_LONGER_MAX).then(|| (measured_ns as f64 * times).ceil() as u64)
@@ -160,7 +159,7 @@ fn enough_ns(bundle: &Bundle, count: u64, statistic: LatencyStatistic) -> Option
 }
 
 /// Checks reads and writes of data. Operations on names never count: the kernel answers most of
-/// them from memory, so they have a limit of their own.
+/// them from memory, so they have a separate limit.
 fn achieved_iops(bundle: &Bundle, limit_per_s: f64) -> Check {
     rate_at_least(bundle, IOPS, Pick::Data, limit_per_s)
 }
@@ -194,7 +193,7 @@ fn at_least(
 ) -> Check {
     let Some(rate) = measured else { return check };
     if open_loop(bundle) {
-        // The load offered more than required, so the storage did not achieve the rest.
+        // The load offered more than required, so the storage did not achieve the difference.
         let is_rate = [IOPS, METADATA_OPS].contains(&check.name.as_str());
         let offered_per_s = offered_per_s(bundle, check.name == METADATA_OPS);
         let offered = is_rate && offered_per_s > Some(limit * 1.01);
@@ -210,7 +209,7 @@ fn at_least(
     check.with_result(confidence.within).with_note(note)
 }
 
-/// Checks the bytes that the run laid out, used, and read back whole at its end.
+/// Checks the bytes that the run laid out, used, and read back completely at its end.
 fn capacity(bundle: &Bundle, limit_bytes: u64) -> Check {
     let checks = &bundle.run.checks;
     let verify = bundle.run.phases.iter().find(|p| p.kind == PhaseKind::Verify && p.reached);
@@ -229,7 +228,7 @@ fn capacity(bundle: &Bundle, limit_bytes: u64) -> Check {
     Check::undecided("capacity", quantity, true).with_result(ok).with_note(note)
 }
 
-/// Returns the classes that must each keep a limit. Fast operations on names or fast reads must not
+/// Returns the classes that must each meet a limit. Fast operations on names or fast reads must not
 /// hide slow writes in a common percentile.
 fn classes_of(class: LatencyClass) -> &'static [LatencyClass] {
     use LatencyClass::{All, DbRead, DbWrite, LogWrite, Metadata, Read, Sync, Write};
@@ -267,13 +266,13 @@ struct InstanceResult {
     within: Option<bool>,
     interval: Option<[f64; 2]>,
     note: String,
-    /// Reason why operations that stalls may have held back leave the limit undecided. The plan can
-    /// accept that.
+    /// Reason why the limit is undecided, because a stall may have held back operations. The plan
+    /// can accept that.
     hidden_latency: Option<String>,
 }
 
 impl InstanceResult {
-    /// Rank of the instance that decides the row: first one that breaks the limit, then an
+    /// Rank of the instance that decides the row: first one that exceeds the limit, then an
     /// undecided one, then the slowest.
     fn rank(&self) -> (u8, u64) {
         let rank = match (self.within, self.measured_ns) {
@@ -308,9 +307,9 @@ impl InstanceResult {
     }
 }
 
-/// Checks a latency limit for each database, as Jetstress does. The row shows the slowest one's
-/// figure. An instance that certainly breaks the limit breaks the row. An undecided one leaves the
-/// row undecided. Both apply even if another one is slower.
+/// Checks a latency limit for each database, as Jetstress does. The row shows the figure of the
+/// slowest one. If an instance certainly exceeds the limit, the row fails. If one is undecided, the
+/// row is undecided. Both apply even if another instance is slower.
 fn latency(
     bundle: &Bundle,
     max_of_ns: u64,
@@ -428,8 +427,8 @@ fn instance(
     result
 }
 
-/// Returns true, with the row decided, if enough operations exceed the limit that the percentile
-/// breaks it. They may be too few for the percentile itself.
+/// Returns true, and decides the row, if enough operations exceed the limit that the percentile
+/// exceeds it. They may be too few for the percentile itself.
 fn breaks_with_few_samples(
     bundle: &Bundle,
     pick: Pick,

@@ -1,11 +1,10 @@
 //! Conservation: checks whether all figures of a result can be true at once.
 //!
-//! A published result has no evidence but its figures, which still permit many checks. Bandwidth is
-//! rate times size. The number in flight is rate times latency. No operation lasts longer than the
-//! run. A total is the sum of its parts. Each rule is a pure function of a
-//! [`ToolResult`](plimsoll_evidence::tool_result::ToolResult), in a file of its own, and
-//! independent of any tool. A rule names the figures that it needs. If they are missing, its answer
-//! is unknown.
+//! A published result has no evidence except its figures, but these still permit many checks.
+//! Bandwidth is rate times size. The number in flight is rate times latency. No operation lasts
+//! longer than the run. A total is the sum of its parts. Each rule is a pure function of a
+//! [`ToolResult`](plimsoll_evidence::tool_result::ToolResult), in its own file, and independent of
+//! any tool. A rule names the figures that it needs. If they are missing, its answer is unknown.
 //!
 //! A finding is an equation with its numbers. The tolerance is the rounding of the printed figures
 //! ([`Span`]). A rule that allows more states how much, and why.
@@ -67,7 +66,7 @@ pub struct Finding {
     pub severity: Severity,
     /// Sentence with the arithmetic.
     pub says: String,
-    /// Fields behind the finding; the one most likely to be wrong comes first.
+    /// Fields behind the finding. The one most likely to be wrong comes first.
     pub fields: Vec<String>,
     /// Evidence that would settle it.
     #[serde(rename = "ask")]
@@ -111,7 +110,7 @@ pub struct RuleResult {
 }
 
 impl RuleResult {
-    /// Counts one check and keeps its finding.
+    /// Counts one check and stores its finding.
     pub fn check(&mut self, finding: Option<Finding>) {
         self.checked += 1;
         self.findings.extend(finding);

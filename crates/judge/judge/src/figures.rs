@@ -192,6 +192,23 @@ pub fn intervals(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
     sums
 }
 
+/// Returns the bytes of the intervals of the measured phase of which more than a tenth is before
+/// `at_ns`.
+pub fn bytes_begun_before(bundle: &Bundle, pick: Pick, at_ns: u64) -> u64 {
+    let Some(measure) = measured(bundle) else { return 0 };
+    let index = bundle.run.phases.iter().position(|phase| std::ptr::eq(phase, measure));
+    let picked = |name: &str| {
+        bundle.run.classes.iter().any(|class| class.name == name && pick.includes(class))
+    };
+    let begun = bundle.series.iter().filter(|row| {
+        Some(row.phase as usize) == index && row.start_ns + row.duration_ns / 10 < at_ns
+    });
+    begun.filter(|row| picked(&row.name)).fold(0, |sum, row| match row.data {
+        Data::Class { bytes, .. } => sum + bytes,
+        _ => sum,
+    })
+}
+
 /// Returns [`intervals`] plus the operations that were in flight or due at the end. They count in
 /// the last interval. If they took half of `width_ns` to complete, they form an interval of their
 /// own.

@@ -3,7 +3,7 @@
 //! Each host is judged alone, from its own bundle and by the rules of every run. A fleet passes if
 //! each of its hosts passes. In addition, some rules only apply to a fleet: every requested host
 //! took part, the hosts measured at the same time, and the total is the sum of the hosts. A missing
-//! host makes the run INVALID. The rest is a smaller load than the requested one, and no figure
+//! host makes the run INVALID, because the others are a smaller load than requested, and no figure
 //! describes the requested load.
 
 mod host_verdicts;
@@ -49,7 +49,7 @@ const SKEW_NS_TOLD: u64 = 5_000_000;
 const COMMON_SHARE_MIN: f64 = 0.9;
 /// Share of the average rate below which a host is reported.
 const BALANCE_SHARE_MIN: f64 = 0.9;
-/// Ratio of the host's value to the largest value of the others from which a cause is named. The
+/// Ratio from which a cause is named: the host's value over the largest value of the others. The
 /// ratio is our choice, larger than the differences between similar hosts.
 const TIMES_MIN: f64 = 1.5;
 
@@ -447,7 +447,7 @@ fn check_balance(
     let is_alone = fleet.hosts.iter().filter(|known| Some(&known.boot_id) == boot).count() <= 1;
     let shown = bundles.get(&host.name).map(|own| slow::causes(own, &others, is_alone));
     let shown = shown.unwrap_or_default();
-    // No host stands out by its values. Looks for findings that only this host's evidence has.
+    // No value of the host stands out. Looks for findings that only this host's evidence has.
     let findings_of = |name: &str| verdicts.get(name).map(|verdict| &verdict.findings);
     let elsewhere = |rule: &str| {
         let others = hosts.iter().filter(|other| other.name != host.name);

@@ -1,15 +1,15 @@
 //! Operations that a closed loop held back while the storage stalled.
 //!
 //! A client that waits for a slow operation issues no others. A percentile over all operations
-//! therefore counts a stall of seconds as a handful of samples (coordinated omission). Two
-//! corrections show the latency that an application with an even load would see:
+//! therefore counts a stall of seconds as a few samples (coordinated omission). Two corrections
+//! show the latency that an application with an even load would see:
 //!
 //! - The percentile over time: each interval of the evidence has the same weight, regardless of its
 //!   number of operations. If the slow share exceeds that of the percentile by a clear margin, the
-//!   limit is broken.
+//!   limit is exceeded.
 //! - Gil Tene's correction ([`crate::stats::omission`]), an estimate that also includes stalls
 //!   shorter than an interval. It cannot distinguish a stall from a slow path of the storage (a
-//!   cache miss). So it can leave a limit undecided, but never breaks one.
+//!   cache miss). It can therefore make a limit undecided, but never exceeded.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{Arrival, Pace, Workload};
@@ -22,21 +22,21 @@ use crate::tail::Tail;
 /// Latency that a recorded percentile within its limit hides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum HiddenLatency {
-    /// The limit was broken for a larger share of the time than the percentile allows.
+    /// The limit was exceeded for a larger share of the time than the percentile allows.
     BreaksLimit {
         /// Percentile with the same weight for each interval.
         percentile_ns: u64,
         /// Slow share of the operations, averaged over intervals.
         interval_share: f64,
     },
-    /// The limit may be broken: the corrected percentile exceeds it.
+    /// The limit may be exceeded: the corrected percentile exceeds it.
     Unclear {
         /// Percentile with Tene's correction.
         corrected_ns: u64,
     },
 }
 
-/// Returns the hidden latency of an instance's closed loop whose percentile keeps its limit. `None`
+/// Returns the hidden latency of an instance's closed loop whose percentile meets its limit. `None`
 /// if nothing is hidden, and for open loops, whose latency starts at the intended time.
 pub(crate) fn find(
     bundle: &Bundle,

@@ -162,7 +162,7 @@ fn claim_statuses(
     claimed: &[Claim],
     tier: Tier,
 ) -> BTreeMap<Claim, ClaimStatus> {
-    /// T3, a result file alone, can never support these (DESIGN §1).
+    /// A result file alone can never support these.
     const NOT_FROM_A_FILE: [Claim; 4] =
         [Claim::MediaRead, Claim::DurableWrite, Claim::TailLatency, Claim::SustainedWrite];
     let status = |claim: Claim| {
@@ -308,7 +308,8 @@ impl Case<'_> {
         if !undecided.is_empty() {
             return Some(undecided.join("; "));
         }
-        // A plan with claims must support them. A plan without claims only lists the open points.
+        // A plan with claims must support them. For a plan without claims, the verdict only lists
+        // the open points.
         if let Some(finding) = self.find_unknown(|_| !self.bundle.plan.claims_assumed) {
             return Some(self.with_acceptance(finding));
         }
@@ -461,7 +462,7 @@ fn slack(check: &Check) -> f64 {
     if slack.is_nan() { f64::INFINITY } else { slack }
 }
 
-/// Formats a kept check: `write p99 1.4 ms (limit 10 ms)`.
+/// Formats a limit that is met: `write p99 1.4 ms (limit 10 ms)`.
 fn figure_with_limit(check: &Check) -> String {
     use crate::verdict::Quantity::{Bandwidth, Capacity, Count, Latency, Rate};
     let name = check.name.replace("_latency_", " ").replace('_', " ");

@@ -1,8 +1,8 @@
 //! Judgement: statistics, steady state, audit rules, checks, claims, verdict and comparison.
 //!
 //! Pure functions of evidence. Nothing in this crate does I/O, reads a clock or draws a random
-//! number; callers pass seeds. So the same evidence gives the same verdict, byte for byte, on any
-//! machine and a year later.
+//! number; callers pass seeds. The same evidence therefore gives the same verdict, byte for byte,
+//! on any machine and a year later.
 //!
 //! # Where to change what
 //!

@@ -74,7 +74,7 @@ pub fn locate(device: &Device, environment: &Environment) -> Location {
         None => Location::Own,
     };
     if device.kind != "disk" {
-        // A device mapper target without a device answers from nothing.
+        // A device mapper target without an underlying device answers without storage.
         let rests = !device.below.is_empty() || matches!(device.kind.as_str(), "drbd" | "loop");
         return if rests { Location::Unknown } else { Location::Memory };
     }

@@ -37,9 +37,9 @@ pub struct MailboxEstimate {
     pub limits_broken: Vec<String>,
     /// False if the run is INVALID: no figure here is reliable.
     pub can_be_relied_on: bool,
-    /// Number of heavy mailboxes that these figures promise, if any.
+    /// Number of heavy mailboxes for which these figures are sufficient, if any.
     pub promised: Option<u64>,
-    /// Command line that tests the promise; `None` without a promise.
+    /// Command line that tests this number; `None` without one.
     pub next: Option<String>,
 }
 

@@ -39,7 +39,7 @@ pub struct Figure {
     pub unit: FigureUnit,
     /// True if higher values are better.
     pub higher_is_better: bool,
-    /// Dependence on the speed of one core, all else equal.
+    /// Dependence on the speed of one core, if everything else is equal.
     pub by_cpu: ByCpu,
     /// Function that returns the value in a run; `None` if not measured.
     pub of: fn(&Bundle) -> Option<f64>,

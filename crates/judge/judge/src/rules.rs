@@ -108,7 +108,7 @@ impl Rule {
         self.mandatory_for(claim) || self.bears_on.contains(&(claim, Weight::Refuting))
     }
 
-    /// Returns true if both failure and unknown decide `claim`.
+    /// Returns true if a failure refutes `claim` and an unknown result leaves it unproven.
     pub fn mandatory_for(&self, claim: Claim) -> bool {
         self.bears_on.contains(&(claim, Weight::Mandatory))
     }

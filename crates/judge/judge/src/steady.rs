@@ -50,7 +50,7 @@ pub fn ends_when_steady(plan: &ResolvedPlan, phase: PhaseKind) -> bool {
 }
 
 /// Returns the rule for a phase that ends when steady. SNIA's five rounds must finish before the
-/// first look, and the last look is at the phase's cap.
+/// first check, and the last check is at the phase's cap.
 ///
 /// # Errors
 /// The plan's cap is shorter than five rounds.
@@ -104,7 +104,7 @@ pub fn of(bundle: &Bundle) -> Steadiness {
     of_fixed(&figures::rates_per_s(bundle, Pick::Transactional, interval_ns))
 }
 
-/// Judges a measurement that was to end when steady.
+/// Judges a measurement that ends when steady.
 ///
 /// Data that the driver did not see must not count here. The rows of its last intervals can arrive
 /// after it had to stop, and would change the result.

@@ -68,7 +68,7 @@ pub struct SweepPoint {
     /// Claims about the figures and their support, which decide the verdict.
     #[serde(default)]
     pub claims: BTreeMap<String, ClaimStatus>,
-    /// Place and time of the measurement; `None` in sweeps of older versions.
+    /// Host, storage and time of the measurement; `None` in sweeps of older versions.
     #[serde(default)]
     pub place: Option<PointPlace>,
 }
@@ -84,7 +84,7 @@ pub struct PointFinding {
     pub says: String,
 }
 
-/// Place and time of a run: the first question of a colleague.
+/// Host, storage and time of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PointPlace {
     /// Start time of the run.
@@ -111,7 +111,7 @@ impl PointFinding {
 }
 
 impl PointPlace {
-    /// Returns the place of a run.
+    /// Returns host, storage and time of a run.
     pub fn of(bundle: &Bundle) -> Self {
         let environment = &bundle.environment;
         let mut file_systems: Vec<String> =

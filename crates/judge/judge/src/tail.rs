@@ -2,7 +2,7 @@
 //!
 //! The interval comes from order statistics ([`crate::stats::percentile`]), computed for the
 //! effective number of independent samples. Slow operations are clustered: ten thousand of them
-//! behind one stall only prove that one stall happened ([`crate::stats::exceedance`]). The
+//! behind one stall only prove that one stall occurred ([`crate::stats::exceedance`]). The
 //! histograms of consecutive spans of time show the clustering.
 
 use hdrhistogram::Histogram;
@@ -15,7 +15,7 @@ use crate::stats::{Span, effective_sample_beyond, percentile::quantile_ranks, pe
 
 /// Confidence of an interval.
 const CONFIDENCE: f64 = 0.95;
-/// Parts of the measurement that must agree without an interval, as for means
+/// Parts of the measurement that must agree if there is no interval, as for means
 /// ([`crate::stats::ten_batch_means`]).
 const PARTS: usize = 10;
 
@@ -29,14 +29,14 @@ pub struct Tail<'a> {
     width_ns: u64,
 }
 
-/// Ratio of the slow share to the share that a percentile allows from which the limit is broken by
-/// a factor. Dependence between samples cannot explain such a ratio.
+/// Ratio from which the limit is exceeded by a factor: the slow share over the share that a
+/// percentile allows. Dependence between samples cannot explain such a ratio.
 const FACTOR: f64 = 10.0;
 
 /// Percentile compared with a limit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LimitCheck {
-    /// True if the limit is kept; `None` if the samples do not decide.
+    /// True if the limit is met; `None` if the samples do not decide.
     pub within: Option<bool>,
     /// 95 % interval of the percentile in nanoseconds.
     pub interval_ns: Option<[f64; 2]>,
@@ -155,7 +155,7 @@ impl<'a> Tail<'a> {
         Some([self.merged.lowest_equivalent(at(ranks.low)), at(ranks.high)])
     }
 
-    /// Compares the percentile with a limit. The result is decided if the interval is clear of the
+    /// Compares the percentile with a limit. The result is decided if the interval excludes the
     /// limit, or if all tenths of the measurement agree.
     pub fn check_limit(&self, quantile: f64, limit_ns: u64) -> LimitCheck {
         let interval = self.interval_ns(quantile);
@@ -213,7 +213,7 @@ impl<'a> Tail<'a> {
     }
 
     /// Returns the common result of the tenths of the measurement; `None` if they disagree or are
-    /// undecided. With fewer than ten spans, they can only show that a limit is broken.
+    /// undecided. With fewer than ten spans, they can only show that a limit is exceeded.
     fn common_result(&self, quantile: f64, limit_ns: u64) -> Option<bool> {
         let beyond = self.spans_beyond(limit_ns);
         let parts = beyond.len().min(PARTS);
@@ -342,9 +342,9 @@ mod tests {
         let broken = tail.check_limit(0.99, 50 * MS);
         assert_eq!((broken.within, broken.interval_ns), (None, None), "{broken:?}");
         assert!(broken.note.contains("independent ones: too few for p99"), "{broken:?}");
-        // Every tenth keeps a limit that even the stall keeps.
+        // Every tenth meets a limit that even the stall meets.
         assert_eq!(tail.check_limit(0.99, 200 * MS).within, Some(true));
-        // The other reads all break this limit.
+        // The other reads all exceed this limit.
         assert_eq!(tail.check_limit(0.99, MS / 2).within, Some(false));
     }
 

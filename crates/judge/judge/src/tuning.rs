@@ -50,7 +50,7 @@ pub struct TuneStep {
     pub latencies_ns: Vec<Option<f64>>,
     /// Page-fault stalls per second; `None` if not counted.
     pub stalls_per_s: Option<f64>,
-    /// True if every ceiling was kept, including that of stalls; `None` if one was not measured.
+    /// True if every ceiling was met, including that of stalls; `None` if one was not measured.
     pub within: Option<bool>,
     /// True if the system was steady; `None` if the intervals do not decide.
     pub steady: Option<bool>,
@@ -63,7 +63,7 @@ pub struct TuneStep {
     pub reason: String,
     /// CPU time per operation of the load generator, including kernel time.
     pub cpu_ns_per_op: Option<f64>,
-    /// Place and time; `None` in searches by older versions.
+    /// Host, storage and time; `None` in searches by older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<PointPlace>,
 }
@@ -110,7 +110,7 @@ pub struct Tuning {
     pub steps: Vec<TuneStep>,
     /// True if the search finished.
     pub complete: bool,
-    /// Highest rate within every ceiling; `None` if no step kept them all.
+    /// Highest rate within every ceiling; `None` if no step met them all.
     pub load_line: Option<TunedLoad>,
     /// True if the load line was measured twice and has checked neighbours on both sides.
     pub confirmed: bool,
@@ -131,9 +131,9 @@ impl Tuning {
     /// Returns the verdict on the search.
     ///
     /// PASS requires a step that achieves the required rate and is itself a PASS. FAIL means that
-    /// no load within the ceilings achieves the required rate, or no load keeps the ceilings.
-    /// INCONCLUSIVE has three causes: an interrupted search, a load that never settled and may
-    /// achieve the required rate, or only undecided steps that achieve it.
+    /// no load within the ceilings achieves the required rate, or no load meets the ceilings.
+    /// INCONCLUSIVE has three causes: an interrupted search, a load that never became steady and
+    /// may achieve the required rate, or only undecided steps that achieve it.
     pub fn verdict(&self) -> VerdictKind {
         if self.steps.iter().any(|step| step.verdict == VerdictKind::Invalid) {
             return VerdictKind::Invalid;
@@ -162,7 +162,7 @@ impl Tuning {
         }
     }
 
-    /// Returns the steps that kept every ceiling and achieved the required rate.
+    /// Returns the steps that met every ceiling and achieved the required rate.
     fn sufficient_steps(&self) -> impl Iterator<Item = &TuneStep> {
         let required_per_s = self.required_per_s.unwrap_or(0.0);
         self.steps.iter().filter(move |step| {
@@ -172,8 +172,8 @@ impl Tuning {
 }
 
 impl Tuning {
-    /// Returns the step with the highest rate that kept every ceiling and exceeded the load line,
-    /// at a load that was never steady. Its long-term rate is unknown.
+    /// Returns the step with the highest rate that met every ceiling and exceeded the load line, at
+    /// a load that was never steady. Its long-term rate is unknown.
     fn unsettled_step(&self) -> Option<&TuneStep> {
         let line_per_s = self.load_line.map_or(0.0, |line| line.rate_per_s);
         let settled =
@@ -319,7 +319,7 @@ impl Tuner {
         tuning.knee = outcome.knee.map(at);
         tuning.required_load = outcome.required_load.map(at);
         tuning.required_load_checked = outcome.required_load_checked;
-        // A load line below a faster load that never settled is a lower bound.
+        // A load line below a faster load that never became steady is a lower bound.
         tuning.confirmed &= tuning.unsettled_step().is_none();
         tuning.remarks = remarks(&tuning, &outcome);
         tuning
@@ -361,7 +361,7 @@ fn latencies(plan: &ResolvedPlan) -> Vec<Latency> {
     vec![Latency { name: name.to_owned(), ceiling_ns: None }]
 }
 
-/// Returns true if all limits are kept; `None` if one is undecided and none is broken.
+/// Returns true if all limits are met; `None` if one is undecided and none is exceeded.
 fn all(kept: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let answers: Vec<Option<bool>> = kept.collect();
     if answers.contains(&Some(false)) {
@@ -394,7 +394,7 @@ fn latency_ns(bundle: &Bundle, verdict: &Verdict, latency: &Latency) -> Option<f
     }
 }
 
-/// Gain over the load line that is worth another step of the search.
+/// Gain over the load line that justifies another step of the search.
 const GAIN_MIN: f64 = 0.03;
 
 /// Loss of throughput beyond the maximum, as a share, from which the curve falls.

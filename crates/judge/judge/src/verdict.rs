@@ -13,7 +13,7 @@ use crate::finding::Finding;
 /// verdict, byte for byte.
 pub const RULES_VERSION: u32 = 17;
 
-/// Verdict on a run (DESIGN §1), in order of precedence if several apply.
+/// Verdict on a run, in order of precedence if several apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum VerdictKind {
@@ -21,7 +21,7 @@ pub enum VerdictKind {
     Invalid,
     /// The requirement is not met.
     Fail,
-    /// A mandatory rule is unknown, the samples are too few or unsteady, or the interval straddles
+    /// A mandatory rule is unknown, the samples are too few or unsteady, or the interval includes
     /// the requirement.
     Inconclusive,
     /// The requirement is met.
@@ -114,7 +114,7 @@ pub struct Check {
     pub quantity: Quantity,
     /// True if the measured value must be at least the limit.
     pub at_least: bool,
-    /// True if the limit is kept; `None` if undecided. A check without a measured value is always
+    /// True if the limit is met; `None` if undecided. A check without a measured value is always
     /// undecided.
     pub ok: Option<bool>,
     /// Instance with the measured value, and other remarks for the reader.

@@ -50,7 +50,7 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
     document.sections.insert(0, standings(comparison));
     document.identity = identity(comparison);
     if let Some(section) = comparison.explanation.as_ref().and_then(explain) {
-        // After the figures that it explains, and before the conditions.
+        // Placed after the figures that it explains, and before the conditions.
         let at = document.sections.len().min(2);
         document.sections.insert(at, section);
     }

@@ -12,7 +12,7 @@ pub struct Document {
     pub description: String,
     /// Run, time, host, version and similar facts.
     pub identity: Vec<(String, String)>,
-    /// Why this is only a demonstration, and what it cannot show.
+    /// Reason why this is only a demonstration, and the facts that it cannot show.
     pub demonstration: Option<String>,
     /// Verdict with its main figures.
     pub headline: Headline,

@@ -3,9 +3,9 @@
 //! There is one job per kind of I/O (`database`, `log`, `maintenance`…), as from a fio job file
 //! with one section each. `lat_ns` is the latency from the intended start, `clat_ns` the service
 //! time. Percentiles without enough samples are missing, so there are fewer than in fio. Names and
-//! units are those of fio 3 (`bw` in KiB/s, `runtime` in milliseconds). It has what fio-plot needs:
-//! `job options` with `rw`, `bs`, `iodepth` and `numjobs`, the deviation of the rate, and the
-//! distribution of latency.
+//! units are those of fio 3 (`bw` in KiB/s, `runtime` in milliseconds). The export has the fields
+//! that fio-plot needs: `job options` with `rw`, `bs`, `iodepth` and `numjobs`, the deviation of
+//! the rate, and the distribution of latency.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,8 @@ pub fn json(bundle: &Bundle) -> Value {
     let run = &bundle.run;
     let kinds = kinds(bundle);
     let mut groups: Vec<&str> = Vec::new();
-    // As in fio, the job of the writes has their flushes, and no figure for both together.
+    // As in fio, the flushes are in the job of the writes, and there is no figure for both
+    // together.
     for kind in kinds.iter().filter(|kind| !matches!(kind.group.as_str(), "sync" | "durable")) {
         if !groups.contains(&kind.group.as_str()) {
             groups.push(&kind.group);
@@ -82,7 +83,7 @@ fn job(bundle: &Bundle, kinds: &[Kind], group: &str) -> Value {
     })
 }
 
-/// Returns options of an equivalent job. Options that differ between streams are left out.
+/// Returns options of an equivalent job. Omits options that differ between streams.
 fn options(bundle: &Bundle, group: &str, name: &str) -> Map<String, Value> {
     let mut options = Map::new();
     options.insert("name".into(), json!(name));

@@ -22,7 +22,7 @@ const TIMED: [PhaseKind; 4] =
 const LINES_MAX: usize = 8;
 
 /// Returns the report of a fleet's run. `one`: all hosts combined. `hosts`: bundles of the hosts
-/// that left one.
+/// that wrote one.
 #[must_use]
 pub fn fleet_document(
     fleet: &Fleet,

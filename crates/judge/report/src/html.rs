@@ -16,7 +16,7 @@ const PAGE: &str = include_str!("html/page.html");
 const BODY: &str = include_str!("html/body.html");
 const PAGE_CSS: &str = include_str!("html/page.css");
 
-/// Open everything for printing, so that a folded plan is not missing on paper.
+/// Open everything for printing, so that a collapsed plan is not missing on paper.
 const PRINT_JS: &str = "addEventListener('beforeprint',()=>{for(const d of \
                         document.querySelectorAll('details'))d.open=true});";
 

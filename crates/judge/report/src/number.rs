@@ -112,7 +112,7 @@ impl Unit {
             (Self::Count | Self::Plain, _) => &[(1.0, "")],
         };
         let last = steps[steps.len() - 1];
-        // 999.6 µs would print as "1000 µs": it belongs to the next larger unit.
+        // 999.6 µs would print as "1000 µs", so the next larger unit is used.
         steps.iter().copied().find(|(divisor, _)| size >= divisor * 0.9995).unwrap_or(last)
     }
 
@@ -133,7 +133,7 @@ impl Unit {
 }
 
 /// Formats a number with `digits` significant digits and without exponent: 0.012346 → `0.01235`,
-/// 12,345.6 → `12,346`. Digits before the point are never rounded away.
+/// 12,345.6 → `12,346`. Digits before the point are never rounded.
 pub fn significant(number: f64, digits: usize) -> String {
     if !number.is_finite() {
         return "n/a".to_owned();

@@ -197,7 +197,7 @@ pub(crate) fn empty_section() -> Section {
     Section::default()
 }
 
-/// Formats the headroom. Above ten times the required rate the exact figure says nothing more.
+/// Formats the headroom. Above ten times the required rate, the exact figure is not useful.
 pub(crate) fn headroom(share: Option<f64>) -> Cell {
     match share {
         Some(share) if share > plimsoll_judge::judge::HEADROOM_SHOWN_MAX => {

@@ -1,10 +1,10 @@
-//! The analysis of a published experiment: its arms run again, beside what was published.
+//! Analysis of a published experiment: the results of its arms beside the published ones.
 //!
-//! Published figures are data that comes with the experiment ([`PublishedFigure`]); measured and
-//! modelled figures come from bundles alone. Each published figure records whether a model was
-//! fitted to it. A fitted figure only shows how well the fit went. The others are predictions: they
-//! are scored against two alternatives without a model, copying the nearest row and interpolating
-//! between rows.
+//! Published figures are data of the experiment ([`PublishedFigure`]); measured and modelled
+//! figures come from bundles alone. Each published figure records whether a model was fitted to it.
+//! A fitted figure only shows the quality of the fit. The others are predictions: they are scored
+//! against two alternatives without a model, copying the nearest row and interpolating between
+//! rows.
 
 mod answer;
 mod arm;
@@ -38,7 +38,7 @@ use plimsoll_judge::tuning::Tuning;
 use plimsoll_judge::verdict::{Verdict, VerdictKind};
 use serde::{Deserialize, Serialize};
 
-/// How a published figure was used when the model was fitted.
+/// Role of a published figure in the fit of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -64,7 +64,7 @@ impl Role {
         }
     }
 
-    /// Whether a naive alternative could have used it when the model predicted.
+    /// Returns whether a naive alternative could have used it at the time of the prediction.
     pub fn was_known(self) -> bool {
         matches!(self, Self::Input | Self::Given)
     }
@@ -96,34 +96,35 @@ pub struct Arm<'a> {
     pub group: String,
     /// Number of servers; reports show the achieved rate per server.
     pub servers: u32,
-    /// Settings that differ from the arm before: name and value.
+    /// Settings that differ from the previous arm: name and value.
     pub changes: Vec<(String, String)>,
-    /// The verdict that the experiment is made to show; `None`: whatever comes out.
+    /// Verdict that the arm should show; `None`: any.
     pub expects: Option<VerdictKind>,
-    /// Rules of which each has to find the arm's trick.
+    /// Rules that must each detect the arm's trick.
     pub caught_by: Vec<String>,
     /// Runs with their verdicts.
     pub runs: Vec<(&'a Bundle, &'a Verdict)>,
-    /// How many runs it is to have.
+    /// Planned number of runs.
     pub planned: u32,
 }
 
-/// All that an analysis is made from.
+/// Input of an analysis.
 #[derive(Clone, Debug)]
 pub struct Input<'a> {
     /// Short name of the experiment.
     pub name: String,
     /// Descriptive title.
     pub title: String,
-    /// True where the arms are runs of models.
+    /// True if the arms are runs of models.
     pub modelled: bool,
-    /// How far a ratio to the published figure may be from 1.
+    /// Maximum deviation from 1 of a ratio to the published figure.
     pub tolerance: f64,
-    /// Keys of the figures by which the whole is judged; the first is the order's.
+    /// Keys of the judged figures; the first one also determines the order.
     pub judged: Vec<String>,
-    /// The arm that ratios between arms are formed over.
+    /// Reference arm for the ratios between arms.
     pub reference: Option<String>,
-    /// Each arm keeps the changes of those before: it is a step from the one before.
+    /// True if each arm inherits the changes of the previous arms, so that it is a step from the
+    /// previous one.
     pub cumulative: bool,
     /// The arms in their order.
     pub arms: Vec<Arm<'a>>,
@@ -131,22 +132,22 @@ pub struct Input<'a> {
     pub given: Vec<PublishedFigure>,
     /// Questions that the analysis answers.
     pub questions: Vec<Question>,
-    /// Published arithmetic that is checked.
+    /// Published arithmetic to check.
     pub claims: Vec<Claim>,
-    /// Goals for a model on whole tables. If there are any, they decide the ending.
+    /// Goals for a model on whole tables. If there are any, they decide the result.
     pub goals: Vec<Goal>,
-    /// Published tables against themselves.
+    /// Consistency of the published tables.
     pub arithmetic: Vec<Arithmetic>,
     /// Parameters fitted before the arms ran.
     pub fitted: Vec<FittedParameter>,
     /// Other fitted inputs, and inputs chosen after looking at results, as sentences. Figures that
     /// depend on them are not predictions.
     pub inputs: Vec<String>,
-    /// Parameters of models that the experiment sets for all of its arms, over those of the model.
+    /// Model parameters that the experiment sets for all of its arms, in place of the model's.
     pub own_parameters: Vec<OwnParameter>,
     /// Searches for the load line.
     pub searches: Vec<SearchAnalysis>,
-    /// Arms that are shown together.
+    /// Groups of arms that are shown together.
     pub panels: Vec<Panel>,
 }
 
@@ -161,7 +162,7 @@ pub struct OwnParameter {
     pub values: Vec<String>,
 }
 
-/// The arithmetic of a published table.
+/// Arithmetic of a published table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Arithmetic {
     /// The table.
@@ -180,7 +181,7 @@ pub struct FittedParameter {
     pub table: String,
     /// The fitted value.
     pub value: f64,
-    /// Between which it was sought.
+    /// Range of the search.
     pub bounds: (f64, f64),
 }
 
@@ -200,7 +201,8 @@ pub struct SearchAnalysis {
     pub found: Option<Tuning>,
 }
 
-/// Arms that are shown together: as a table of one figure, or as a line along something that grows.
+/// Arms that are shown together: as a table of one figure, or as a line over an increasing
+/// quantity.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Panel {
@@ -208,12 +210,12 @@ pub struct Panel {
     pub title: String,
     /// The figure.
     pub figure: String,
-    /// Arms of the panel. Without `along`, they appear in this panel and in no other table.
+    /// Arms of the panel. Without `along`, no other table shows them.
     pub arms: Vec<String>,
-    /// Quantity that grows from arm to arm, such as `nodes`.
+    /// Quantity that increases from arm to arm, such as `nodes`.
     #[serde(default)]
     pub along: String,
-    /// How much of it each arm has.
+    /// Value of the quantity for each arm.
     #[serde(default)]
     pub at: Vec<f64>,
 }
@@ -226,25 +228,25 @@ impl SearchAnalysis {
     }
 }
 
-/// How an analysis ends.
+/// Result of an analysis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
-    /// Every published figure is met within the tolerance, and all of them were used in the fit.
-    /// The fit went well; nothing was predicted.
+    /// Every published figure is met within the tolerance, and all of them were inputs of the fit.
+    /// The fit is good, but nothing was predicted.
     #[serde(alias = "as-published")]
     Fitted,
-    /// Every published figure is met within the tolerance, and some were no inputs.
+    /// Every published figure is met within the tolerance, and some were not inputs.
     Predicted,
     /// Some published figures are not met.
     #[serde(alias = "not-as-published")]
     Missed,
-    /// Every arm has the verdict that it was made for.
+    /// Every arm has its expected verdict.
     Caught,
-    /// An arm does not have the verdict that it was made for.
+    /// An arm does not have its expected verdict.
     #[serde(alias = "came-through")]
     NotCaught,
-    /// Nothing was published to hold the figures against.
+    /// There are no published figures to compare.
     #[serde(alias = "told")]
     Reported,
     /// Arms or runs are missing, or a run did not complete.
@@ -252,7 +254,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// In capitals, as shown.
+    /// Returns the result in capitals.
     pub fn label(self) -> &'static str {
         match self {
             Self::Fitted => "FITTED",
@@ -266,19 +268,19 @@ impl Ending {
     }
 }
 
-/// Whether arms come in the published order.
+/// Whether arms have the published order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Order {
     /// The figure.
     pub figure: String,
-    /// Arms in the published order, the least first.
+    /// Arms in the published order, ascending.
     pub published: Vec<String>,
-    /// The same arms in the order that came out.
+    /// The same arms in the order of the results.
     pub found: Vec<String>,
 }
 
 impl Order {
-    /// Whether both are the same.
+    /// Whether both orders are equal.
     pub fn holds(&self) -> bool {
         self.published == self.found
     }
@@ -293,34 +295,34 @@ pub struct Analysis {
     pub title: String,
     /// True where the arms are runs of models.
     pub modelled: bool,
-    /// How it ends.
+    /// Result.
     pub ending: Ending,
-    /// The sentence that is read first.
+    /// Headline sentence.
     pub reason: String,
-    /// How far a ratio to the published figure may be from 1.
+    /// Maximum deviation from 1 of a ratio to the published figure.
     pub tolerance: f64,
-    /// Keys of the figures by which the whole is judged.
+    /// Keys of the judged figures.
     pub judged: Vec<String>,
-    /// The arm that ratios between arms are formed over.
+    /// Reference arm for the ratios between arms.
     pub reference: Option<String>,
     /// The arms.
     pub arms: Vec<ArmAnalysis>,
-    /// Whether they come in the published order; `None` with fewer than two published.
+    /// Whether the arms have the published order; `None` with fewer than two published figures.
     pub order: Option<Order>,
     /// Predictions against naive alternatives; `None` if no published figure is a prediction.
     pub score: Option<Score>,
     /// Questions and their answers.
     pub answers: Vec<Answer>,
-    /// Whole tables, where groups of arms are such.
+    /// Whole tables, if groups of arms form some.
     #[serde(default)]
     pub tables: Vec<TableAnalysis>,
-    /// Rate ratios of tables with the same load, over the first of them.
+    /// Rate ratios of tables with the same load, relative to the first of them.
     #[serde(default)]
     pub layouts_over: Vec<Layout>,
-    /// Goals, and what came of them.
+    /// Goals with their results.
     #[serde(default)]
     pub goals: Vec<GoalAnalysis>,
-    /// Published tables against themselves.
+    /// Consistency of the published tables.
     #[serde(default)]
     pub arithmetic: Vec<Arithmetic>,
     /// Parameters fitted before the arms ran.
@@ -329,13 +331,13 @@ pub struct Analysis {
     /// Other inputs that were fitted or chosen for this experiment.
     #[serde(default)]
     pub inputs: Vec<String>,
-    /// Parameters that it sets over those of its models.
+    /// Model parameters that the experiment sets.
     #[serde(default)]
     pub own_parameters: Vec<OwnParameter>,
     /// Searches for the load line.
     #[serde(default)]
     pub searches: Vec<SearchAnalysis>,
-    /// Arms that are shown together.
+    /// Groups of arms that are shown together.
     #[serde(default)]
     pub panels: Vec<Panel>,
 }
@@ -377,11 +379,11 @@ pub fn analyse(input: &Input<'_>) -> Analysis {
     }
 }
 
-/// The arms whose first judged figure was published, in both orders.
+/// Returns the arms whose first judged figure was published, in both orders.
 fn order(input: &Input<'_>, arms: &[ArmAnalysis]) -> Option<Order> {
     let figure = input.judged.first()?;
     if !input.goals.is_empty() {
-        // The rows of whole tables have no order that anybody published.
+        // The rows of whole tables have no published order.
         return None;
     }
     let mut known: Vec<(&str, f64, f64)> = arms
@@ -397,7 +399,7 @@ fn order(input: &Input<'_>, arms: &[ArmAnalysis]) -> Option<Order> {
     let names = |all: &[(&str, f64, f64)]| all.iter().map(|one| one.0.to_owned()).collect();
     known.sort_by(|a, b| a.1.total_cmp(&b.1));
     let published = names(&known);
-    // Stable: arms that are alike stay in the published order.
+    // Stable: equal arms keep the published order.
     known.sort_by(|a, b| a.2.total_cmp(&b.2));
     Some(Order { figure: figure.clone(), published, found: names(&known) })
 }
@@ -459,8 +461,8 @@ fn ending(
     (figure_check::ending(&counted, input.tolerance, ordered), reason)
 }
 
-/// Ending for whole tables. `missed` lists tables without a goal that exceed the tolerance, `roles`
-/// the roles of all published figures.
+/// Returns the result for whole tables. `missed` lists tables without a goal that exceed the
+/// tolerance, `roles` the roles of all published figures.
 fn by_goals(goals: &[GoalAnalysis], missed: &[String], roles: &[Role]) -> (Ending, String) {
     let reached = goals.iter().filter(|goal| goal.reached).count();
     let said: Vec<String> = goals

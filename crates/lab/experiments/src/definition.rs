@@ -13,10 +13,10 @@ use crate::experiment_file::{Arm, ExperimentFile, merge};
 use crate::files::Files;
 use crate::published_figures::parse_figures;
 
-/// The form of `experiment.toml` that this build reads.
+/// Version of `experiment.toml` that this build reads.
 const VERSION: u32 = 1;
 
-/// Where the arms run.
+/// Place in which the arms run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StorageKind {
     /// On the experiment's model, in virtual time.
@@ -42,9 +42,9 @@ pub struct Definition {
 pub struct Overrides {
     /// Fields of every arm's plan: dotted name and TOML value.
     pub set: Vec<(String, String)>,
-    /// Directories, devices or exports by the names of places.
+    /// Directories, devices or exports, by place name.
     pub places: BTreeMap<String, String>,
-    /// Whether places are on the hosts of a fleet, which look at them themselves.
+    /// Whether places are on the hosts of a fleet, which check them themselves.
     pub on_hosts: bool,
     /// Runs of each arm.
     pub repeats: Option<u32>,
@@ -59,15 +59,15 @@ pub struct Overrides {
 pub struct PlannedArm {
     /// Name in the analysis.
     pub name: String,
-    /// The arm that it is of.
+    /// Arm of the point.
     pub of: Arm,
     /// Plan as written in the file.
     pub plan: Plan,
-    /// Resolved plan, as it runs.
+    /// Resolved plan, as executed.
     pub resolved: ResolvedPlan,
     /// Settings that differ from the previous arm: name and value.
     pub changes: Vec<(String, String)>,
-    /// How often it is run.
+    /// Number of runs.
     pub repeats: u32,
     /// Number of servers; reports show the achieved rate per server.
     pub servers: u32,
@@ -118,7 +118,7 @@ impl Definition {
                 }
             }
         }
-        // An arm, or a point of one that sweeps.
+        // Returns an arm, or a point of one that sweeps.
         let named = |name: &String| {
             let is = |arm: &Arm| {
                 let rest = name.strip_prefix(&arm.name);
@@ -142,10 +142,10 @@ impl Definition {
         Ok(())
     }
 
-    /// The arms that are runs, each with its plan.
+    /// Returns the arms that are runs, each with its plan.
     ///
     /// # Errors
-    /// No arms of this kind, an unknown arm or place, a plan that is wrong.
+    /// No arms of this kind, an unknown arm or place, or an invalid plan.
     pub fn arms(
         &self,
         on: StorageKind,
@@ -156,7 +156,7 @@ impl Definition {
         Ok(all)
     }
 
-    /// The arms that are searches, each with its plan.
+    /// Returns the arms that are searches, each with its plan.
     ///
     /// # Errors
     /// As [`Self::arms`].
@@ -233,7 +233,7 @@ impl Definition {
         Ok(())
     }
 
-    /// The plan of an arm, or those of its points.
+    /// Returns the plan of an arm, or those of its points.
     fn plan_arm(
         &self,
         arm: &Arm,
@@ -266,7 +266,7 @@ impl Definition {
         let source = format!("{experiment}/{} with the changes of arm {}", arm.plan, arm.name);
         let plan = Plan::parse(&merged, &source).map_err(|error| wrong(&error))?;
         let resolved = plan.resolve();
-        // On real storage the published number of servers is not there unless an arm says so.
+        // On real storage, the published number of servers does not exist unless an arm states it.
         let servers = if on == StorageKind::Model { self.text.servers } else { 1 };
         if arm.search.is_some() && resolved.points().len() > 1 {
             return Err(wrong(&"a search has one plan, and this is a table of points"));
@@ -288,7 +288,7 @@ impl Definition {
     }
 }
 
-/// The target that the operator's places make.
+/// Returns the target for the operator's places.
 fn target(places: &[String], overrides: &Overrides) -> Option<Table> {
     let mut of: Vec<String> = Vec::new();
     for place in places {
@@ -310,7 +310,7 @@ fn target(places: &[String], overrides: &Overrides) -> Option<Table> {
     Some(table)
 }
 
-/// Dotted names and values; those of a model's parameters without the `target.set` before them.
+/// Returns dotted names and values; model parameters have no `target.set` prefix.
 fn leaves(changes: &Table) -> Vec<(String, String)> {
     fn gather(at: &str, value: &Value, all: &mut Vec<(String, String)>) {
         match value {

@@ -17,7 +17,7 @@ use crate::report::Surroundings;
 
 /// Directory of the experiment's files beside its bundles.
 pub const FILES: &str = "published";
-/// The file that keeps the experiment's name.
+/// File with the experiment's name.
 const NAME: &str = "name.toml";
 
 /// An experiment's directory, analysed again.
@@ -39,7 +39,7 @@ pub fn analyse_again(directory: &Path) -> Result<Reanalysis, RunnerError> {
     let together = Reader::new().load_all(directory)?;
     let real = together.runs.iter().any(|run| run.bundle.observed.inside.is_none());
     let on = if real { StorageKind::Real } else { StorageKind::Model };
-    // Where it ran is in the bundles; any word will do for the places here.
+    // The bundles record the place, so any value is sufficient here.
     let arms = match on {
         StorageKind::Model => &definition.text.arm,
         StorageKind::Real => &definition.text.real,
@@ -59,7 +59,7 @@ pub fn analyse_again(directory: &Path) -> Result<Reanalysis, RunnerError> {
     Ok(Reanalysis { analysis, surroundings, together })
 }
 
-/// The searches that an experiment's directory holds.
+/// Returns the searches in an experiment's directory.
 pub(crate) fn searched(directory: &Path, searches: &[PlannedArm]) -> Vec<SearchAnalysis> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let found: Vec<Tuning> = entries
@@ -73,7 +73,7 @@ pub(crate) fn searched(directory: &Path, searches: &[PlannedArm]) -> Vec<SearchA
     searches.iter().filter_map(one).collect()
 }
 
-/// The files of an experiment that was run, under the name that it had.
+/// Returns the files of an experiment that was run, with its name.
 ///
 /// # Errors
 /// The directory does not contain them.
@@ -91,7 +91,7 @@ pub(crate) fn files_of(directory: &Path) -> Result<Files, RunnerError> {
 /// Writes an experiment's files beside its bundles.
 ///
 /// # Errors
-/// A file that can't be written.
+/// A file that cannot be written.
 pub(crate) fn write_files(definition: &Definition, directory: &Path) -> Result<(), RunnerError> {
     let mut files = definition.files.clone();
     let name = toml::Value::String(files.name.clone());
@@ -99,7 +99,7 @@ pub(crate) fn write_files(definition: &Definition, directory: &Path) -> Result<(
     files.write(&directory.join(FILES))
 }
 
-/// Bundles of an experiment by the arms that they are of; those of other arms are left out.
+/// Returns the bundles of an experiment by arm, without those of other arms.
 pub(crate) fn of_bundles(arms: &[PlannedArm], runs: &[LoadedBundle]) -> Vec<CompletedRun> {
     let mut all = Vec::new();
     for LoadedBundle { bundle: evidence, verdict, .. } in runs {

@@ -21,19 +21,19 @@ use plimsoll_runner::{stages, sweep};
 use crate::directory::analyse_again;
 use crate::report::analysis_document;
 
-/// An experiment, as people and programs read it.
+/// An experiment, for display and as JSON.
 pub struct DirectoryReport {
     /// The report.
     pub document: Document,
-    /// The same for programs.
+    /// JSON for programs.
     pub json: String,
-    /// The same as a table; `None` if its kind has none.
+    /// Table; `None` if its kind has none.
     pub csv: Option<String>,
     /// Bundles, and doubts about them.
     pub together: RunSet,
 }
 
-/// Whether a directory is an experiment, or the run of a fleet.
+/// Returns whether a directory is an experiment, or the run of a fleet.
 pub fn is_experiment(directory: &Path) -> bool {
     directory.join(FILE).is_file() || fleet::is_fleet(directory)
 }

@@ -26,15 +26,15 @@ pub struct ExperimentFile {
     /// Runs of each arm.
     #[serde(default = "three")]
     pub repeats: u32,
-    /// How far a ratio to a published figure may be from 1.
+    /// Maximum deviation from 1 of a ratio to a published figure.
     #[serde(default = "tolerance")]
     pub tolerance: f64,
-    /// Figures by which the whole is judged; the first is the order's.
+    /// Judged figures; the first one also determines the order.
     #[serde(default)]
     pub judged: Vec<String>,
-    /// The arm that ratios between arms are formed over.
+    /// Reference arm for the ratios between arms.
     pub reference: Option<String>,
-    /// True where each arm keeps the changes of those before.
+    /// True if each arm inherits the changes of the previous arms.
     #[serde(default)]
     pub cumulative: bool,
     /// Lessons from the experiment.
@@ -64,7 +64,7 @@ pub struct ExperimentFile {
     /// Goals for a model on whole tables.
     #[serde(default)]
     pub goal: Vec<Goal>,
-    /// Arms that are shown together.
+    /// Groups of arms that are shown together.
     #[serde(default)]
     pub panel: Vec<Panel>,
     /// The arms on a model.
@@ -83,21 +83,21 @@ pub struct Arm {
     /// Descriptive title.
     #[serde(default)]
     pub title: String,
-    /// The plan file that it begins with.
+    /// Plan file on which the arm is based.
     pub plan: String,
     /// The table that it belongs to.
     #[serde(default)]
     pub group: String,
-    /// As the experiment's, where it differs.
+    /// Replaces the experiment's value, if present.
     pub servers: Option<u32>,
-    /// As the experiment's, where it differs.
+    /// Replaces the experiment's value, if present.
     pub repeats: Option<u32>,
-    /// Names of the places that it runs at, on real storage: `--path NAME=DIRECTORY`.
+    /// Names of its places on real storage: `--path NAME=DIRECTORY`.
     #[serde(default)]
     pub places: Vec<String>,
-    /// The verdict that it is made for.
+    /// Expected verdict.
     pub expects: Option<VerdictKind>,
-    /// Rules that have to find its trick.
+    /// Rules that must detect its trick.
     #[serde(default)]
     pub caught_by: Vec<String>,
     /// Changes to the plan, relative to the previous arm if the experiment is cumulative. The
@@ -108,7 +108,7 @@ pub struct Arm {
     pub search: Option<SearchText>,
 }
 
-/// How an arm is searched.
+/// Options of a search.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchText {
@@ -117,7 +117,7 @@ pub struct SearchText {
     pub min: u64,
     /// The largest load.
     pub max: u64,
-    /// Most steps.
+    /// Maximum number of steps.
     pub steps: Option<usize>,
     /// Unit of load, if it differs from the plan's name for it: `threads`.
     pub load: Option<String>,
@@ -143,7 +143,7 @@ fn tolerance() -> f64 {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableText {
-    /// The arm that it is of.
+    /// Arm of the table.
     pub arm: String,
     /// File name, in the directory of `experiment.toml`.
     pub file: String,
@@ -153,13 +153,13 @@ pub struct TableText {
     pub outstanding: Option<f64>,
     /// Bandwidth of the array's ports in one direction, in bytes per second.
     pub ports_bytes_per_s: Option<f64>,
-    /// Drives, and what the port of each carries.
+    /// Drives, and the bandwidth of their ports.
     pub drives: Option<u32>,
     /// Bandwidth of a drive's port in one direction, in bytes per second.
     pub drive_port_bytes_per_s: Option<f64>,
     /// Bytes that drives write for each byte of data: copies, or data and parity over data.
     pub written_per_byte: Option<f64>,
-    /// Record size: what a smaller write rewrites.
+    /// Record size: the amount that a smaller write rewrites.
     pub record_bytes: Option<f64>,
 }
 
@@ -167,19 +167,19 @@ pub struct TableText {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FitText {
-    /// The model whose free parameters are fitted.
+    /// Model whose free parameters are fitted.
     pub model: String,
-    /// The arm whose table they are fitted to.
+    /// Arm whose table they are fitted to.
     pub arm: String,
-    /// Values that the search begins from: what an earlier fit found.
+    /// Start values of the search: the result of an earlier fit.
     #[serde(default)]
     pub from: BTreeMap<String, f64>,
-    /// Fields of plans that take a parameter's value, where their plan states them.
+    /// Plan fields that receive a parameter's value, if the plan states them.
     #[serde(default)]
     pub also: BTreeMap<String, String>,
 }
 
-/// Tables field by field, everything else replaced.
+/// Tables that are merged field by field; everything else is replaced.
 pub(crate) fn merge(base: &mut Table, changes: Table) {
     for (name, change) in changes {
         match (base.get_mut(&name), change) {

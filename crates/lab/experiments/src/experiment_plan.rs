@@ -23,9 +23,9 @@ use crate::published_figures::parse_figures;
 use crate::report::{Surroundings, one_line};
 use crate::tables::given_of;
 
-/// A run that has ended: its arm, number, evidence and verdict.
+/// A finished run: its arm, number, evidence and verdict.
 pub struct CompletedRun {
-    /// Which arm.
+    /// Name of the arm.
     pub arm: usize,
     /// Run number in the experiment.
     pub number: u32,
@@ -35,12 +35,12 @@ pub struct CompletedRun {
     pub verdict: Verdict,
 }
 
-/// Published figures that the operator brings along, and that no model knew.
+/// Published figures from the operator, which no model has used.
 #[derive(Clone, Debug, Default)]
 pub struct ExtraFigures {
     /// A file in the form of `published.csv`.
     pub figures: Option<PathBuf>,
-    /// Tables of arms that sweep: the arm, and a file in the columns that a fit reads.
+    /// Tables of arms that sweep: the arm, and a file with the columns of a fit.
     pub tables: Vec<(String, String)>,
 }
 
@@ -48,21 +48,21 @@ pub struct ExtraFigures {
 pub struct ExperimentPlan {
     /// Definition of the experiment.
     pub definition: Definition,
-    /// Where its arms run.
+    /// Place in which its arms run.
     pub on: StorageKind,
     /// Arms that are runs.
     pub arms: Vec<PlannedArm>,
-    /// The arms that are searches.
+    /// Arms that are searches.
     pub searches: Vec<PlannedArm>,
-    /// Published figures, those that the operator brought along too.
+    /// Published figures, including those from the operator.
     pub given: Vec<PublishedFigure>,
     /// Parameters fitted before the arms ran.
     pub fitted: Vec<FittedParameter>,
 }
 
 impl ExperimentPlan {
-    /// Plans the arms. Reports all faults of arms, tables and places first, and then makes the fit
-    /// that the experiment requests.
+    /// Plans the arms. Reports all errors of arms, tables and places first, and then makes the
+    /// requested fit.
     ///
     /// # Errors An invalid plan, place or published figure, or a model that cannot be fitted.
     pub fn new(
@@ -123,7 +123,7 @@ impl ExperimentPlan {
         })
     }
 
-    /// Parameters that all arms on a model set, and that were not fitted before they ran.
+    /// Returns the parameters that all arms on a model set, except those fitted before the runs.
     fn own_parameters(&self) -> Vec<OwnParameter> {
         let mut sets: BTreeMap<&str, Vec<&BTreeMap<String, String>>> = BTreeMap::new();
         for arm in self.arms.iter().chain(&self.searches) {
@@ -180,7 +180,7 @@ impl ExperimentPlan {
     }
 }
 
-/// A search and what it found; `None`: it was not carried out yet.
+/// A search and its result; `None` if it has not run.
 pub(crate) fn search_analysis(planned: &PlannedArm, found: Option<Tuning>) -> SearchAnalysis {
     SearchAnalysis {
         name: planned.name.clone(),
@@ -196,7 +196,7 @@ fn of_search(planned: &PlannedArm, searched: &[SearchAnalysis]) -> SearchAnalysi
     known.cloned().unwrap_or_else(|| search_analysis(planned, None))
 }
 
-/// The points of an arm that sweeps are a table of their own.
+/// The points of an arm that sweeps are a separate table.
 fn group(planned: &PlannedArm) -> String {
     match (&planned.of.group, planned.name == planned.of.name) {
         (group, true) => group.clone(),
@@ -212,7 +212,8 @@ fn model_of(arm: &PlannedArm) -> Option<String> {
     }
 }
 
-/// Parameters of a model that were fitted, or that are assumed because no documentation gives them.
+/// Returns the parameters of a model that were fitted, or are assumed because no documentation
+/// gives them.
 fn fitted(model: &str) -> Vec<(String, String)> {
     let Ok(spec) = Spec::load(model) else { return Vec::new() };
     let facts = spec.facts();
@@ -230,7 +231,7 @@ fn fitted(model: &str) -> Vec<(String, String)> {
     all
 }
 
-/// The free parameters of a model, fitted before its arms run.
+/// Fits the free parameters of a model before its arms run.
 fn fit(
     definition: &Definition,
     on: StorageKind,
@@ -258,7 +259,7 @@ fn are_there(overrides: &Overrides) -> Result<(), RunnerError> {
     Ok(())
 }
 
-/// The experiment's published figures, and those that the operator brings along.
+/// Returns the published figures of the experiment and of the operator.
 fn published(
     definition: &Definition,
     planned: &[PlannedArm],

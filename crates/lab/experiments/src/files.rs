@@ -49,7 +49,7 @@ const SHIPPED: &[BuiltinFiles] = experiments![
     ],
 ];
 
-/// The experiments that come with the program.
+/// Returns the experiments in the program.
 pub fn shipped() -> impl Iterator<Item = Files> {
     SHIPPED.iter().map(|(name, files)| Files {
         name: (*name).to_owned(),
@@ -58,10 +58,10 @@ pub fn shipped() -> impl Iterator<Item = Files> {
 }
 
 impl Files {
-    /// A shipped experiment by name, or one in a directory.
+    /// Returns a shipped experiment by name, or one in a directory.
     ///
     /// # Errors
-    /// Neither is there, or the directory can't be read.
+    /// There is neither, or the directory cannot be read.
     pub fn find(name_or_directory: &str) -> Result<Self, RunnerError> {
         if let Some(files) = shipped().find(|files| files.name == name_or_directory) {
             return Ok(files);
@@ -79,10 +79,10 @@ impl Files {
         ))
     }
 
-    /// Every plan and table in a directory.
+    /// Reads every plan and table in a directory.
     ///
     /// # Errors
-    /// No `experiment.toml`, or a file that can't be read or is too large.
+    /// No `experiment.toml`, or a file that cannot be read or is too large.
     pub fn read(directory: &Path) -> Result<Self, RunnerError> {
         let unreadable = |path: &Path, error: &dyn std::fmt::Display| {
             RunnerError::usage(format!("cannot read {}: {error}", path.display()))
@@ -113,10 +113,10 @@ impl Files {
         Ok(Self { name: name.into_owned(), texts })
     }
 
-    /// Writes them into a directory, which is made.
+    /// Writes them into a new directory.
     ///
     /// # Errors
-    /// A file that is there already, or can't be written.
+    /// An existing file, or one that cannot be written.
     pub fn write(&self, directory: &Path) -> Result<(), RunnerError> {
         let unwritten = |path: &Path, error: &std::io::Error| {
             RunnerError::environment(format!("cannot write {}: {error}", path.display()))

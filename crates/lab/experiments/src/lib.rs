@@ -3,11 +3,12 @@
 //!
 //! - [`files`], [`experiment_file`], [`definition`], [`published_figures`], [`tables`]: the
 //!   definition of an experiment, its published figures, and the fit to them.
-//! - [`experiment_plan`]: its arms with their plans; [`run`]: carries them out, several at a time on models ([`pool`]).
+//! - [`experiment_plan`]: its arms with their plans; [`run`]: their execution, several at a time on
+//!   models ([`pool`]).
 //! - [`directory`]: the files of an experiment beside its bundles, and its analysis from them.
 //! - [`directory_report`]: the report of an experiment of any kind in the catalogue.
-//! - [`analysis`]: the runs' figures against the published ones, a pure function of evidence;
-//!   [`report`]: its display.
+//! - [`analysis`]: comparison of the results with the published figures, a pure function of
+//!   evidence; [`report`]: its display.
 //!
 //! # Where to change what
 //!

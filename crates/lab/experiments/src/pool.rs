@@ -1,4 +1,4 @@
-//! Worker pool for runs of several plans and searches. Each result is handed to the caller as soon
+//! Worker pool for runs of several plans and searches. Each result is passed to the caller as soon
 //! as it is finished, so that finished runs are kept if the rest is interrupted.
 
 use std::collections::BTreeMap;
@@ -22,9 +22,9 @@ use crate::analysis::SearchAnalysis;
 use crate::definition::PlannedArm;
 use crate::experiment_plan::search_analysis;
 
-/// A run to be made.
+/// A requested run.
 pub struct Job<'a> {
-    /// Which arm.
+    /// Index of the arm.
     pub arm: usize,
     /// Plan of the run.
     pub plan: &'a PlannedArm,
@@ -34,23 +34,23 @@ pub struct Job<'a> {
 
 /// Parameters that all runs share.
 pub struct PoolContext<'a> {
-    /// Where bundles are made.
+    /// Directory for bundles.
     pub bundles: &'a std::path::Path,
-    /// Ledger and generation maps.
+    /// Directories of the ledger and of generation maps.
     pub places: &'a Places,
-    /// Turns true when the operator wants it to end.
+    /// Becomes true when the operator requests the end.
     pub interrupt: &'a AtomicBool,
     /// Devices whose data may be overwritten.
     pub destroy: &'a [std::path::PathBuf],
     /// Driver that executes the runs.
     pub driver: &'a dyn Driver,
-    /// How many at a time.
+    /// Number of concurrent runs.
     pub workers: usize,
-    /// Makes the listener of a run. Each run has its own, because runs are concurrent.
+    /// Creates the listener of a run. Each run has its own, because runs are concurrent.
     pub listener: &'a (dyn Fn() -> Box<dyn Listener> + Sync),
 }
 
-/// Something that a worker does.
+/// Work for a worker.
 pub enum Work<'a> {
     /// A run.
     Run(Job<'a>),
@@ -58,20 +58,20 @@ pub enum Work<'a> {
     Search(&'a PlannedArm),
 }
 
-/// Result of a piece of work.
+/// Result of the work.
 pub enum WorkResult {
     /// A run of the arm.
     Run(usize, Box<FinishedRun>),
-    /// A search; `None`: it was cut short.
+    /// A search; `None` if it was interrupted.
     Search(Option<Box<SearchAnalysis>>),
 }
 
-/// Work that has not started. Searches come first, because each is a long chain of runs; then one
-/// run of each arm in order; then the runs of the slowest arms, so that all workers stay busy to
-/// the end.
+/// Work that has not started. Searches come first, because each is a long chain of runs. Then comes
+/// one run of each arm in order, and then the runs of the slowest arms, so that all workers stay
+/// busy to the end.
 struct Queue<'a, 'b> {
     left: Vec<&'b Work<'a>>,
-    /// Nanoseconds that a run of each arm took, where one has ended.
+    /// Duration of a run of each arm in nanoseconds, if one has ended.
     took_ns: BTreeMap<usize, u64>,
     in_order: bool,
 }
@@ -89,10 +89,10 @@ impl<'a, 'b> Queue<'a, 'b> {
     }
 }
 
-/// Does all of it; `take` gets each as it ends.
+/// Executes all work; `take` receives each result as it finishes.
 ///
 /// # Errors
-/// The first error of a run, a search or of `take`; nothing further is begun then.
+/// The first error of a run, a search or of `take`. Nothing further is started then.
 pub fn run_all(
     work: &[Work<'_>],
     shared: &PoolContext<'_>,
@@ -142,7 +142,7 @@ fn carry_out(work: &Work<'_>, shared: &PoolContext<'_>) -> Result<WorkResult, Ru
     }
 }
 
-/// Each step a run of its own.
+/// Each step is a separate run.
 fn search(
     planned: &PlannedArm,
     shared: &PoolContext<'_>,

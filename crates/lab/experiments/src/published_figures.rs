@@ -6,10 +6,10 @@ use plimsoll_runner::error::RunnerError;
 
 use crate::analysis::{PublishedFigure, Role};
 
-/// Reads published figures. Without a role of its own a row has `default`.
+/// Reads published figures. A row without a role has `default`.
 ///
 /// # Errors
-/// The first line that is wrong, and how.
+/// The first invalid line, and the reason.
 pub fn parse_figures(
     name: &str,
     text: &str,

@@ -25,7 +25,7 @@ use crate::analysis::{Analysis, ArmAnalysis, Ending, FigureAnalysis, Role};
 
 /// The rate of transactional I/Os of one server.
 const RATE: &str = "achieved_iops_per_s";
-/// Above this many arms the terminal shows tables by group, without a sentence for each arm.
+/// Number of arms above which the terminal shows tables by group, without a sentence for each arm.
 const ARMS_FEW: usize = 16;
 
 /// Report text besides the figures.
@@ -37,20 +37,20 @@ pub struct Surroundings {
     pub source: String,
     /// Lessons from the published experiment.
     pub taught: Vec<String>,
-    /// Parameters of the model that were fitted, with what they were fitted to.
+    /// Fitted parameters of the model, and the figures that they were fitted to.
     pub fitted: Vec<(String, String)>,
-    /// Sentences: what is not modelled, what to know of the figures.
+    /// Sentences about facts that are not modelled, and notes on the figures.
     pub remarks: Vec<String>,
     /// Model, seed and version, which identify this report.
     pub identity: Vec<(String, String)>,
 }
 
-/// A text of several lines as one paragraph.
+/// Returns a text of several lines as one paragraph.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The report of an analysis.
+/// Returns the report of an analysis.
 pub fn analysis_document(analysis: &Analysis, around: &Surroundings) -> Document {
     let mut sections = vec![answers(analysis)];
     if analysis.arms.iter().any(|arm| front::shows_front(analysis, arm)) {
@@ -108,7 +108,7 @@ fn answers(analysis: &Analysis) -> Section {
     if lines.is_empty() { section } else { section.with(Block::List(lines)) }
 }
 
-/// The arms of the tables by figure: those that a panel shows by themselves are left out.
+/// Returns the arms of the tables by figure, without those of separate panels.
 fn in_tables(analysis: &Analysis) -> Vec<&ArmAnalysis> {
     let apart = |arm: &ArmAnalysis| {
         analysis.panels.iter().any(|p| p.along.is_empty() && p.arms.contains(&arm.name))
@@ -116,7 +116,7 @@ fn in_tables(analysis: &Analysis) -> Vec<&ArmAnalysis> {
     analysis.arms.iter().filter(|arm| !apart(arm)).collect()
 }
 
-/// The figures that any of the arms has, in the order of the first that has them.
+/// Returns the figures of any arm, in the order of their first occurrence.
 fn keys(analysis: &Analysis) -> Vec<String> {
     let mut keys: Vec<String> = Vec::new();
     for figure in in_tables(analysis).into_iter().flat_map(|arm| &arm.figures) {
@@ -128,7 +128,7 @@ fn keys(analysis: &Analysis) -> Vec<String> {
     keys
 }
 
-/// The figures that tables are made for: judged ones and published ones.
+/// Returns the figures of the tables: judged ones and published ones.
 fn shown_keys(analysis: &Analysis) -> Vec<String> {
     let all = keys(analysis);
     let shown: Vec<String> = all
@@ -241,7 +241,7 @@ fn two(value: f64) -> String {
     format!("{value:.2}")
 }
 
-/// A ratio with two places: more digits than runs and published figures bear.
+/// Formats a ratio with two decimals: more than the precision of runs and published figures.
 fn ratio(value: Option<f64>) -> Cell {
     value.map_or(Cell::not_applicable(), |value| Cell::text(two(value)))
 }
@@ -257,7 +257,7 @@ fn charts(analysis: &Analysis) -> Section {
     section
 }
 
-/// Dots with intervals, published beside what came out, an arm a row.
+/// Dots with intervals, published figures beside results, one arm per row.
 fn chart(analysis: &Analysis, key: &str) -> Plot {
     let of = |arm: &&ArmAnalysis| arm.figure(key).is_some_and(|f| f.mean.or(f.published).is_some());
     let arms: Vec<&ArmAnalysis> = in_tables(analysis).into_iter().filter(of).collect();
@@ -294,7 +294,7 @@ fn chart(analysis: &Analysis, key: &str) -> Plot {
     plot
 }
 
-/// The mechanism of each arm, in sentences.
+/// Returns the mechanism of each arm, in sentences.
 fn why(analysis: &Analysis) -> Section {
     let few = analysis.arms.len() <= ARMS_FEW;
     let mut section = if few { Section::brief("why", "Why") } else { Section::full("why", "Why") };

@@ -1,5 +1,4 @@
-//! Runs a published experiment: runs its missing arms and searches, and writes its analysis as they
-//! end.
+//! Runs a published experiment: its missing arms and searches. Writes the analysis after each.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -28,28 +27,28 @@ use crate::report::{Surroundings, analysis_document};
 /// Minimum time between two analyses, because an analysis takes as long as a short run.
 const WRITTEN_EVERY_NS: u64 = 2_000_000_000;
 
-/// Where an experiment's directory is.
+/// Location of an experiment's directory.
 #[derive(Clone, Copy, Debug)]
 pub enum Directory<'a> {
-    /// A new one below this.
+    /// A new directory below this one.
     Below(&'a Path),
-    /// This one, which was interrupted.
+    /// This directory of an interrupted experiment.
     Resumed(&'a Path),
 }
 
 /// Parameters of a run of an experiment, besides its plans.
 pub struct RunOptions<'a> {
-    /// Where its directory is.
+    /// Location of its directory.
     pub directory: Directory<'a>,
     /// Devices whose data may be overwritten.
     pub destroy: &'a [PathBuf],
-    /// Ledger and generation maps.
+    /// Directories of the ledger and of generation maps.
     pub places: &'a Places,
-    /// Turns true when the operator wants it to end.
+    /// Becomes true when the operator requests the end.
     pub interrupt: &'a AtomicBool,
     /// Driver that executes the runs.
     pub driver: &'a dyn Driver,
-    /// Makes the listener of a run. Each run has its own, because runs may be concurrent.
+    /// Creates the listener of a run. Each run has its own, because runs may be concurrent.
     pub of_run: &'a (dyn Fn() -> Box<dyn Listener> + Sync),
 }
 
@@ -67,10 +66,10 @@ pub struct Outcome {
     pub exit: Exit,
 }
 
-/// Runs what is missing.
+/// Runs the missing arms and searches.
 ///
 /// # Errors
-/// A target that can't be used, a bundle that can't be written. What was measured before stays.
+/// An unusable target, or a bundle that cannot be written. Earlier results are kept.
 pub fn carry_out(
     planned: &ExperimentPlan,
     asked: &RunOptions<'_>,
@@ -125,7 +124,7 @@ impl<'a> ActiveExperiment<'a> {
         Self { planned, experiment, ran, searched, exits, written_ns }
     }
 
-    /// The runs and searches that are missing.
+    /// Missing runs and searches.
     fn run(
         &mut self,
         shared: &PoolContext<'_>,
@@ -208,7 +207,7 @@ fn exit_of(analysis: &Analysis) -> Exit {
     }
 }
 
-/// A new experiment, or one that is gone on with and what it has.
+/// Starts a new experiment, or resumes one with its finished runs.
 fn begin(
     planned: &ExperimentPlan,
     asked: &RunOptions<'_>,
@@ -239,8 +238,8 @@ fn begin(
     Ok((experiment, ran))
 }
 
-/// The missing runs. Each has its number in the whole experiment, which determines its seed, so
-/// arms that are left out do not change the others.
+/// Returns the missing runs. Each has its number in the whole experiment, which determines its
+/// seed, so that omitted arms do not change the others.
 fn jobs<'a>(
     planned: &'a ExperimentPlan,
     experiment: &Experiment,
@@ -258,8 +257,8 @@ fn jobs<'a>(
     for arm in order {
         let repeat = counts[arm];
         counts[arm] += 1;
-        // The same number, and so the same seed, for all arms of a round: what differs between arms on a
-        // model is then the setting and not the dice.
+        // All arms of a round have the same number, and so the same seed. Arms on a model then
+        // differ only in the setting, not in random choices.
         let number = match planned.on {
             StorageKind::Model => repeat + 1,
             StorageKind::Real => jobs.len() as u32 + 1,

@@ -16,7 +16,7 @@ use crate::analysis::{Arithmetic, FittedParameter, PublishedFigure, Role};
 use crate::definition::{Definition, PlannedArm};
 use crate::experiment_file::{TableText, merge};
 
-/// Rounds of a fit that begins near its end.
+/// Rounds of a fit that starts near its end.
 const ROUNDS: usize = 2;
 
 impl Definition {
@@ -38,7 +38,7 @@ impl Definition {
         Ok(())
     }
 
-    /// The published table of an arm. It was parsed when the experiment was read.
+    /// Published table of an arm. It was parsed when the experiment was read.
     fn measured(&self, table: &TableText) -> Option<Measured> {
         Measured::parse(self.files.texts.get(&table.file)?).ok()
     }
@@ -70,10 +70,10 @@ impl Definition {
         self.text.table.iter().filter_map(one).collect()
     }
 
-    /// Fits the free parameters, where the experiment asks for that.
+    /// Fits the free parameters, if the experiment requests it.
     ///
     /// # Errors
-    /// A model that is not there or has nothing free, a table with too few rows.
+    /// A missing model or one without free parameters, or a table with too few rows.
     pub fn fit(&self) -> Result<Vec<FittedParameter>, RunnerError> {
         let Some(asked) = &self.text.fit else { return Ok(Vec::new()) };
         let table = self.text.table.iter().find(|table| table.arm == asked.arm);
@@ -96,7 +96,7 @@ impl Definition {
         Ok(found.parameters.into_iter().map(one).collect())
     }
 
-    /// The changes of an arm over the fitted values of its model.
+    /// Returns the changes of an arm with the fitted values of its model.
     pub(crate) fn with_fitted(
         &self,
         plan: &str,
@@ -124,7 +124,7 @@ impl Definition {
     }
 }
 
-/// Whether a plan states a field.
+/// Returns whether a plan states a field.
 fn states(plan: &Table, field: &str) -> bool {
     let mut parts = field.split('.');
     let first = parts.next().and_then(|name| plan.get(name));
@@ -141,7 +141,7 @@ fn nested(field: &str, value: Value) -> Table {
     table
 }
 
-/// The rows of a table as figures of an arm's points.
+/// Returns the rows of a table as figures of an arm's points.
 pub fn given_of(
     measured: &Measured,
     arms: &[&PlannedArm],
@@ -162,7 +162,7 @@ pub fn given_of(
     all
 }
 
-/// Whether a row has the I/O size and read share of a point; its table is that of the point's arm.
+/// Returns whether a row has the I/O size and read share of a point in the arm's table.
 fn is_of(row: &Row, arm: &PlannedArm) -> bool {
     let Workload::Matrix(matrix) = &arm.resolved.workload else { return false };
     let [stream] = &matrix.streams[..] else { return false };
@@ -176,7 +176,7 @@ fn gigabytes(bytes_per_s: f64) -> String {
     format!("{:.2} GB/s", bytes_per_s / 1e9)
 }
 
-/// The table's identities, then what its ports would have to carry.
+/// Checks the table's identities, and then the required bandwidth of its ports.
 fn arithmetic(table: &TableText, measured: &Measured) -> Vec<String> {
     let checks = fit::check(measured, table.outstanding);
     let mut says = identities(&checks, table);
@@ -236,8 +236,8 @@ fn identities(checks: &Checks, table: &TableText) -> Vec<String> {
     says
 }
 
-/// Bandwidth that the drives' ports would carry if each write rewrote its record, and if data came
-/// in full records.
+/// Returns the bandwidth of the drives' ports if each write rewrote its record, and if data came in
+/// full records.
 fn written(table: &TableText, measured: &Measured) -> Vec<String> {
     let (Some(drives), Some(port), Some(factor)) =
         (table.drives, table.drive_port_bytes_per_s, table.written_per_byte)

@@ -1,10 +1,10 @@
-//! How close a served model is to its virtual time, seen by this project's NFS client over loopback: closed
-//! loops with 1, 4 and 16 outstanding reads, open loops with 200 and 1,000 reads per second. Everything
-//! read is compared with what was written.
+//! Deviation of a served model from its virtual time, measured by this project's NFS client over
+//! loopback: closed loops with 1, 4 and 16 outstanding reads, open loops with 200 and 1,000 reads
+//! per second. All data read is compared with the data written.
 //!
-//! `cargo run --release -p plimsoll-model --example serve_accuracy [MODEL…]` on an idle machine with two
-//! cores: about half a minute for each model. The bound is 5 % + 0.2 ms; the exit code tells whether every row
-//! keeps it.
+//! `cargo run --release -p plimsoll-model --example serve_accuracy [MODEL…]` on an idle machine
+//! with two cores: about half a minute for each model. The bound is 5 % + 0.2 ms; the exit code
+//! shows whether every row meets it.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -24,12 +24,12 @@ use plimsoll_nfs::{Client, Completion, Config, Monotonic, NfsUrl, ObjectId, Op, 
 const FILE_BYTES: u64 = 64 << 20;
 const FILL_BYTES: u64 = 64 << 10;
 const IO_BYTES: u64 = 4096;
-/// The file's number in the server: the first thing that is made below the root.
+/// Number of the file in the server: the first one created below the root.
 const FILE: u32 = 2;
 const SECONDS: f64 = 4.0;
 /// Minimum reads of an open loop. With fewer, chance would dominate the timing.
 const OPEN_READS_MIN: f64 = 2_000.0;
-/// A system that is busier than this is not asked: its latency is that of a queue without end.
+/// A system with a higher utilisation is not measured, because its queue grows without end.
 const BUSY_MAX: f64 = 0.9;
 
 type CheckError = Box<dyn Error>;
@@ -42,7 +42,7 @@ enum Loop {
 }
 
 impl Loop {
-    /// How long it is kept up.
+    /// Duration of a loop.
     fn span_ns(self) -> u64 {
         let seconds = match self {
             Loop::Closed(_) => SECONDS,
@@ -51,7 +51,7 @@ impl Loop {
         (seconds * 1e9) as u64
     }
 
-    /// The time from one read to the next of an open loop.
+    /// Time from one read to the next in an open loop.
     fn gap_ns(self, stream: &mut Stream) -> u64 {
         match self {
             Loop::Closed(_) => 0,
@@ -60,7 +60,7 @@ impl Loop {
     }
 }
 
-/// Where a loop's offsets and gaps come from.
+/// Source of a loop's offsets and gaps.
 fn reads() -> Stream {
     Stream::new(7, "reads")
 }
@@ -72,7 +72,7 @@ fn content(offset: u64, bytes: &mut [u8]) {
     }
 }
 
-/// The system with its file written.
+/// Returns the system with its file written.
 fn filled(model: &ConfiguredModel) -> Result<System, CheckError> {
     let mut system = model.build(1)?;
     for offset in (0..FILE_BYTES).step_by(FILL_BYTES as usize) {
@@ -85,7 +85,7 @@ fn filled(model: &ConfiguredModel) -> Result<System, CheckError> {
     Ok(system)
 }
 
-/// Busy share of the busiest station when reads come at a rate.
+/// Returns the busy share of the busiest station at a rate of reads.
 fn busy_share(model: &ConfiguredModel, rate_per_s: f64) -> Result<f64, CheckError> {
     let load = MatrixLoad {
         clients: 1,
@@ -106,18 +106,18 @@ fn busy_share(model: &ConfiguredModel, rate_per_s: f64) -> Result<f64, CheckErro
     Ok(measured.bottleneck().map_or(0.0, |station| station.utilisation))
 }
 
-/// The next offset to read.
+/// Returns the next offset to read.
 fn offset(stream: &mut Stream) -> u64 {
     stream.below(FILE_BYTES / IO_BYTES) * IO_BYTES
 }
 
-/// Mean latency after the first eighth of the reads.
+/// Returns the mean latency after the first eighth of the reads.
 fn mean_ns(latencies_ns: &[u64]) -> f64 {
     let kept = &latencies_ns[latencies_ns.len() / 8..];
     kept.iter().sum::<u64>() as f64 / kept.len().max(1) as f64
 }
 
-/// The loop in virtual time: an open one has the same reads at the same times as the client's.
+/// Runs the loop in virtual time. An open one has the same reads at the same times as the client's.
 fn expected_ns(model: &ConfiguredModel, how: Loop) -> Result<f64, CheckError> {
     let mut system = filled(model)?;
     let mut stream = reads();
@@ -207,7 +207,7 @@ impl Asking {
         Ok(self.client.submit(place as u64, &op)?)
     }
 
-    /// Waits, and takes in what has ended.
+    /// Waits, and processes completions.
     fn wait(&mut self, timeout: Timeout) -> Result<usize, CheckError> {
         let mut out: Vec<Completion> = Vec::new();
         self.client.poll(&mut self.arena, timeout, &mut out)?;
@@ -228,7 +228,7 @@ impl Asking {
         Ok(out.len())
     }
 
-    /// Carries out a loop; the mean latency after its first eighth.
+    /// Runs a loop. Returns the mean latency after its first eighth.
     fn run(&mut self, how: Loop) -> Result<(usize, f64), CheckError> {
         self.latencies_ns.clear();
         let start_ns = self.client.now_ns();
@@ -261,7 +261,7 @@ impl Asking {
     }
 }
 
-/// Every loop against a served model; whether all are within the bound.
+/// Runs every loop against a served model. Returns whether all are within the bound.
 fn compare(
     name: &str,
     model: &ConfiguredModel,

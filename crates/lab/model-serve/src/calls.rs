@@ -13,7 +13,7 @@ const MACHINE_BYTES_MAX: u32 = 255;
 const GROUPS_MAX: u32 = 16;
 /// Longest file handle (RFC 1813 section 2.4).
 const HANDLE_BYTES_MAX: u32 = 64;
-/// Longest name or path that is taken.
+/// Maximum length of a name or path.
 const NAME_BYTES_MAX: u32 = 1024;
 
 const CALL: u32 = 0;
@@ -45,13 +45,13 @@ impl CallReader<'_> {
         (self.at <= self.record_bytes).then_some(())
     }
 
-    /// An opaque with its length and padding.
+    /// Skips an opaque field with its length and padding.
     fn opaque(&mut self, most: u32) -> Option<()> {
         let length = self.u32().filter(|length| *length <= most)?;
         self.skip(length.next_multiple_of(4))
     }
 
-    /// Attributes to set (`sattr3`): unions of fixed parts.
+    /// Skips attributes to set (`sattr3`): unions of fixed parts.
     fn attributes(&mut self) -> Option<()> {
         for bytes in [4, 4, 4, 8] {
             if self.u32()? != 0 {
@@ -104,7 +104,7 @@ fn read_call(call: &mut CallReader<'_>) -> Option<()> {
                     b'h' => call.opaque(HANDLE_BYTES_MAX)?,
                     b'n' => call.opaque(NAME_BYTES_MAX)?,
                     b'a' => call.attributes()?,
-                    // Offset, count and stability of a WRITE, and its data.
+                    // Skips offset, count and stability of a WRITE, and its data.
                     _ => {
                         call.skip(16)?;
                         call.opaque(u32::try_from(call.record_bytes).ok()?)?;
@@ -119,8 +119,8 @@ fn read_call(call: &mut CallReader<'_>) -> Option<()> {
     }
 }
 
-/// The arguments of a procedure of NFS version 3 up to the last that has a length: handles, names,
-/// attributes, and the data of a WRITE.
+/// Checks the arguments of a procedure of NFS version 3 up to the last one with a length: handles,
+/// names, attributes, and the data of a WRITE.
 fn arguments(procedure: u32) -> &'static str {
     match procedure {
         0 => "",
@@ -137,7 +137,7 @@ fn arguments(procedure: u32) -> &'static str {
 mod tests {
     use super::*;
 
-    /// A call with an empty credential, and these arguments.
+    /// Returns a call with an empty credential, and these arguments.
     fn call(program: u32, procedure: u32, arguments: &[u32]) -> Vec<u8> {
         let head = [7, CALL, 2, program, 3, procedure, 0, 0, 0, 0];
         head.iter().chain(arguments).flat_map(|word| word.to_be_bytes()).collect()

@@ -20,21 +20,22 @@ use tokio::time::{Instant, Sleep};
 use crate::calls::{HEAD_BYTES, is_sound};
 use crate::nfs::ModelFiles;
 
-/// Longest record: a call that writes 1 MiB.
+/// Maximum length of a record: a call that writes 1 MiB.
 const RECORD_BYTES_MAX: usize = (1 << 20) + HEAD_BYTES;
-/// Most fragments of a record.
+/// Maximum number of fragments of a record.
 const FRAGMENTS_MAX: u32 = 1024;
-/// Connections at a time; further ones are closed at once.
+/// Maximum number of connections; further ones are closed at once.
 pub(super) const CONNECTIONS_MAX: usize = 256;
-/// Calls of a connection that may wait for their answers; further ones are not read.
+/// Maximum number of a connection's calls that wait for their answers; further ones are not read.
 const CALLS_MAX: u64 = 256;
-/// A record that has begun is whole by then, and an answer taken.
+/// Timeout for receiving a whole record, and for sending an answer.
 const RECORD_TIME: Duration = Duration::from_secs(30);
 /// Idle timeout of a connection. Linux clients close theirs after 5 minutes.
 const IDLE_TIME: Duration = Duration::from_secs(600);
 /// Pause after a failed accept, for example if no file descriptors are left.
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long, and how many, calls of a connection are remembered to know one that comes again.
+/// Duration, and number, for which a connection's calls are remembered, to recognise
+/// retransmissions.
 const REMEMBERED: (Duration, usize) = (Duration::from_secs(60), 2048);
 
 /// Accepts connections forever.
@@ -54,9 +55,9 @@ pub(super) async fn serve_all(listener: TcpListener, files: Arc<ModelFiles>) {
         let most = u16::try_from(CALLS_MAX).unwrap_or(u16::MAX);
         context.transaction_tracker = Arc::new(TransactionTracker::new(time, most, calls));
         tokio::spawn(async move {
-            // An answer that waits for more to go with it would be late.
+            // An answer must not wait for others to be sent with it.
             let _ = stream.set_nodelay(true);
-            // Why a connection ended is the client's to know.
+            // Only the client knows why a connection ended.
             let _ = process_socket(GuardedStream::new(stream), context).await;
             drop(place);
         });
@@ -66,27 +67,27 @@ pub(super) async fn serve_all(listener: TcpListener, files: Arc<ModelFiles>) {
 /// Position of a connection in its stream of records.
 #[derive(Debug, Default)]
 struct Records {
-    /// The mark that is being read, and how much of it there is.
+    /// The record mark that is being read, and its received bytes.
     mark: [u8; 4],
     mark_bytes: usize,
-    /// Bytes of the fragment that are still to come, and whether it is the record's last.
+    /// Missing bytes of the fragment, and whether it is the record's last.
     left: usize,
     last: bool,
     fragments: u32,
     record_bytes: usize,
-    /// The record's first bytes.
+    /// First bytes of the record.
     head: Vec<u8>,
-    /// Records that are whole.
+    /// Number of complete records.
     whole: u64,
 }
 
 impl Records {
-    /// Whether a record has begun and is not whole.
+    /// Returns whether a record is incomplete.
     fn is_within(&self) -> bool {
         self.mark_bytes > 0 || self.fragments > 0
     }
 
-    /// Takes what comes next; `checked` says whether it comes from outside.
+    /// Processes the next bytes; `checked` is true if they come from outside.
     fn take(&mut self, mut bytes: &[u8], checked: bool) -> io::Result<()> {
         while !bytes.is_empty() {
             if self.left > 0 {
@@ -138,10 +139,10 @@ struct GuardedStream {
     stream: TcpStream,
     calls: Records,
     answers: Records,
-    /// When the connection is given up, unless something happens.
+    /// Time at which an idle connection is closed.
     due: Instant,
     timer: Pin<Box<Sleep>>,
-    /// An answer is not taken.
+    /// True if an answer waits to be sent.
     held_up: bool,
 }
 
@@ -166,7 +167,7 @@ impl GuardedStream {
         Ok(())
     }
 
-    /// How long the connection has from now on, and that the timer sees it.
+    /// Sets the time limit of the connection, and updates the timer.
     fn allow(&mut self, time: Duration, cx: &mut Context<'_>) -> io::Result<()> {
         let due = Instant::now() + time;
         let sooner = due < self.timer.deadline();
@@ -187,7 +188,7 @@ impl AsyncRead for GuardedStream {
         let this = self.get_mut();
         this.in_time(cx)?;
         if this.calls.whole.saturating_sub(this.answers.whole) >= CALLS_MAX {
-            // Looked at again once an answer was written, by the same task.
+            // Checked again by the same task after an answer was written.
             return Poll::Pending;
         }
         let before = buf.filled().len();
@@ -197,7 +198,7 @@ impl AsyncRead for GuardedStream {
         if !this.calls.is_within() {
             this.allow(IDLE_TIME, cx)?;
         } else if !within || this.calls.whole > whole {
-            // Another record has begun; bytes of the same one do not prolong its time.
+            // Another record has started; further bytes of the same record do not extend its time.
             this.allow(RECORD_TIME, cx)?;
         }
         Poll::Ready(Ok(()))

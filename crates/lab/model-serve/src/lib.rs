@@ -9,7 +9,8 @@
 //! | `nfs` | the server's file system: each call asks the tree, then waits for the pacer |
 //! | `metrics` | the inner statistics, in the Prometheus text format over HTTP |
 //!
-//! A model itself reads no clock; this crate does, and brings the asynchronous runtime that the server needs.
+//! A model itself reads no clock. This crate does, and uses the asynchronous runtime that the
+//! server needs.
 
 mod calls;
 mod connection;
@@ -40,17 +41,17 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Options of the server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServeOptions {
-    /// Where NFS and MOUNT answer; port 0 takes a free one.
+    /// Address for NFS and MOUNT; port 0 selects a free port.
     pub nfs: SocketAddr,
-    /// Where the metrics are served; `None`: nowhere.
+    /// Address for the metrics; `None` for none.
     pub metrics: Option<SocketAddr>,
     /// Seed of the system's choices.
     pub seed: u64,
-    /// Most memory for data.
+    /// Maximum memory for data.
     pub memory_bytes: u64,
 }
 
-/// Where it answers.
+/// Bound addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerAddresses {
     /// NFS and MOUNT.
@@ -59,7 +60,7 @@ pub struct ServerAddresses {
     pub metrics: Option<SocketAddr>,
 }
 
-/// Why it could not be served.
+/// Reason why the model could not be served.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The model.
@@ -73,7 +74,7 @@ pub enum ServeError {
         /// Error of the operating system.
         error: io::Error,
     },
-    /// Threads.
+    /// Threads could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
 }

@@ -22,7 +22,7 @@ pub(super) struct Sum {
 /// Names of the sums.
 pub(super) const ACTIONS: [&str; 4] = ["read", "write", "flush", "metadata"];
 
-/// The longest that a reader of metrics may take.
+/// Timeout of a reader of metrics.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The latest statistics as text.
@@ -118,7 +118,7 @@ fn write_all(
     readings.iter().try_for_each(|line| writeln!(out, "{line}"))
 }
 
-/// Answers GET requests at this address from a thread of its own, for as long as the process lives.
+/// Answers GET requests at this address from a separate thread, for the lifetime of the process.
 pub(super) fn listen(at: SocketAddr, metrics: Arc<Metrics>) -> Result<SocketAddr, ServeError> {
     let listener =
         TcpListener::bind(at).map_err(|error| ServeError::Listen { address: at, error })?;
@@ -140,7 +140,7 @@ fn answer(mut stream: TcpStream, metrics: &Metrics) -> std::io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut request = [0; 2048];
-    // All of the request is read: closing a connection with bytes unread would reset it.
+    // The whole request is read, because closing a connection with unread bytes would reset it.
     let mut length = 0;
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until

@@ -1,8 +1,8 @@
 //! The file system that the NFS server serves: each call changes the tree at once, and answers at
 //! the time that the model computes.
 //!
-//! Every write is stable when it is answered, as a model's writes are complete when they are durable;
-//! COMMIT finds nothing to do and costs the model a flush.
+//! Every write is stable when it is answered, because a model's writes are complete when they are
+//! durable. COMMIT has no work, but costs the model a flush.
 
 use std::sync::{PoisonError, RwLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -26,14 +26,14 @@ pub(super) struct ModelFiles {
     tree: RwLock<Tree>,
     asks: UnboundedSender<QueuedRequest>,
     nodes: u16,
-    /// By file, modulo: where the last transfer ended, to know a sequential one.
+    /// By file, modulo: end of the last transfer, to recognise a sequential one.
     ends: Vec<std::sync::atomic::AtomicU64>,
 }
 
-/// Most bytes of a READ: what the server states as its largest (`rtmax`).
+/// Maximum bytes of a READ, which the server states as `rtmax`.
 const READ_BYTES_MAX: u32 = 1 << 20;
 
-/// Files whose ends are kept apart.
+/// Number of files whose ends are stored separately.
 const ENDS: usize = 4096;
 
 fn status(error: TreeError) -> nfsstat3 {
@@ -81,12 +81,12 @@ impl ModelFiles {
         Self { tree: RwLock::new(tree), asks, nodes: nodes.max(1), ends }
     }
 
-    /// Looks something up in the tree.
+    /// Reads from the tree.
     fn look<T>(&self, of: impl FnOnce(&Tree) -> Result<T, TreeError>) -> Result<T, nfsstat3> {
         of(&self.tree.read().unwrap_or_else(PoisonError::into_inner)).map_err(status)
     }
 
-    /// Changes something in the tree.
+    /// Changes the tree.
     fn change<T>(
         &self,
         of: impl FnOnce(&mut Tree, u64) -> Result<T, TreeError>,
@@ -95,7 +95,7 @@ impl ModelFiles {
         of(&mut tree, now_ns()).map_err(status)
     }
 
-    /// Waits until the model has done this, which was asked for at `arrived`.
+    /// Waits until the model has completed this request, which arrived at `arrived`.
     async fn wait(
         &self,
         arrived: Instant,
@@ -114,7 +114,7 @@ impl ModelFiles {
         }
         let (done, waiting) = oneshot::channel();
         let asked = self.asks.send(QueuedRequest { request, arrived, done });
-        // The pacer ends only when the server does.
+        // The pacer ends only with the server.
         asked.map_err(|_| nfsstat3::NFS3ERR_JUKEBOX)?;
         waiting.await.map_err(|_| nfsstat3::NFS3ERR_JUKEBOX)
     }
@@ -165,7 +165,7 @@ impl NfsReadFileSystem for ModelFiles {
         found.map(FileHandleU64::new)
     }
 
-    /// Every path from / on is the one export, so that any client's idea of its name works.
+    /// Every path from / on is the one export, so that any name that a client uses works.
     async fn lookup_by_path(&self, path: &str) -> Result<FileHandleU64, nfsstat3> {
         let mut at = ROOT;
         for name in path.split('/').filter(|name| !name.is_empty()) {
@@ -178,8 +178,8 @@ impl NfsReadFileSystem for ModelFiles {
         Ok(FileHandleU64::new(at))
     }
 
-    // The server asks for attributes to go with every answer; clients that ask for them alone cannot be
-    // told apart, and charging the model for each would charge twice for most calls.
+    // The server requests attributes for every answer, and cannot distinguish clients that request
+    // only attributes. Charging the model for each would charge twice for most calls.
     async fn getattr(&self, id: &FileHandleU64) -> Result<fattr3, nfsstat3> {
         self.facts(id.as_u64())
     }
@@ -251,7 +251,7 @@ impl NfsFileSystem for ModelFiles {
         let name: &[u8] = filename.0.as_ref();
         let id = self.change(|tree, now_ns| {
             match tree.make(dirid.as_u64(), name, false, None, now_ns) {
-                // An unchecked creation takes a file that is there.
+                // An unchecked creation opens an existing file.
                 Err(TreeError::Exists) => tree.find(dirid.as_u64(), name),
                 other => other,
             }
@@ -275,7 +275,7 @@ impl NfsFileSystem for ModelFiles {
             match tree.make(dirid.as_u64(), name, false, verifier, now_ns) {
                 Err(TreeError::Exists) => {
                     let found = tree.find(dirid.as_u64(), name)?;
-                    // The same call again (RFC 1813 section 3.3.8).
+                    // A retransmission of the same call (RFC 1813 section 3.3.8).
                     let same = tree.facts(found)?.verifier == verifier;
                     if same { Ok(found) } else { Err(TreeError::Exists) }
                 }

@@ -19,7 +19,7 @@ use crate::metrics::{Metrics, Sum, render};
 use plimsoll_model::blocks::{Action, Request};
 use plimsoll_model::system::{Event, System};
 
-/// The timer that brings virtual time up to the clock.
+/// The timer that advances virtual time to the clock.
 const NOW: u32 = (1 << 31) - 1;
 /// Maximum sleep of the task.
 const SLEEP_MAX: Duration = Duration::from_millis(50);
@@ -67,7 +67,7 @@ fn action_of(action: Action) -> usize {
 }
 
 impl Pacer {
-    /// A system that begins now.
+    /// Creates a system that starts now.
     pub(super) fn new(system: System, metrics: Arc<Metrics>) -> Self {
         Self {
             system,
@@ -81,10 +81,10 @@ impl Pacer {
         }
     }
 
-    /// Answers requests until all senders are gone.
+    /// Answers requests until all senders have ended.
     pub(super) async fn run(mut self, mut inbox: UnboundedReceiver<QueuedRequest>) {
         loop {
-            // One thread stamps and puts requests here: they are in the order of their stamps.
+            // One thread stamps and sends requests, so they are in the order of their stamps.
             while let Ok(queued) = inbox.try_recv() {
                 self.submit(queued);
             }
@@ -112,7 +112,8 @@ impl Pacer {
         }
     }
 
-    /// Time without work other than new requests; `None` if an event is due now or soon.
+    /// Returns the time without work other than new requests; `None` if an event is due now or
+    /// soon.
     fn idle_for(&mut self) -> Option<Duration> {
         let due_ns = self.system.due_ns().unwrap_or(u64::MAX);
         let left_ns = due_ns.saturating_sub(self.clock_ns());
@@ -129,7 +130,7 @@ impl Pacer {
         self.since_start_ns(Instant::now())
     }
 
-    /// Carries out everything that is due, and brings virtual time to `now_ns` unless it is beyond.
+    /// Executes everything that is due, and advances virtual time to `now_ns` unless it is beyond.
     fn advance(&mut self, now_ns: u64) {
         let now_ns = now_ns.max(self.system.now_ns());
         self.system.set_timer(now_ns, NOW);
@@ -151,13 +152,13 @@ impl Pacer {
         let sum = &mut self.sums[waiting.action];
         sum.count += 1;
         sum.latency_ns += due_ns - submitted_ns;
-        // A client that went away is no longer interested.
+        // A client that has disconnected no longer needs the answer.
         let _ = waiting.done.send(());
         let late_ns = self.clock_ns().saturating_sub(due_ns);
         self.lag_ns_max = self.lag_ns_max.max(late_ns);
     }
 
-    /// Hands a request to the system at the time of its call.
+    /// Submits a request to the system at the time of its call.
     fn submit(&mut self, queued: QueuedRequest) {
         self.advance(self.since_start_ns(queued.arrived));
         let action = action_of(queued.request.action);

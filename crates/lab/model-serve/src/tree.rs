@@ -7,16 +7,16 @@ use std::collections::{BTreeMap, HashMap};
 const PIECE_BYTES: u64 = 64 << 10;
 /// Number of the root.
 pub const ROOT: u64 = 1;
-/// The longest name (as most file systems have it).
+/// Maximum length of a name (as in most file systems).
 const NAME_BYTES_MAX: usize = 255;
 
-/// Why something cannot be done.
+/// Reason for a failed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TreeError {
     /// No such file.
     #[error("no such file")]
     NotFound,
-    /// The name is taken.
+    /// The name exists.
     #[error("the name is taken")]
     Exists,
     /// Not a directory.
@@ -28,10 +28,10 @@ pub enum TreeError {
     /// The directory is not empty.
     #[error("not empty")]
     NotEmpty,
-    /// The memory for data is used up.
+    /// The memory for data is full.
     #[error("the memory for data is used up")]
     NoSpace,
-    /// The name is too long, empty, or holds a slash.
+    /// The name is too long, empty, or contains a slash.
     #[error("no name for a file")]
     BadName,
 }
@@ -61,17 +61,17 @@ pub struct Facts {
     pub is_directory: bool,
     /// Size.
     pub size_bytes: u64,
-    /// Memory that it takes.
+    /// Memory in use.
     pub used_bytes: u64,
     /// Permissions.
     pub mode: u32,
-    /// When it last changed, in nanoseconds since 1970.
+    /// Time of the last change, in nanoseconds since 1970.
     pub changed_ns: u64,
     /// Verifier of an exclusive creation.
     pub verifier: Option<[u8; 8]>,
 }
 
-/// All files. Times are passed in.
+/// All files. Callers pass the times.
 #[derive(Debug)]
 pub struct Tree {
     nodes: HashMap<u64, Node>,
@@ -129,10 +129,10 @@ impl Tree {
         Ok(Facts { id, is_directory, size_bytes, used_bytes, mode, changed_ns, verifier })
     }
 
-    /// The one of this name.
+    /// Returns the entry of this name.
     ///
     /// # Errors
-    /// The directory is none, or holds no such name.
+    /// It is not a directory, or has no such entry.
     pub fn find(&self, directory: u64, name: &[u8]) -> Result<u64, TreeError> {
         let entries = self.entries(directory)?;
         match name {
@@ -142,7 +142,7 @@ impl Tree {
         }
     }
 
-    /// Names and numbers in a directory that come after entry number `after`, in a fixed order.
+    /// Returns names and numbers of a directory after entry number `after`, in a fixed order.
     ///
     /// # Errors
     /// Not a directory.
@@ -154,10 +154,10 @@ impl Tree {
         Ok(all.into_iter().filter(|(_, id)| *id > after).collect())
     }
 
-    /// Makes a file, or a directory.
+    /// Creates a file or directory.
     ///
     /// # Errors
-    /// The name is taken or none.
+    /// The name exists or is invalid.
     pub fn make(
         &mut self,
         directory: u64,
@@ -205,7 +205,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Gives a file or directory another name; what had that name goes.
+    /// Renames a file or directory, and replaces an existing target.
     ///
     /// # Errors
     /// No such file, or the target cannot be replaced.
@@ -229,7 +229,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Bytes of a file, as many of them as there are, and whether that reaches its end.
+    /// Returns the bytes of a file, as many as exist, and whether they reach its end.
     ///
     /// # Errors
     /// Not a file.
@@ -249,7 +249,7 @@ impl Tree {
         Ok((bytes, end >= *size_bytes))
     }
 
-    /// Writes bytes; the file grows where they end beyond it.
+    /// Writes bytes, and extends the file if necessary.
     ///
     /// # Errors
     /// Not a file, or out of memory; then nothing is written.
@@ -312,13 +312,13 @@ impl Tree {
         Ok(())
     }
 
-    /// Bytes for data in all, and free.
+    /// Returns the total and the free bytes for data.
     pub fn space(&self) -> (u64, u64) {
         (self.memory_bytes, self.memory_bytes - self.used_bytes)
     }
 }
 
-/// The pieces of a range: number, offset in the piece, offset in the range, length.
+/// Returns the pieces of a range: number, offset in the piece, offset in the range, length.
 fn each_piece(offset: u64, length: u64, mut each: impl FnMut(u64, usize, usize, usize)) {
     let mut done = 0;
     while done < length {

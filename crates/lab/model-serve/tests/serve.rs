@@ -31,7 +31,7 @@ const DEPTH: usize = 4;
 const READS: usize = 240;
 
 fn model() -> ConfiguredModel {
-    // A file for each test: they run side by side.
+    // A file for each test, because tests run concurrently.
     let test = std::thread::current().name().unwrap_or("main").replace("::", "-");
     let path = format!("{}/two-drives-{test}.toml", env!("CARGO_TARGET_TMPDIR"));
     std::fs::write(&path, MODEL).unwrap();
@@ -45,15 +45,15 @@ fn content(offset: u64, bytes: &mut [u8]) {
     }
 }
 
-/// Offsets in a fixed order that is like no pattern.
+/// Offsets in a fixed order without a pattern.
 fn offsets() -> impl Iterator<Item = u64> {
     (1u64..)
         .map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40)
         .map(|x| x % (FILE_BYTES / 4096) * 4096)
 }
 
-/// Reads in a closed loop, `READS` times or a few more; gives each latency in nanoseconds. Everything read
-/// is checked.
+/// Reads in a closed loop, `READS` times or a few more; returns each latency in nanoseconds. All
+/// data read is checked.
 fn read(client: &mut Client, file: ObjectId) -> Vec<u64> {
     let mut arena = vec![0; DEPTH * 4096];
     let mut offsets = offsets();
@@ -88,7 +88,7 @@ fn read(client: &mut Client, file: ObjectId) -> Vec<u64> {
     latencies
 }
 
-/// The mean latency of the same load in virtual time.
+/// Returns the mean latency of the same load in virtual time.
 fn virtual_ns() -> f64 {
     let mut system = model().build(1).unwrap();
     system.lay_file(3, FILE_BYTES, 0);
@@ -123,11 +123,11 @@ fn value(metrics: &str, name: &str) -> f64 {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-/// Everything that a client does against the server.
+/// All operations of a client against the server.
 fn use_it(served: ServerAddresses) {
     let port = served.nfs.port();
     let url = format!("nfs://127.0.0.1/model?nfsport={port}&mountport={port}");
-    // Connections that were dropped just now are the server's until it has noticed.
+    // The server may still count connections that were just dropped.
     let url = NfsUrl::parse(&url).unwrap();
     let mut mounted = mount(&url);
     for _ in 0..100 {
@@ -162,7 +162,7 @@ fn use_it(served: ServerAddresses) {
         assert!(least_ns >= 3_050_000, "an answer came before it was due: {least_ns} ns");
         assert!(near(seen_ns), "the client saw {seen_ns} ns where {expected_ns} ns were due");
     }
-    // Metrics are made once a second.
+    // Metrics are updated once a second.
     std::thread::sleep(std::time::Duration::from_millis(1_200));
     let metrics = get(served.metrics.unwrap(), "/metrics");
     assert!(metrics.starts_with("HTTP/1.1 200"), "{metrics}");
@@ -222,7 +222,7 @@ fn a_served_model_keeps_data_and_answers_when_it_is_due() {
         let server = scope
             .spawn(move || serve(&model(), options, stop, |served| tell.send(served).unwrap()));
         let served = told.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
-        // The server ends even if an assertion does not hold.
+        // The server ends even if an assertion fails.
         let used = std::panic::catch_unwind(|| use_it(served));
         stop.store(true, Ordering::Relaxed);
         server.join().unwrap().unwrap();
@@ -239,7 +239,7 @@ fn an_address_that_is_taken_is_an_error() {
     assert!(error.to_string().contains(&nfs.to_string()), "{error}");
 }
 
-/// Resident memory of this process in bytes, from the server's metrics.
+/// Returns the resident memory of this process in bytes, from the server's metrics.
 fn resident_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -264,7 +264,7 @@ fn what_a_record_claims_is_not_taken_and_garbage_does_not_deafen() {
                 let _ = stream.write_all(bytes);
                 stream.read(&mut [0; 16]).map_or(0, |read| read)
             };
-            // Two GiB, as one fragment and as many; a call with a handle of 4 GiB; noise.
+            // Two GiB, as one fragment and as many; a call with a handle of 4 GiB; random bytes.
             assert_eq!(closed(&0x7fff_ffffu32.to_be_bytes()), 0);
             let call: [u32; 12] = [1 << 31 | 44, 7, 0, 2, 100_003, 3, 1, 0, 0, 0, 0, 0xffff_fff0];
             let call: Vec<u8> = call.iter().flat_map(|word| word.to_be_bytes()).collect();
@@ -278,7 +278,7 @@ fn what_a_record_claims_is_not_taken_and_garbage_does_not_deafen() {
                 }
                 assert_eq!(closed(&bytes), 0);
             }
-            // Connections that begin a record and leave it there, more of them than are taken.
+            // Connections that send an incomplete record and stop, more of them than are accepted.
             let idle: Vec<TcpStream> = (0..300)
                 .map(|_| {
                     let mut stream = TcpStream::connect(served.nfs).unwrap();

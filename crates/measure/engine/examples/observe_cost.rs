@@ -83,7 +83,7 @@ fn main() {
     let (pairs, seconds): (u64, u64) = (number(7), number(2));
     let (mut by_clock, mut by_cpu) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
-        // In turns; each goes first equally often.
+        // The two sides alternate; each goes first equally often.
         let first = pair % 2 == 0;
         let (a, b) = (once(file.as_ref(), first, seconds), once(file.as_ref(), !first, seconds));
         let ((on, on_ns), (off, off_ns)) = if first { (a, b) } else { (b, a) };

@@ -59,8 +59,8 @@ impl AllowList {
                 let (above, name) = split(path).map_err(|_| failed(&error))?;
                 let above = TargetDirectory::open(above).map_err(|_| failed(&error))?;
                 self.check_directory(named, &above.path.join(name))?;
-                // The new directory must be in an allowed one. A dangling link is not a missing
-                // name.
+                // The new directory must be in an allowed one. A dangling link does not count as a
+                // missing name.
                 let is_within = self.directories.iter().any(|d| above.path.starts_with(d));
                 let is_missing = statat(&above.fd, name, AtFlags::SYMLINK_NOFOLLOW).is_err();
                 if !is_within || !is_missing {

@@ -29,7 +29,7 @@
 //! - [`Backend`] is the workload's [`Arena`]: `bytes` returns `None` for a range that an operation
 //!   in flight uses, or that is outside the arena.
 //! - Times are nanoseconds of `CLOCK_MONOTONIC` ([`Backend::now_ns`] is its cheap reading). The
-//!   backend reads `submitted_ns` just before the call that hands the operation over, and
+//!   backend reads `submitted_ns` just before the call that submits the operation, and
 //!   `completed_ns` when it sees the completion.
 //! - The backend continues short transfers and retries interrupted ones. A short count in a
 //!   completion is the end of the file, and an `Err` is a positive `errno`. [`Backend::failure`]
@@ -111,7 +111,7 @@ impl Backend {
 }
 
 impl<Q: Queue, T: Timer> Backend<Q, T> {
-    /// Creates a backend over the caller's queue and clock, for targets of known behaviour.
+    /// Creates a backend over the caller's queue and clock, for targets with known service times.
     #[must_use]
     pub fn with_queue(queue: Q, clock: T) -> Self {
         let why = "the caller brought its own queue";
@@ -191,8 +191,8 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         Ok(())
     }
 
-    /// Hands over everything queued and waits for `min_complete` completions or the timeout. See
-    /// the module for early returns.
+    /// Submits all queued I/Os and waits for `min_complete` completions or the timeout. See the
+    /// module for early returns.
     ///
     /// # Errors
     /// [`EngineError::System`] if the queue itself fails (not an operation in it).
@@ -208,7 +208,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
             .map_err(|source| EngineError::system("handing operations over", source))
     }
 
-    /// Hands over everything queued and waits for a completion or the timeout. Polls first
+    /// Submits all queued I/Os and waits for a completion or the timeout. Polls first
     /// ([`BackendConfig::spin_ns`]).
     ///
     /// # Errors
@@ -221,12 +221,12 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
             .map_err(|source| EngineError::system("handing operations over", source))
     }
 
-    /// Returns the time that waits polled in vain since the last call, and resets it.
+    /// Returns the time that waits polled without a completion since the last call, and resets it.
     pub fn take_spun_ns(&mut self) -> u64 {
         std::mem::take(&mut self.spin.spun_ns)
     }
 
-    /// Hands over everything queued without waiting.
+    /// Submits all queued I/Os without waiting.
     ///
     /// # Errors
     /// As [`Backend::submit_and_wait`].
@@ -249,7 +249,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         }
     }
 
-    /// Returns the number of operations pushed and not yet handed over.
+    /// Returns the number of operations queued and not yet submitted.
     #[must_use]
     pub fn queued(&self) -> usize {
         self.fresh.len()

@@ -1,5 +1,5 @@
-//! System calls that may never return, on a thread of their own. On a frozen file system, or one
-//! with a lost server, a single `stat` or `unlink` waits for ever and can't be cancelled.
+//! System calls that may never return, on a separate thread. On a frozen file system, or one with a
+//! lost server, a single `stat` or `unlink` waits forever and cannot be cancelled.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;

@@ -2,7 +2,7 @@
 //!
 //! `cold` drops the page cache of the target's own files, and with privilege the system's.
 //! `warm-metadata` reads the file system's metadata of the files and drops their data. `warm` reads
-//! everything once. An array's own caches are out of reach.
+//! everything once. An array's own caches are not affected.
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub(crate) fn drop_data(
     }
     if metadata {
         for path in files {
-            // If extents can't be listed, the open has still read the inode.
+            // Even if extents cannot be listed, the open has read the inode.
             let _ = extents::extents(&open(held, path)?, EXTENTS_MAX);
         }
         return Ok(CacheDropReport {

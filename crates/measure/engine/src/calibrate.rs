@@ -35,7 +35,7 @@ const SLICES: u32 = 4;
 /// Sizes of a buffer that fits into the first-level cache, and of one that exceeds every cache.
 const HOT_BYTES: usize = 16 << 10;
 const COLD_BYTES: usize = 64 << 20;
-/// Memory for the measurement: two of the large buffers, and room for everything else.
+/// Memory for the measurement: two of the large buffers, and space for everything else.
 const MEMORY_BYTES: u64 = 3 * COLD_BYTES as u64;
 
 /// Depth of the measured queues.
@@ -169,7 +169,7 @@ fn bytes_per_s(bytes: u64, mut each: impl FnMut()) -> u64 {
     rate_per_s(64 * bytes, || (0..64).for_each(|_| each()))
 }
 
-/// Returns the units per second of `each`, which does `units` of them, in the best slice.
+/// Returns the units per second of `each`, which processes `units` of them, in the best slice.
 fn rate_per_s(units: u64, mut each: impl FnMut()) -> u64 {
     let mut best = 1;
     for _ in 0..SLICES {

@@ -1,5 +1,5 @@
-//! Early end of a phase. The driver reports each whole interval and asks whether the phase may end:
-//! it measures, and the implementation judges what is steady.
+//! Early end of a phase. The driver reports each whole interval and asks whether the phase may end.
+//! It only measures; the implementation judges whether the load is steady.
 
 use plimsoll_evidence::run::PhaseKind;
 
@@ -17,7 +17,7 @@ pub trait EndCondition {
     fn end(&mut self) -> (bool, String);
 }
 
-/// Ends phases when their time is up.
+/// Ends phases when their time is over.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FixedDuration;
 

@@ -142,7 +142,7 @@ pub enum EngineError {
         /// Time without any answer, or without an answer to one of them.
         after_ns: u64,
     },
-    /// Requests to the target did not come back, and the run abandoned them.
+    /// Requests to the target did not return, and the run abandoned them.
     #[error("requests to {what} did not complete within {} s and were abandoned", .after_ns / 1_000_000_000)]
     Abandoned {
         /// Target of the requests.
@@ -202,7 +202,7 @@ pub enum EngineError {
         doing: String,
         /// Answer of the server, or the reason why it did not answer.
         says: String,
-        /// The closest `errno` of an operation that failed; `None` in preparation.
+        /// Closest `errno` of a failed operation; `None` during preparation.
         errno: Option<i32>,
     },
     /// A device contains data, and the operator has not allowed its destruction.

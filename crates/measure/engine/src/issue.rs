@@ -8,7 +8,7 @@ use plimsoll_sys::{clock, cpu};
 
 use crate::backend::{self, BackendKind, BackendReport, Direct, Prefer};
 
-/// Default time to wait for silent storage if no plan sets it, in ns.
+/// Default timeout for storage that does not answer, if no plan sets it, in ns.
 pub(crate) const OUTAGE_NS_MAX: u64 = 600_000_000_000;
 
 /// Clock readings for measuring the cost of one.
@@ -32,7 +32,7 @@ pub(crate) fn direct(direct: DirectIo) -> Direct {
     }
 }
 
-/// Decides how `threads` driving threads poll on this host: the plan's wish, bounded by the CPUs
+/// Decides how `threads` driving threads poll on this host: the plan's setting, limited by the CPUs
 /// that this process may use.
 pub(crate) fn polling(engine: &EngineChoice, threads: usize) -> Polling {
     let allowed = cpu::allowed().map_or(1.0, |cpus| cpus.len() as f64);

@@ -2,8 +2,8 @@
 //! before the run allocates anything. The kernel kills a process that runs out of memory without a
 //! message.
 //!
-//! The figures cover the tables that grow with a plan's own numbers, rounded up. They leave out a
-//! few mebibytes of everything else. Each constant names its source.
+//! The figures cover the tables that grow with a plan's own numbers, rounded up. They omit a few
+//! mebibytes for everything else. Each constant names its source.
 
 use plimsoll_plan::{Mailbox, Matrix, ResolvedPlan, Stream, Target, TargetKind, Workload};
 use plimsoll_sys::limits::{self, Room};
@@ -121,7 +121,7 @@ fn check_limits(
     Ok(())
 }
 
-/// Returns the needs of a plan's tables on a target, by the part of the plan that they grow with.
+/// Returns the memory of a plan's tables on a target, by the part of the plan that determines it.
 fn needs(plan: &ResolvedPlan, target: &Target) -> Vec<(&'static str, MemoryNeed)> {
     let modelled = matches!(target.kind, TargetKind::Model { .. });
     match &plan.workload {
@@ -132,7 +132,7 @@ fn needs(plan: &ResolvedPlan, target: &Target) -> Vec<(&'static str, MemoryNeed)
 
 fn of_mailbox(mailbox: &Mailbox, modelled: bool) -> Vec<(&'static str, MemoryNeed)> {
     let frames = mailbox.cache_bytes / PAGE_BYTES;
-    // A model moves no data.
+    // A model transfers no data.
     let content = if modelled { 0 } else { PAGE_BYTES };
     let pages = mailbox.database_capacity_bytes / PAGE_BYTES * u64::from(mailbox.databases);
     let logs = mailbox.log_buffer_bytes.saturating_mul(u64::from(mailbox.databases));

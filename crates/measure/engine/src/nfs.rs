@@ -2,12 +2,12 @@
 //! cache of this host.
 //!
 //! - [`NfsDataSet`]: the run's own directory on each export, with its files and their content.
-//! - [`NfsQueue`]: a thread's calls in flight, driven as any other queue of the stream engine.
+//! - [`NfsQueue`]: a thread's calls in flight, driven like any other queue of the stream engine.
 //! - [`UnverifiedWindow`]: writes that a restarted server may have lost.
-//! - [`Calls`]: calls, and events of the servers meanwhile.
+//! - [`Calls`]: calls, and events of the servers during the run.
 //!
-//! A share is an export. One thread drives all clients of a share. Their writes to a file are thus
-//! kept in one order, and sent again in that order after a restart of the server.
+//! A share is an export. One thread drives all clients of a share. Their writes to a file therefore
+//! keep one order, and are sent again in that order after a restart of the server.
 
 mod calls;
 mod data_set;

@@ -2,8 +2,8 @@
 //!
 //! A disk reports a completion by an interrupt. If the interrupt reaches the CPU on which the
 //! thread waits, the thread continues at once. Otherwise another CPU must wake up first, which in
-//! virtual machines costs more than many an I/O. The engine therefore pins threads to the CPUs of
-//! the disk's interrupts, if each thread gets its own. Otherwise the scheduler places them; it
+//! virtual machines often costs more than an I/O. The engine therefore pins threads to the CPUs of
+//! the disk's interrupts, if there is one for each thread. Otherwise the scheduler places them; it
 //! moves a thread towards the source of its wake-ups.
 //!
 //! Measured on a virtual disk with one queue (4 KiB, in turns with fio 3.33, which the scheduler
@@ -12,8 +12,8 @@
 //! - One thread at depth 1: 1.11 on the CPU of the interrupt, 0.90 on the other, 0.99 unpinned.
 //! - One thread at depth 4: 1.05 to 1.18, 0.98 and 1.02.
 //! - Two threads of depth 1, one of them on the other CPU: 1.02 to 1.16; unpinned 1.04 to 1.07.
-//! - Both on the CPU of the interrupt: 1.13 to 1.35. They share it then, and a load that generates
-//!   and checks content needs both.
+//! - Both on the CPU of the interrupt: 1.13 to 1.35. They then share it, and a load that generates
+//!   and checks content needs both CPUs.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ impl Placement {
         Self { cpu: Some(cpu), why: why.into() }
     }
 
-    /// Returns the placement of a thread whose operations `workers` other threads carry.
+    /// Returns the placement of a thread whose operations `workers` other threads execute.
     #[must_use]
     pub fn with_workers(workers: u32) -> Self {
         Self::unpinned(format!(
@@ -140,7 +140,7 @@ pub fn place_threads(
     }
 }
 
-/// Places threads on the CPUs of the disks' interrupts, if each thread gets its own.
+/// Places threads on the CPUs of the disks' interrupts, if there is one for each thread.
 fn by_interrupts(
     disks: &[Completion],
     names: &str,

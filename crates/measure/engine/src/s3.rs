@@ -1,8 +1,8 @@
-//! S3 bucket as a target (`plimsoll-s3`): the streams' files are cut into objects.
+//! S3 bucket as a target (`plimsoll-s3`): the streams' files are divided into objects.
 //!
-//! S3 can't write part of an object. A file of the plan therefore has as many objects as transfers
-//! of the largest size fit into it. A write replaces one whole object (PUT, in parts if it is
-//! large). A read gets one object (GET), or a range of one if it is smaller.
+//! S3 cannot write part of an object. A file of the plan therefore consists of objects of the
+//! largest transfer size. A write replaces one whole object (PUT, in parts if it is large). A read
+//! gets one object (GET), or a range of one if it is smaller.
 //!
 //! | operation | request |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | readdir | LIST of the share's small objects, up to 1,000 |
 //! | create, remove | PUT of an empty object, DELETE |
 //!
-//! The target rejects operations that S3 lacks: rename, setattr, and syncs apart from the write.
+//! The target rejects operations that S3 lacks: rename, setattr, and syncs separate from the write.
 
 mod data_set;
 mod queue;

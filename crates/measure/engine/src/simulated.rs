@@ -55,7 +55,7 @@ impl Timer for VirtualClock {
 /// Time that the driving thread needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Costs {
-    /// Cost of preparing or taking one operation.
+    /// Cost of preparing or processing one operation.
     pub(crate) step_ns: u64,
     /// Cost of each call.
     pub(crate) call_ns: u64,
@@ -71,7 +71,7 @@ pub(crate) trait Device {
     fn done_ns(&mut self, now_ns: u64) -> u64;
 }
 
-/// Queue to a device.
+/// Queue to a simulated device.
 pub(crate) struct SimulatedQueue<D> {
     clock: VirtualClock,
     pub(crate) device: D,

@@ -13,8 +13,8 @@ use plimsoll_sys::clock::monotonic_ns;
 /// Interval between requests for permission.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Returns when a phase begins that is ready from `ready_ns` on. The start is never earlier than
-/// `ready_ns`. If the operator requests the end of the run, the phase begins now. A start at
+/// Returns the start of a phase that is ready from `ready_ns` on. The start is never earlier than
+/// `ready_ns`. If the operator requests the end of the run, the phase starts now: a start at
 /// `ready_ns`, perhaps ten seconds ago, would make all operations of these seconds due at once.
 fn begins_at(
     watcher: &mut dyn Watcher,

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use plimsoll_sys::clock::monotonic_ns;
 
-/// Time without an answer, after the first signal, before a request is abandoned.
+/// Timeout of an unanswered request after the first signal.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// The same after the second.
+/// Timeout after the second signal.
 const URGENT_TIMEOUT: Duration = Duration::from_millis(300);
 
 /// Time that a leaving thread waits for operations in flight, in ns.
@@ -24,38 +24,38 @@ pub(crate) const SETTLE_NS: u64 = 2_000_000_000;
 /// another second before it leaves its memory to the kernel.
 pub(crate) const THREAD_EXIT_NS: u64 = 4_000_000_000;
 
-/// Time for a silent server to answer at the end of a run, in ns.
+/// Time for a server to answer at the end of a run, in ns.
 pub(crate) const FINAL_REPLY_NS: u64 = 2_000_000_000;
 
 /// Times of the first and the second signal (`CLOCK_MONOTONIC`); 0 before the signal.
 static REQUESTED_NS: AtomicU64 = AtomicU64::new(0);
 static URGENT_NS: AtomicU64 = AtomicU64::new(0);
 
-/// Records that the operator wants this process to end.
+/// Records a request to end this process.
 pub fn request_stop() {
     let _ = REQUESTED_NS.compare_exchange(0, monotonic_ns(), Ordering::Relaxed, Ordering::Relaxed);
 }
 
-/// Records that the operator wants this process to end now.
+/// Records a request to end this process at once.
 pub fn request_urgent_stop() {
     request_stop();
     let _ = URGENT_NS.compare_exchange(0, monotonic_ns(), Ordering::Relaxed, Ordering::Relaxed);
 }
 
-/// Returns true if the operator wants this process to end.
+/// Returns true if the end of this process was requested.
 #[must_use]
 pub fn is_requested() -> bool {
     REQUESTED_NS.load(Ordering::Relaxed) != 0
 }
 
-/// Returns true if the operator wants this process to end now.
+/// Returns true if an immediate end of this process was requested.
 #[must_use]
 pub fn is_urgent() -> bool {
     URGENT_NS.load(Ordering::Relaxed) != 0
 }
 
-/// Returns the timeout for a silent target, counted from its last answer or from the operator's
-/// request. Returns `otherwise_ns` without a request, and never more than that.
+/// Returns the timeout for a target that does not answer, counted from its last answer or from the
+/// operator's request. Returns `otherwise_ns` without a request, and never more than that.
 #[must_use]
 pub fn timeout_ns(otherwise_ns: u64) -> u64 {
     let timeout = match (is_urgent(), is_requested()) {
@@ -66,8 +66,8 @@ pub fn timeout_ns(otherwise_ns: u64) -> u64 {
     otherwise_ns.min(timeout.as_nanos() as u64)
 }
 
-/// Returns the later of `since_ns` and the operator's last request: the timeout of a silent target
-/// counts from then.
+/// Returns the later of `since_ns` and the operator's last request: the timeout for a target that
+/// does not answer counts from then.
 #[must_use]
 pub fn timeout_start_ns(since_ns: u64) -> u64 {
     let requested_ns = REQUESTED_NS.load(Ordering::Relaxed).max(URGENT_NS.load(Ordering::Relaxed));

@@ -2,11 +2,11 @@
 
 use plimsoll_sys::clock::{Clock, sleep_until_ns};
 
-/// Monotonic clock that can sleep. The compiler builds a driver for each.
+/// Monotonic clock that can sleep. The compiler generates a driver for each implementation.
 pub trait Timer {
     /// Returns the time in nanoseconds; never less than before.
     fn now_ns(&mut self) -> u64;
-    /// Sleeps until `deadline_ns`, or less.
+    /// Sleeps until `deadline_ns`, or shorter.
     fn sleep_until_ns(&mut self, deadline_ns: u64);
 }
 

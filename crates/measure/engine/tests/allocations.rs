@@ -15,7 +15,7 @@ use plimsoll_workload::planned::pace::{CapTurns, Pace, StartTimes};
 #[global_allocator]
 static COUNTING: CountingAllocator = CountingAllocator;
 
-/// Operations before counting starts: the loop has run each of its paths by then.
+/// Operations before counting starts, so that the loop has executed each of its paths.
 const SETTLED: u64 = 2_000;
 /// Operations during which the test counts.
 const COUNTED: u64 = 20_000;
@@ -70,7 +70,7 @@ fn allocations_of(target: Target, pace: Pace, cap: Option<CapTurns>) -> u64 {
         operations_max: u64::MAX,
         spin_ns: 20_000,
     };
-    // The single interval lasts as long as the run: a hand-over may allocate, an operation may not.
+    // The single interval lasts as long as the run: sending it may allocate, an operation may not.
     let config = RunConfig {
         interval_ns: 600_000_000_000,
         ..RunConfig::new(&["read", "write"], 300_000_000_000)

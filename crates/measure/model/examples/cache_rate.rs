@@ -1,5 +1,5 @@
-//! How fast the caches are on this machine: requests per second of wall time on 20 million Zipf(1.0)
-//! requests over a million units, with a cache of a tenth of them.
+//! Speed of the caches on this machine: requests per second of wall time, for 20 million Zipf(1.0)
+//! requests over a million units and a cache of a tenth of them.
 //!
 //! `cargo run --release -p plimsoll-model --example cache_rate`
 

@@ -1,5 +1,6 @@
-//! Fits zfs-flash (or the model file MODEL) and scores it with runs of 150,000 operations, longer than those
-//! of `plimsoll model fit`, from SEED: `fit FITTED.csv OTHER.csv [path=value…] [-- path=value… of the other]`.
+//! Fits zfs-flash (or the model file MODEL), and scores it with runs of 150,000 operations, longer
+//! than those of `plimsoll model fit`, from SEED: `fit FITTED.csv OTHER.csv [path=value…] [--
+//! path=value… of the other]`.
 
 use std::error::Error;
 
@@ -7,7 +8,7 @@ use plimsoll_model::fit::{FitOptions, Table, fit, predict, score};
 use plimsoll_model::run::Limits;
 use plimsoll_model::spec::Spec;
 
-/// A number from the environment.
+/// Returns a number from the environment.
 fn number<T>(name: &str, otherwise: T) -> Result<T, Box<dyn Error>>
 where
     T: std::str::FromStr<Err = std::num::ParseIntError>,

@@ -1,5 +1,5 @@
-//! Wall time of a mail store run on a model: `cargo run --release -p plimsoll-model --example mailbox_rate
-//! PLAN`, where the plan's target is a model.
+//! Measures the wall time of a mail store run on a model: `cargo run --release -p plimsoll-model
+//! --example mailbox_rate PLAN`, where the plan's target is a model.
 
 use plimsoll_model::run::{ConfiguredModel, ModelRun, run_plan};
 use plimsoll_plan::{Plan, TargetKind};

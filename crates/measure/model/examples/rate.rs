@@ -1,4 +1,4 @@
-//! How fast the core is on this machine: events and simple I/Os per second of wall time.
+//! Speed of the core on this machine: events and simple I/Os per second of wall time.
 //!
 //! `cargo run --release -p plimsoll-model --example rate`
 
@@ -6,7 +6,7 @@ use plimsoll_model::core::rng::Stream;
 use plimsoll_model::core::{Order, Program, Sim};
 use std::time::Instant;
 
-/// A closed loop of `customers` I/Os that each pass `hops` stations, `ios` I/Os in all.
+/// Runs a closed loop of `customers` I/Os through `hops` stations each, `ios` I/Os in all.
 fn closed(name: &str, customers: u32, hops: usize, ios: u64) {
     let mut sim = Sim::new(1);
     let stations: Vec<_> = (0..hops)

@@ -1,4 +1,4 @@
-//! Results of queueing theory: to check the simulation against, and to search with.
+//! Results of queueing theory, for checking the simulation and for searches.
 
 pub mod mva;
 pub mod queues;

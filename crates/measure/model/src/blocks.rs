@@ -1,10 +1,10 @@
-//! Building blocks of storage systems. Each file holds one block with its model and its source.
+//! Building blocks of storage systems. Each file has one block with its model and its source.
 //!
-//! A block gets a [`Request`] and decides what it means at this level: which units are cached,
-//! which tier and which replicas hold an extent, which columns a stripe has. It writes visits to
-//! its stations into the I/O's program and routes the rest to the blocks below. Decisions are made
-//! when the I/O is issued; times come from the simulation. A block with work of its own (draining,
-//! moving, rebuilding) launches detached programs and is notified of their progress.
+//! A block handles a [`Request`] at its level: which units are cached, which tier and which
+//! replicas have an extent, which columns a stripe has. It writes visits to its stations into the
+//! I/O's program, and routes the rest to lower blocks. Decisions are made when the I/O is issued;
+//! times come from the simulation. A block with work of its own (draining, moving, rebuilding)
+//! launches detached programs and is notified of their progress.
 
 mod cache;
 mod compress;
@@ -37,7 +37,7 @@ use crate::spec::{ModelError, Reader};
 
 type Make = fn(&Reader<'_>, &mut Builder<'_>) -> Result<Box<dyn Block>, ModelError>;
 
-/// The kinds of blocks and how each is made from its table.
+/// The kinds of blocks, and their construction from tables.
 const KINDS: &[(&str, Make)] = &[
     ("cache", cache::make),
     ("compress", compress::make),
@@ -56,22 +56,22 @@ const KINDS: &[(&str, Make)] = &[
     ("tier", tier::make),
 ];
 
-/// Whether blocks of a kind have one instance for all nodes, because they know where everything is.
+/// Returns whether a kind has one instance for all nodes, because it places the data of all nodes.
 pub(crate) fn shared(kind: Option<&str>) -> bool {
     kind == Some("replicate")
 }
 
-/// Whether blocks of a kind keep data.
+/// Returns whether blocks of a kind store data.
 pub(crate) fn keeps_data(kind: Option<&str>) -> bool {
     matches!(kind, Some("cache" | "drive" | "hdd" | "oplog" | "raid" | "ssd" | "tier"))
 }
 
-/// Whether blocks of a kind have to know what was laid out before the run.
+/// Returns whether blocks of a kind need the layout before the run.
 pub(crate) fn keeps_layout(kind: Option<&str>) -> bool {
     matches!(kind, Some("metadata" | "records" | "replicate" | "ssd" | "tier"))
 }
 
-/// Makes the block that a table describes.
+/// Creates the block of a table.
 pub(crate) fn make(
     reader: &Reader<'_>,
     builder: &mut Builder<'_>,

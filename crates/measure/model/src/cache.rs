@@ -1,4 +1,4 @@
-//! Caches: replacement policies over flat memory, and what theory says of them.
+//! Caches: replacement policies over flat memory, and a theory of their hit ratios.
 
 mod che;
 mod index;

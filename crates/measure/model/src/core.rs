@@ -1,5 +1,5 @@
 //! The simulation core: an event queue in integer nanoseconds, stations, I/O programs and the loop
-//! that runs them. It knows nothing of storage; blocks and systems are built on it.
+//! that runs them. It contains nothing about storage; blocks and systems use it.
 
 pub mod hdd;
 pub mod queue;

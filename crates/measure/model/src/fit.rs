@@ -1,10 +1,10 @@
-//! Fitting a model's free parameters to a measured table, and predicting another.
+//! Fits a model's free parameters to a measured table, and predicts another table.
 //!
-//! Least squares on logarithms of rate and latency, within the bounds that each parameter states, from
-//! the model file and from seeded other starts. The search uses the quick analysis corrected by
-//! simulation (see `evaluate`) and ends when simulation confirms it. What the data cannot say is
-//! said: every parameter is profiled, rows are left out one by one, and the copy of the nearest
-//! measured row is scored beside the model.
+//! The fit uses least squares on logarithms of rate and latency, within the bounds of each
+//! parameter. It starts from the model file and from other, seeded points. The search uses the
+//! quick analysis corrected by simulation (see `evaluate`) and ends when simulation confirms it. It
+//! also shows what the data do not determine: every parameter is profiled, rows are left out one by
+//! one, and a copy of the nearest measured row is scored beside the model.
 
 mod checks;
 mod evaluate;
@@ -22,7 +22,7 @@ use crate::spec::ModelError;
 use plimsoll_evidence::cells::TableError;
 use thiserror::Error;
 
-/// Why a fit could not be made.
+/// Reason for a failed fit.
 #[derive(Debug, Error, PartialEq)]
 pub enum FitError {
     /// The table cannot be read.
@@ -42,9 +42,9 @@ pub enum FitError {
         "the table has {rows} rows with an I/O size and a read share, fewer than the {free} free parameters"
     )]
     TooFewRows {
-        /// Rows that could be used.
+        /// Number of usable rows.
         rows: usize,
-        /// Free parameters.
+        /// Number of free parameters.
         free: usize,
     },
 }

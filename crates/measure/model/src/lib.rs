@@ -4,7 +4,7 @@
 //!
 //! - a building block: a file in `blocks` and its line in `blocks.rs`
 //! - a shipped model: `models/NAME.toml` and its name in `spec/shipped.rs`
-//! - how a model is driven: `run` (`virtual_time`, `mailbox`, `gauges`); speed, accuracy and
+//! - driving of a model: `run` (`virtual_time`, `mailbox`, `gauges`); speed, accuracy and
 //!   parameters: `docs/models.md`
 pub mod analytic;
 pub mod blocks;

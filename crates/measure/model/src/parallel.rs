@@ -1,9 +1,9 @@
-//! The same work on several things, on as many cores as there are. Results come in the order of the things,
-//! so that the threads do not show.
+//! Processes several items in parallel, on all cores. Results have the order of the items, so the
+//! threads do not affect them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Does something to each of some things.
+/// Applies a function to each item.
 pub(crate) fn side_by_side<T: Sync, R: Send>(things: &[T], of: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let next = AtomicUsize::new(0);

@@ -1,4 +1,4 @@
-//! Running a load against a system in virtual time, and what comes out of it.
+//! Runs a load on a system in virtual time, and returns the results.
 
 mod clients;
 mod gauges;
@@ -30,7 +30,7 @@ use plimsoll_record::recording::Recording;
 /// Length of a run: a warm-up, whose figures are discarded, and a measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Operations that end before the window opens.
+    /// Operations that end before the window.
     pub warm_up_ops: u64,
     /// Operations that end inside the window.
     pub measure_ops: u64,
@@ -42,7 +42,7 @@ impl Default for Limits {
     }
 }
 
-/// Carries out what a plan asks of a model.
+/// Runs a plan on a model.
 ///
 /// # Errors
 /// [`RunError`] if numbers of the plan or model are not valid. The recording has all later errors.
@@ -54,10 +54,10 @@ pub fn run_plan(run: ModelRun<'_>) -> Result<Recording, RunError> {
     }
 }
 
-/// Whether a plan's numbers can be run on a model: what [`run_plan`] refuses, said before a run begins.
+/// Checks whether a model can run a plan, with the errors of [`run_plan`], before a run begins.
 ///
 /// # Errors
-/// As [`run_plan`].
+/// See [`run_plan`].
 pub fn check_plan(plan: &ResolvedPlan, model: &ConfiguredModel) -> Result<(), RunError> {
     model.build(plan.seed)?;
     match &plan.workload {

@@ -9,10 +9,10 @@ use crate::spec::Spec;
 /// Tag of detached work.
 const BACKGROUND: u64 = u64::MAX;
 
-/// Holes are known by units of this size.
+/// Unit size for tracking holes.
 const HOLE_BYTES: u64 = 4096;
 
-/// Timers with this bit are the blocks' own.
+/// Timers with this bit belong to blocks.
 const TICK: u32 = 1 << 31;
 
 /// Event that the driver of a system handles.
@@ -22,10 +22,10 @@ pub enum Event {
     Done {
         /// Tag of the program.
         tag: u64,
-        /// When it was submitted.
+        /// Submission time.
         submitted_ns: u64,
     },
-    /// A timer of the driver went off.
+    /// A timer of the driver expired.
     Timer {
         /// Tag of the timer.
         tag: u32,
@@ -45,7 +45,7 @@ pub struct System {
     failed: std::ops::Range<u16>,
     keeps_layout: bool,
     has_layout: bool,
-    /// By file: laid out as nothing but a hole. What has been written of those since.
+    /// By file: whether it is a hole only, and the units written since.
     empty: Vec<bool>,
     written: Bits,
     program: Program,
@@ -57,7 +57,7 @@ pub struct System {
 }
 
 impl System {
-    /// The model it was built from.
+    /// Model of the system.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
@@ -67,27 +67,28 @@ impl System {
         &mut self.sim
     }
 
-    /// Virtual time.
+    /// Returns the virtual time.
     pub fn now_ns(&self) -> u64 {
         self.sim.now_ns()
     }
 
-    /// Number of nodes, storage-only ones included.
+    /// Returns the number of nodes, including storage-only ones.
     pub fn nodes(&self) -> u16 {
         self.blocks.nodes as u16
     }
 
-    /// Nodes that run load, the first ones: the others only store, or have failed.
+    /// Returns the number of nodes that run load. These are the first ones; the others only store,
+    /// or have failed.
     pub fn compute_nodes(&self) -> u16 {
         self.compute_nodes - self.failed.len() as u16
     }
 
-    /// Nodes that have failed. Data that were laid out there are unavailable.
+    /// Returns the number of failed nodes. Data laid out there is unavailable.
     pub fn failed_nodes(&self) -> std::ops::Range<u16> {
         self.failed.clone()
     }
 
-    /// Empties every cache in memory, as a restart of the controllers would.
+    /// Empties every cache in memory, like a restart of the controllers.
     pub fn drop_caches(&mut self) {
         for instance in self.blocks.instances.iter_mut().flatten() {
             instance.forget();
@@ -99,18 +100,18 @@ impl System {
         &self.inside
     }
 
-    /// Background programs that have not ended.
+    /// Returns the number of running background programs.
     pub fn background_in_flight(&self) -> u64 {
         self.background_in_flight
     }
 
-    /// Where the request that was submitted last was served from, where it landed, and whether it
-    /// needed another node: the truth that the audit's rules are tested against.
+    /// Returns the source or destination of the last submitted request, and whether it needed
+    /// another node. The tests of the audit's rules use this as the truth.
     pub fn last_served(&self) -> (Option<Source>, Option<Source>, bool) {
         self.last
     }
 
-    /// Issues a request now. Its end is an [`Event::Done`] with this tag (below 2^63).
+    /// Submits a request. Its end is an [`Event::Done`] with this tag (below 2^63).
     pub fn submit(&mut self, tag: u64, class: u16, request: &Request) {
         if self.empty.get(request.file as usize) == Some(&true) {
             let request = self.mark_hole(request);
@@ -148,9 +149,9 @@ impl System {
         self.launch();
     }
 
-    /// Lays out files that exist before the run, each written from its beginning to its end by a node
-    /// (file, bytes, node), all at the same time: in bulk, the blocks place them as they would have,
-    /// without any I/O being simulated. Files are small numbers.
+    /// Lays out files that exist before the run: each is written from its beginning to its end by a
+    /// node (file, bytes, node), all at the same time. The blocks place the data in bulk as if it
+    /// had been written, without simulated I/O. Files are small numbers.
     pub fn lay_files(&mut self, files: &[(u32, u64, u16)]) {
         const STEP: u64 = 64 << 20;
         self.has_layout = true;
@@ -161,8 +162,7 @@ impl System {
         let rounds = largest.div_ceil(STEP).max(1);
         for round in 0..rounds {
             for &(file, size_bytes, node) in files {
-                // Steps are at least one mebibyte, so that all of them are whole units of most
-                // blocks.
+                // Steps have at least one mebibyte, so that they are whole units of most blocks.
                 let step = size_bytes.div_ceil(rounds).next_multiple_of(1 << 20);
                 let start = (round * step).min(size_bytes);
                 let end = (start + step).min(size_bytes);
@@ -176,8 +176,8 @@ impl System {
         }
     }
 
-    /// Marks a file that exists and was never written: reads of it return zeros until it is. (If a
-    /// block below places data itself, as a cluster does, it knows this, too.)
+    /// Marks a file that exists but was never written: reads of unwritten parts return zeroes. (A
+    /// block that places data itself, such as a cluster, also knows this.)
     pub fn leave_empty(&mut self, file: u32) {
         self.has_layout = true;
         let at = file as usize;
@@ -187,7 +187,7 @@ impl System {
         self.empty[at] = !self.blocks.strides.contains(&0);
     }
 
-    /// Says of a read whether it goes to a hole; a write fills one.
+    /// Returns whether a read is of a hole; a write fills one.
     fn mark_hole(&mut self, request: &Request) -> Request {
         let units = request.units(HOLE_BYTES);
         match request.action {
@@ -200,7 +200,7 @@ impl System {
         }
     }
 
-    /// Whether anything was laid out.
+    /// Returns whether any file was laid out.
     pub fn has_layout(&self) -> bool {
         self.has_layout
     }
@@ -210,7 +210,7 @@ impl System {
         self.lay_files(&[(file, size_bytes, node)]);
     }
 
-    /// Tells the blocks of data that exist before the run.
+    /// Informs the blocks of data that exists before the run.
     fn lay(&mut self, request: &Request) {
         let mut program = std::mem::take(&mut self.program);
         self.write_program(&mut program, |cx, entry| cx.lay(entry, request));
@@ -218,7 +218,7 @@ impl System {
         self.program = program;
     }
 
-    /// The program that a request would run, without running it: for demand analysis.
+    /// Returns the program of a request without running it, for demand analysis.
     pub(crate) fn rehearse(&mut self, request: &Request, mut each: impl FnMut(usize, f64)) {
         let mut program = std::mem::take(&mut self.program);
         self.write_program(&mut program, |cx, entry| cx.route(entry, request));
@@ -236,22 +236,23 @@ impl System {
         self.program = program;
     }
 
-    /// Sets a timer of the driver (tags below 2^31). Gives a handle for cancelling.
+    /// Sets a timer of the driver (tags below 2^31). Returns a handle for cancelling.
     pub fn set_timer(&mut self, at_ns: u64, tag: u32) -> u32 {
         self.sim.set_timer(at_ns, tag)
     }
 
-    /// Cancels a timer that has not gone off.
+    /// Cancels a timer that has not expired.
     pub fn cancel_timer(&mut self, timer: u32) {
         self.sim.cancel_timer(timer);
     }
 
-    /// When the next event is due: nothing happens in the system before, if nothing is submitted.
+    /// Returns the time of the next event. Without a submission, nothing happens in the system
+    /// before.
     pub fn due_ns(&mut self) -> Option<u64> {
         self.sim.due_ns()
     }
 
-    /// Runs until something concerns the driver. `None` when nothing is left to happen.
+    /// Runs until the next event for the driver. `None` if no event is left.
     #[allow(clippy::should_implement_trait)] // An iterator could not be fed while it is read.
     pub fn next(&mut self) -> Option<Event> {
         loop {
@@ -276,7 +277,8 @@ impl System {
         }
     }
 
-    /// Readings of every block instance: name of the block with its node, name of the reading, value.
+    /// Returns the readings of every block instance: name of the block with its node, name of the
+    /// reading, value.
     pub fn readings(&self, each: &mut dyn FnMut(&str, u16, &'static str, f64)) {
         for (at, instance) in self.blocks.instances.iter().enumerate() {
             let name = self.spec.blocks.keys().nth(at / self.blocks.nodes.max(1));
@@ -296,7 +298,7 @@ impl System {
         let mut program = std::mem::take(&mut self.program);
         let reference = crate::blocks::BlockRef(block);
         self.write_program(&mut program, |cx, _| cx.with(reference, node, act));
-        // A block launches work of its own as a new program: there is no request to extend.
+        // A block launches its own work as a new program, without a request to extend.
         program.clear();
         self.program = program;
         self.shut();

@@ -6,12 +6,12 @@
 //! cargo bench -p plimsoll-nfs --bench libnfs -- --pause 0          # look for each reply at once
 //! ```
 //!
-//! Needs root, `cc` and the Debian packages `nfs-ganesha nfs-ganesha-vfs rpcbind libnfs-dev`. Each pair
-//! is one run of the C loop beside this file and one of ours, each a process of its own pinned to
-//! CPU 0, with one connection; which goes first alternates. CPU is all that the process used, in the
-//! kernel too (`CLOCK_PROCESS_CPUTIME_ID`). Ours records a latency histogram and its procedure counters
-//! as in a real run. The server shares the machine; its export is in memory (`/dev/shm`, or
-//! `PLIMSOLL_TEST_DIR`), so that no disk decides.
+//! Needs root, `cc` and the Debian packages `nfs-ganesha nfs-ganesha-vfs rpcbind libnfs-dev`. A
+//! pair is one run of the C loop beside this file and one of this client, in alternating order.
+//! Each run is a process with one connection, pinned to CPU 0. CPU is the process's whole time,
+//! including the kernel's (`CLOCK_PROCESS_CPUTIME_ID`). This client records a latency histogram and
+//! its procedure counters as in a real run. The server runs on the same machine. Its export is in
+//! memory (`/dev/shm`, or `PLIMSOLL_TEST_DIR`), so that no disk affects the result.
 #![allow(clippy::unwrap_used, clippy::expect_used, missing_docs)]
 
 #[path = "../tests/support/mod.rs"]
@@ -27,7 +27,7 @@ use support::Ganesha;
 const FILE: &str = "bench-data";
 const FILE_BYTES: u64 = 256 << 20;
 
-/// One run's figures.
+/// Figures of one run.
 #[derive(Clone, Copy)]
 struct Figures {
     ops_per_s: f64,
@@ -230,7 +230,7 @@ fn next_random(mut state: u64) -> u64 {
     state ^ (state << 17)
 }
 
-/// Our side of a pair: prints the same line as the C loop.
+/// Runs this client's half of a pair, and prints the same line as the C loop.
 fn ours(arguments: &[String]) {
     let [url, operation, size, depth, ms, seed, pause] = arguments else { panic!("{arguments:?}") };
     let (size, depth): (u32, u32) = (size.parse().unwrap(), depth.parse().unwrap());

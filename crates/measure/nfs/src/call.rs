@@ -8,8 +8,8 @@ use crate::rpc::{CallTemplate, set_record_mark};
 use crate::slot::Slot;
 use crate::xdr::{Writer, padded};
 
-/// Encodes READ or WRITE from the slot's own fields: used again for the rest of a short transfer and
-/// for writes that are sent again. Returns the header's length, or `None` if it did not fit.
+/// Encodes READ or WRITE from the fields of the slot. The rest of a short transfer, and writes that
+/// are sent again, use it too. Returns the header's length, or `None` if there is not enough space.
 #[inline]
 pub(crate) fn encode_transfer(
     template: &CallTemplate,
@@ -45,8 +45,8 @@ pub(crate) fn encode_commit(
     mark(header, end, 0)
 }
 
-/// Encodes any operation but READ, WRITE and COMMIT. `first` is the handle of the object or
-/// directory, `second` that of the directory renamed into.
+/// Encodes any operation except READ, WRITE and COMMIT. `first` is the handle of the object or
+/// directory, `second` that of the target directory of a rename.
 pub(crate) fn encode_metadata(
     template: &CallTemplate,
     xid: u32,
@@ -127,7 +127,7 @@ fn mark(header: &mut [u8], end: usize, payload_bytes: usize) -> Option<u32> {
     u32::try_from(end).ok()
 }
 
-/// The stability of a code in a reply.
+/// Converts a stability code of a reply.
 pub(crate) fn stability(code: u32) -> Option<Stability> {
     match code {
         0 => Some(Stability::Unstable),

@@ -1,4 +1,4 @@
-//! The client: a [`Core`] on real sockets, driven by epoll from the thread that polls it.
+//! The client: a [`Core`] on real sockets. It runs on the thread that polls it, with epoll.
 
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
@@ -18,16 +18,16 @@ use crate::op::{Completion, Op};
 use crate::socket;
 use crate::stats::Stats;
 
-/// Waits for the caller's time that are shorter than this are made with nanosecond resolution, in ns.
+/// Waits shorter than this use nanosecond resolution, in ns.
 const FINE_WAIT_NS: u64 = 5_000_000;
 /// The resolution of epoll's timeout, in ns.
 const EPOLL_UNIT_NS: u64 = 1_000_000;
-/// Slack of this thread's timers once it pauses, in ns.
+/// Timer slack of this thread once it pauses, in ns.
 const TIMER_SLACK_NS: u64 = 1_000;
-/// Events taken from epoll at a time.
+/// Maximum number of epoll events per call.
 const EVENTS_MAX: usize = 64;
 
-/// Where the time comes from. It must not go backwards.
+/// Source of the time. It must not go backwards.
 pub trait Clock {
     /// Nanoseconds since an arbitrary start.
     fn now_ns(&self) -> u64;
@@ -53,24 +53,24 @@ impl Clock for Monotonic {
     }
 }
 
-/// How long [`Client::poll`] may wait for a completion.
+/// Maximum wait of [`Client::poll`] for a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timeout {
-    /// Not at all.
+    /// Do not wait.
     Now,
     /// Until this time of the client's clock.
     Until(u64),
-    /// As long as it takes. Returns at once when nothing is outstanding.
+    /// Wait without a limit. Returns at once if nothing is outstanding.
     Completion,
 }
 
-/// Why a poll failed. Whatever a server does ends in completions, never here.
+/// Reason for a failed poll. A server can only cause failed completions, never these errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PollError {
     /// Waiting for sockets failed.
     #[error("waiting for sockets failed: {0}")]
     Epoll(Errno),
-    /// The arena is smaller than the buffers of operations submitted.
+    /// The arena is smaller than the buffers of the submitted operations.
     #[error("the arena has {size_bytes} bytes; operations reach to {needed_bytes}")]
     Arena {
         /// Size of the arena in bytes.
@@ -80,40 +80,40 @@ pub enum PollError {
     },
 }
 
-/// Why a server could not be added.
+/// Reason why a server could not be added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ConnectError {
     /// Connecting failed.
     #[error("can't connect to the NFS server at {address}: {error}")]
     Failed {
-        /// Where to.
+        /// Address of the server.
         address: SocketAddr,
         /// Error of the operating system.
         error: Errno,
     },
-    /// Nobody answered.
+    /// The server did not answer.
     #[error("no answer from the NFS server at {address} within 5 s: is the address right?")]
     TimedOut {
-        /// Where to.
+        /// Address of the server.
         address: SocketAddr,
     },
 }
 
-/// A server to be added.
+/// Server for a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSpec {
     /// Address and port of its NFS service.
     pub address: SocketAddr,
-    /// Connections to open to it (`nconnect`).
+    /// Number of connections (`nconnect`).
     pub connections: u32,
-    /// In whose name calls are made.
+    /// Credential of the calls.
     pub credential: Credential,
-    /// Connect from a port below 1024 where privilege allows: servers often insist.
+    /// True to connect from a port below 1024 if the process may: many servers require that.
     pub reserved_port: bool,
 }
 
 impl ServerSpec {
-    /// One connection, as root.
+    /// Creates a server with one connection, used as root.
     #[must_use]
     pub fn new(address: SocketAddr) -> Self {
         Self { address, connections: 1, credential: Credential::default(), reserved_port: true }
@@ -126,23 +126,23 @@ pub struct Client<C: Clock = Monotonic> {
     pub(crate) clock: C,
     pub(crate) epoll: OwnedFd,
     pub(crate) sockets: Vec<Socket>,
-    /// Connections, by their number, with what happened to them. Not as the kernel gives them: their
-    /// union may hold a pointer, which would tie the client to its thread.
+    /// Numbers of connections with their epoll events. The kernel's own type may contain a pointer,
+    /// which would prevent moving the client to another thread.
     pub(crate) events: Vec<(usize, epoll::EventFlags)>,
     pub(crate) next_tick_ns: u64,
-    /// Connections that are not up.
+    /// Number of connections that are not open.
     pub(crate) down: u32,
-    /// The last look for replies was put off; see [`Config::reap_pause_divisor`].
+    /// The last check for replies was delayed; see [`Config::reap_pause_divisor`].
     paused: bool,
-    /// This thread's timers have been made precise.
+    /// This thread's timers have nanosecond precision.
     fine_timers: bool,
 }
 
 impl<C: Clock> Client<C> {
-    /// A client without servers.
+    /// Creates a client without servers.
     ///
     /// # Errors
-    /// The kernel's error when it gives no epoll instance.
+    /// The `errno`, if the kernel cannot create an epoll instance.
     pub fn new(config: Config, clock: C) -> Result<Self, Errno> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         Ok(Self {
@@ -161,7 +161,7 @@ impl<C: Clock> Client<C> {
     /// Connects to a server.
     ///
     /// # Errors
-    /// [`ConnectError`] when one of its connections can't be made.
+    /// [`ConnectError`] if one of its connections fails.
     pub fn add_server(&mut self, spec: &ServerSpec) -> Result<ServerId, ConnectError> {
         let address = spec.address;
         let failed = |error| ConnectError::Failed { address, error };
@@ -203,7 +203,7 @@ impl<C: Clock> Client<C> {
         self.core.register(server, handle)
     }
 
-    /// Takes an operation; it is sent by the next [`Client::flush`] or [`Client::poll`].
+    /// Submits an operation. The next [`Client::flush`] or [`Client::poll`] sends it.
     ///
     /// # Errors
     /// See [`Core::submit`].
@@ -212,13 +212,13 @@ impl<C: Clock> Client<C> {
         self.core.submit(token, op)
     }
 
-    /// The protocol's state: counters, handles, what is outstanding.
+    /// Returns the protocol state: counters, handles, outstanding operations.
     #[must_use]
     pub fn core(&self) -> &Core {
         &self.core
     }
 
-    /// As [`Client::core`], to submit for keeping or to change.
+    /// Like [`Client::core`], but mutable.
     pub(crate) fn core_mut(&mut self) -> &mut Core {
         &mut self.core
     }
@@ -239,18 +239,18 @@ impl<C: Clock> Client<C> {
         self.core.config.give_up_after_ns = give_up_after_ns;
     }
 
-    /// The clock's present time.
+    /// Returns the current time of the clock.
     pub fn now_ns(&self) -> u64 {
         self.clock.now_ns()
     }
 
-    /// Connections that are not up at present.
+    /// Returns the number of connections that are not open.
     #[must_use]
     pub fn connections_down(&self) -> u32 {
         self.down
     }
 
-    /// Sends what was submitted, as far as the sockets take it.
+    /// Sends submitted operations as far as the sockets accept data.
     ///
     /// # Errors
     /// [`PollError::Arena`].
@@ -264,11 +264,11 @@ impl<C: Clock> Client<C> {
         Ok(())
     }
 
-    /// Sends what was submitted, receives what has come, and appends completions to `out`. Returns
-    /// when there is at least one, or at the timeout.
+    /// Sends submitted operations, receives replies, and appends completions to `out`. Returns
+    /// after the first completion or at the timeout.
     ///
     /// # Errors
-    /// [`PollError`]; nothing that a server does.
+    /// [`PollError`]; never because of a server.
     pub fn poll(
         &mut self,
         arena: &mut [u8],
@@ -312,8 +312,8 @@ impl<C: Clock> Client<C> {
         Ok(())
     }
 
-    /// Leaves replies alone for a moment, so that several are taken together. Returns the time behind
-    /// it.
+    /// Delays the check for replies, so that the next one finds several. Returns the time after the
+    /// pause.
     fn pause(&mut self, timeout: Timeout, now_ns: u64) -> u64 {
         let mut pause_ns = self.core.reap_pause_ns();
         match timeout {
@@ -326,8 +326,8 @@ impl<C: Clock> Client<C> {
             return now_ns;
         }
         if !self.fine_timers {
-            // The kernel's default slack of 50 us would be as long as the pause. Only the precision of
-            // this thread's timers changes; where it can't be set, pauses are longer.
+            // The kernel's default slack of 50 us would be as long as the pause. This changes the
+            // precision of this thread's timers only. If the kernel refuses, pauses are longer.
             let _ =
                 rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(TIMER_SLACK_NS));
             self.fine_timers = true;
@@ -339,8 +339,8 @@ impl<C: Clock> Client<C> {
         after_ns
     }
 
-    /// After a pause, with one connection, something has most likely come: receives without asking
-    /// epoll first. False when there was nothing.
+    /// After a pause with one connection, a reply has most likely arrived. Receives without calling
+    /// epoll first. Returns false if there was no data.
     fn receive_at_once(
         &mut self,
         arena: &mut [u8],
@@ -358,7 +358,7 @@ impl<C: Clock> Client<C> {
         self.core.stats.receives > receives || self.down > 0
     }
 
-    /// How long to wait for an event, and whether to the nanosecond.
+    /// Returns the time to wait for an event, and whether it needs nanosecond resolution.
     fn wait_ns(&self, timeout: Timeout, now_ns: u64, has_completions: bool) -> (u64, bool) {
         let idle = self.core.outstanding() == 0;
         if has_completions || timeout == Timeout::Now || (idle && timeout == Timeout::Completion) {
@@ -370,14 +370,15 @@ impl<C: Clock> Client<C> {
             && at_ns < until_ns
         {
             fine = at_ns.saturating_sub(now_ns) < FINE_WAIT_NS;
-            // A longer wait ends early; the rest uses the finer resolution.
+            // A longer wait ends early. The rest then uses the finer resolution.
             until_ns = if fine { at_ns } else { at_ns - 2 * EPOLL_UNIT_NS };
         }
         (until_ns.saturating_sub(now_ns), fine)
     }
 
     fn wait(&mut self, wait_ns: u64, fine: bool) -> Result<(), PollError> {
-        // epoll's timeout is in milliseconds: rounded up, so that a wait doesn't spin out its end.
+        // The timeout of epoll is in milliseconds. Rounding up avoids repeated calls near the end
+        // of a wait.
         let mut timeout = socket::timespec(wait_ns.next_multiple_of(EPOLL_UNIT_NS));
         if fine && wait_ns > 0 {
             socket::wait_readable(&self.epoll, wait_ns).map_err(PollError::Epoll)?;
@@ -399,7 +400,8 @@ impl<C: Clock> Client<C> {
 }
 
 impl<C: Clock> AsFd for Client<C> {
-    /// Readable when [`Client::poll`] has something to do: for a thread that drives several clients.
+    /// Returns a descriptor that is readable when [`Client::poll`] has work to do, for a thread
+    /// that drives several clients.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }

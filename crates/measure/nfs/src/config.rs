@@ -3,30 +3,32 @@
 /// Configuration of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Most operations outstanding over all connections; at most 60,000.
+    /// Maximum number of outstanding operations over all connections, at most 60,000.
     pub depth_max: u32,
-    /// Largest READ or WRITE, in bytes. Also bounds what is accepted from a server.
+    /// Maximum size of a READ or WRITE, in bytes. It also limits the replies that the client
+    /// accepts.
     pub size_bytes_max: u32,
-    /// Without a reply for this long a call is sent again on its connection; after twice as long the
-    /// connection is replaced. The default is what Linux uses for NFS over TCP (`timeo=600`).
+    /// Without a reply for this time, the client sends a call again on its connection. After twice
+    /// this time it replaces the connection. The default is that of Linux for NFS over TCP
+    /// (`timeo=600`).
     pub retransmit_after_ns: u64,
     /// Time limit of a call without a reply, and therefore the longest outage that a client
     /// survives.
     pub give_up_after_ns: u64,
-    /// How long after NFS3ERR_JUKEBOX the call is made again.
+    /// Pause after NFS3ERR_JUKEBOX before the next try.
     pub jukebox_retry_ns: u64,
-    /// Most bytes of acknowledged unstable writes kept for sending again. When it is full, the client
-    /// commits by itself.
+    /// Maximum bytes of acknowledged unstable writes that the client keeps, to send them again if
+    /// the server loses them. When this space is full, the client sends a COMMIT itself.
     pub retain_bytes: usize,
-    /// Keep a latency histogram per procedure (a driver with its own recorder needs none).
+    /// True to keep a latency histogram per procedure. A driver with its own recorder needs none.
     pub histograms: bool,
-    /// 0, the default: replies are taken as they come. Otherwise, with 16 or more operations outstanding, the
-    /// client looks for replies only every so-many-th of the mean latency, and at least every
-    /// millisecond. That spares the wake-up for each single reply, and adds to the latencies: with 16 a
-    /// completion is seen at most 6 % of the mean latency late, 3 % on average.
-    /// [`Stats`](crate::Stats) says how often and how long was paused.
+    /// 0, the default: the client checks for replies continuously. Otherwise, with 16 or more
+    /// operations outstanding, it checks only once per this fraction of the mean latency, and at
+    /// least every millisecond. That saves a wake-up for each single reply, and adds to the
+    /// latencies. With 16, the client sees a completion at most 6 % of the mean latency late, 3 %
+    /// on average. [`Stats`](crate::Stats) has the number and sum of the pauses.
     pub reap_pause_divisor: u32,
-    /// Where XIDs start. Different clients of one server should differ.
+    /// First XID. Different clients of one server should use different values.
     pub xid_seed: u32,
 }
 

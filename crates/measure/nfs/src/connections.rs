@@ -1,4 +1,4 @@
-//! The client's connections: sending, receiving, losing and making them again.
+//! Connections of the client: sending, receiving, loss and reconnection.
 
 use std::io::IoSlice;
 use std::net::SocketAddr;
@@ -16,11 +16,11 @@ use crate::stats::DisconnectReason;
 
 /// Interval between checks for overdue calls, in ns.
 const TICK_NS: u64 = 50_000_000;
-/// First and longest pause between attempts to connect again, in ns.
+/// First and longest pause between attempts to reconnect, in ns.
 const BACKOFF_NS: (u64, u64) = (10_000_000, 250_000_000);
-/// How long one attempt to connect may take, in ns.
+/// Timeout of one attempt to connect, in ns.
 pub(crate) const CONNECT_NS: u64 = 5_000_000_000;
-/// Most receives from one connection before the others have their turn.
+/// Maximum number of receives from one connection before the others are served.
 const RECEIVES_MAX: u32 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) struct Socket {
 }
 
 impl<C: Clock> Client<C> {
-    /// Handles the events that came. Returns the time of the last thing that it saw.
+    /// Handles epoll events. Returns the latest time that it read.
     pub(crate) fn serve(
         &mut self,
         arena: &mut [u8],
@@ -73,7 +73,7 @@ impl<C: Clock> Client<C> {
 
     fn interest(&self, index: usize, flags: epoll::EventFlags) {
         if let Some(fd) = &self.sockets[index].fd {
-            // Can only fail for a descriptor that is not registered; then no event comes and the
+            // This fails only for a descriptor that is not registered. Then no event comes, and the
             // retransmission timer replaces the connection.
             let _ = epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(index as u64), flags);
         }
@@ -162,7 +162,7 @@ impl<C: Clock> Client<C> {
         }
     }
 
-    /// A connection is gone: its calls wait for the next one.
+    /// Handles the loss of a connection. Its calls wait for the next one.
     fn lost(&mut self, index: usize, why: DisconnectReason, now_ns: u64) {
         let proven = self.core.links[index].proven;
         self.core.link_lost(index, why, now_ns);
@@ -178,7 +178,7 @@ impl<C: Clock> Client<C> {
         self.next_tick_ns = self.next_tick_ns.min(now_ns + socket.backoff_ns);
     }
 
-    /// Overdue calls, broken connections, and those whose time to connect again has come.
+    /// Handles overdue calls, broken connections and due reconnections.
     pub(crate) fn housekeeping(&mut self, now_ns: u64, out: &mut Vec<Completion>) {
         self.core.tick(now_ns, out);
         self.next_tick_ns = now_ns + TICK_NS;

@@ -1,9 +1,9 @@
-//! The protocol without sockets and clock: calls in flight, their order, their replies, their timers.
+//! The protocol without sockets and clock: calls in flight, their order, replies and timers.
 //!
-//! A [`Core`] does no I/O. The caller submits operations, hands them over (which stamps them), and
-//! gathers each link's slices to send. It puts received bytes into a link's [`Inbound`] and delivers
-//! them. The caller also passes the time. [`Client`](crate::Client) does this with real sockets, the
-//! tests and the fuzzer without.
+//! A [`Core`] does no I/O. The caller submits operations and calls [`Core::hand_over`], which
+//! stamps them with the time. It then gathers the slices of each link and sends them. It puts
+//! received bytes into a link's [`Inbound`] and delivers them. The caller also passes the time.
+//! [`Client`](crate::Client) does this with real sockets, the tests and the fuzzer without sockets.
 
 use std::collections::VecDeque;
 
@@ -16,29 +16,31 @@ use crate::rpc::CallTemplate;
 use crate::slot::SlotTable;
 use crate::stats::{DisconnectReason, Stats};
 
-/// Slots beyond the caller's depth: for writes that are sent again and COMMITs that make room.
+/// Slots in addition to the caller's depth, for writes that are sent again and COMMITs that free
+/// space.
 const INTERNAL_SLOTS: u32 = 8;
 /// Minimum limit on record size, in bytes, even if all transfers are small.
 const RECORD_BYTES_MIN: usize = 128 * 1024;
 /// Room in a READ reply's record beyond its data, in bytes: the longest header (528) rounded up.
 const RECORD_OVERHEAD_BYTES: usize = 1024;
-/// Below this number of outstanding operations, replies are read at once, because batches are rare.
+/// With fewer outstanding operations than this, the client reads replies at once, because batches
+/// are rare.
 const REAP_PAUSE_DEPTH: u32 = 16;
-/// With more payload outstanding than this, sockets must be served at once, or their buffers limit the
-/// throughput, in bytes.
+/// With more outstanding payload than this, in bytes, the client must serve sockets at once.
+/// Otherwise their buffers limit the throughput.
 const REAP_PAUSE_BYTES: u64 = 1 << 20;
-/// A shorter pause costs more than it spares, in ns.
+/// A shorter pause costs more than it saves, in ns.
 const REAP_PAUSE_NS_MIN: u64 = 10_000;
-/// A longer pause spares little more: 1 ms are 1,000 looks a second.
+/// A longer pause saves little more: 1 ms is 1,000 checks a second.
 const REAP_PAUSE_NS_MAX: u64 = 1_000_000;
 
-/// A server as the core sees it.
+/// State of a server.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub template: CallTemplate,
     pub links: Vec<u32>,
     pub next_link: usize,
-    /// The last write verifier reported as new.
+    /// The last write verifier that was reported as new.
     pub verifier: Option<[u8; 8]>,
 }
 
@@ -48,36 +50,36 @@ pub(crate) struct Object {
     pub server: ServerId,
     pub handle: Handle,
     pub chain: Chain,
-    /// Lost writes to it are being sent again.
+    /// True while lost writes to it are being sent again.
     pub recovering: bool,
-    /// The write verifier last seen for it.
+    /// The last write verifier from the server for it.
     pub verifier: Option<[u8; 8]>,
 }
 
-/// The part of a connection that is not a socket.
+/// State of a connection, except the socket.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub server: ServerId,
-    /// Number among its server's connections.
+    /// Number among the connections of its server.
     pub number: u32,
     /// Calls to send, as (slot, XID).
     pub queue: VecDeque<(u32, u32)>,
-    /// Bytes of the first of them that are sent already.
+    /// Bytes of the first call that were already sent.
     pub head_sent: usize,
-    /// A queued call was answered: the queue needs weeding.
+    /// A queued call was answered, so the queue contains an obsolete entry.
     pub stale: bool,
     pub inbound: Option<Inbound>,
-    /// Second replies that retransmissions on this connection may cause.
+    /// Number of duplicate replies that retransmissions on this connection may cause.
     pub strays_allowed: u32,
     /// The connection must be replaced.
     pub broken: Option<DisconnectReason>,
-    /// A reply has come on the present connection.
+    /// A reply was received on the current connection.
     pub proven: bool,
-    /// The READ whose payload is being received into the arena.
+    /// The READ whose payload the arena is receiving.
     pub streaming: Option<Streaming>,
 }
 
-/// A READ reply whose head has been read.
+/// A READ reply whose head was read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Streaming {
     pub xid: u32,
@@ -85,7 +87,7 @@ pub(crate) struct Streaming {
     pub eof: bool,
 }
 
-/// A part of a lost write, to be sent again.
+/// Part of a lost write that must be sent again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resend {
     pub commit: u32,
@@ -95,7 +97,7 @@ pub(crate) struct Resend {
     pub position: usize,
 }
 
-/// The protocol's state machine. See the module's text.
+/// State machine of the protocol; see the module.
 #[derive(Debug)]
 pub struct Core {
     pub(crate) config: Config,
@@ -105,28 +107,28 @@ pub struct Core {
     pub(crate) links: Vec<Link>,
     pub(crate) retain: Retain,
     pub(crate) stats: Stats,
-    /// Submitted, to be stamped and queued.
+    /// Submitted operations, which are not yet stamped and queued.
     pub(crate) fresh: Vec<u32>,
-    /// Held back, see [`State::Held`].
+    /// Delayed calls; see [`State::Held`].
     pub(crate) held: VecDeque<u32>,
     pub(crate) resends: VecDeque<Resend>,
-    /// True while a COMMIT that makes room is in flight.
+    /// True while a COMMIT that frees space is in flight.
     pub(crate) room_commit: bool,
     pub(crate) outstanding: u32,
-    /// Payload of the caller's READs and WRITEs that are outstanding.
+    /// Payload of the caller's outstanding READs and WRITEs, in bytes.
     pub(crate) outstanding_bytes: u64,
     pub(crate) sequence: u64,
     pub(crate) arena_bytes_needed: u64,
-    /// Running mean of the latency of operations that succeeded, over some 64 of them.
+    /// Running mean latency of successful operations, over about 64 of them.
     pub(crate) latency_ns_mean: u64,
-    /// Results of the last reply that was asked to be kept.
+    /// Results of the last reply whose caller requested to keep them.
     pub(crate) kept: Vec<u8>,
     /// Returns true if a call of this age, in ns, has timed out.
     pub(crate) is_over: Option<fn(u64) -> bool>,
 }
 
 impl Core {
-    /// A core without servers.
+    /// Creates a core without servers.
     #[must_use]
     pub fn new(config: Config) -> Self {
         let depth_max = config.depth_max.clamp(1, 60_000);
@@ -183,7 +185,7 @@ impl Core {
         (id, first)
     }
 
-    /// Registers a handle. Use [`Handle::EMPTY`] for one that a LOOKUP or CREATE will fill.
+    /// Registers a handle. Use [`Handle::EMPTY`] if a LOOKUP or CREATE will fill it.
     pub fn register(&mut self, server: ServerId, handle: Handle) -> ObjectId {
         let id = ObjectId(self.objects.len() as u32);
         self.objects.push(Object {
@@ -196,19 +198,19 @@ impl Core {
         id
     }
 
-    /// The handle of an object; [`Handle::EMPTY`] if it has none yet.
+    /// Returns the handle of an object, or [`Handle::EMPTY`] if it has none yet.
     #[must_use]
     pub fn handle(&self, object: ObjectId) -> Handle {
         self.objects.get(object.0 as usize).map_or(Handle::EMPTY, |object| object.handle)
     }
 
-    /// The server of an object; `None` when it is not registered.
+    /// Returns the server of an object; `None` if it is not registered.
     #[must_use]
     pub fn server_of(&self, object: ObjectId) -> Option<ServerId> {
         self.objects.get(object.0 as usize).map(|object| object.server)
     }
 
-    /// Operations of the caller that have not completed.
+    /// Returns the number of the caller's operations that have not completed.
     #[must_use]
     pub fn outstanding(&self) -> u32 {
         self.outstanding
@@ -220,7 +222,7 @@ impl Core {
         self.arena_bytes_needed
     }
 
-    /// How long to leave replies alone after a look for them; see [`Config::reap_pause_divisor`].
+    /// Returns the pause after a check for replies; see [`Config::reap_pause_divisor`].
     #[must_use]
     pub fn reap_pause_ns(&self) -> u64 {
         if self.outstanding < REAP_PAUSE_DEPTH || self.outstanding_bytes > REAP_PAUSE_BYTES {
@@ -232,7 +234,7 @@ impl Core {
         }
     }
 
-    /// Bytes acknowledged as UNSTABLE and not committed.
+    /// Returns the bytes acknowledged as UNSTABLE and not committed.
     #[must_use]
     pub fn uncommitted_bytes(&self) -> u64 {
         self.retain.uncommitted_bytes()

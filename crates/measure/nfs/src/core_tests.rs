@@ -1,5 +1,5 @@
-//! The core against scripted servers, without sockets: what is on the wire is read, and what comes
-//! back is made, by the codec of `nfs3_types`.
+//! The core against scripted servers, without sockets. The codec of `nfs3_types` decodes calls and
+//! encodes replies.
 
 use std::io::IoSlice;
 
@@ -13,7 +13,7 @@ use crate::outbound::SLICES_MAX;
 
 const MS: u64 = 1_000_000;
 
-/// A core with one server and one file, and a wire to it.
+/// A core with one server and one file, and its wire.
 struct Bench {
     core: Core,
     server: ServerId,
@@ -24,7 +24,7 @@ struct Bench {
     now_ns: u64,
 }
 
-/// A call as it was on the wire.
+/// A call on the wire.
 #[derive(Clone, Debug)]
 struct Call {
     xid: u32,
@@ -46,7 +46,7 @@ impl Bench {
         self.core.submit(token, op).unwrap();
     }
 
-    /// Calls sent now.
+    /// Returns the calls sent now.
     fn wire(&mut self) -> Vec<Call> {
         self.core.hand_over(self.now_ns);
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
@@ -117,7 +117,7 @@ fn fh(bytes: &[u8]) -> nfs_fh3 {
     nfs_fh3 { data: Opaque::owned(bytes.to_vec()) }
 }
 
-/// Decodes arguments to their last byte.
+/// Decodes arguments and requires that no byte is left.
 fn arguments<T: Unpack>(call: &Call) -> T {
     let (value, size) = T::unpack(&mut &call.arguments[..]).unwrap();
     assert_eq!(size, call.arguments.len(), "procedure {}", call.procedure);
@@ -281,7 +281,7 @@ fn a_commit_confirms_only_what_was_acknowledged_before_it() {
     bench.answer_write(&writes[0], stable_how::UNSTABLE, 1);
     bench.submit(9, &Op::Commit { file, offset_bytes: 0, size_bytes: 0 });
     let commit = bench.wire();
-    // Acknowledged after the COMMIT was handed over: it may not be covered.
+    // Acknowledged after the COMMIT was handed over, so the COMMIT may not cover it.
     bench.answer_write(&writes[1], stable_how::UNSTABLE, 1);
     bench.answer_commit(&commit[0], 1);
     assert_eq!(bench.completed(), [(0, Ok(4096)), (1, Ok(4096)), (9, Ok(0))]);
@@ -301,7 +301,7 @@ fn lost_writes_are_sent_again_before_the_commit_completes_and_new_ones_wait() {
     let writes = bench.wire();
     bench.answer_write(&writes[0], stable_how::UNSTABLE, 1);
     bench.answer_write(&writes[1], stable_how::UNSTABLE, 1);
-    // The second block is written again, stably, by the server's new instance.
+    // The client writes the second block again, stably, to the server's new instance.
     bench.write(2, 4096, 3, Stability::FileSync);
     let newer = bench.wire();
     bench.answer_write(&newer[0], stable_how::FILE_SYNC, 2);
@@ -310,7 +310,7 @@ fn lost_writes_are_sent_again_before_the_commit_completes_and_new_ones_wait() {
     bench.completed();
     bench.answer_commit(&commit[0], 2);
     assert!(bench.completed().is_empty(), "the COMMIT waits for the lost write");
-    // The caller's buffer is its own again: what is sent comes from the copy.
+    // The caller owns its buffer again: the client sends its own copy.
     bench.arena.fill(0xff);
     bench.write(3, 0, 4, Stability::FileSync);
     let resent = bench.wire();
@@ -356,7 +356,7 @@ fn an_unanswered_call_is_sent_again_with_its_xid_then_its_connection_is_replaced
     bench.core.link_restored(0, 5 * MS, bench.now_ns);
     let third = bench.wire();
     assert_eq!(first[0].xid, third[0].xid);
-    // It was executed the first time: EXIST is a success now.
+    // The first call was executed, so EXIST is a success.
     let exists = CREATE3res::Err((nfsstat3::NFS3ERR_EXIST, CREATE3resfail::default()));
     bench.answer(&third[0], &exists);
     bench.answer(&third[0], &exists); // and a second answer is dropped
@@ -431,7 +431,7 @@ fn a_pause_is_a_share_of_the_latency_and_only_for_deep_queues() {
     assert_eq!(bench.core.reap_pause_ns(), 0);
 }
 
-/// Bytes that are packed already.
+/// Bytes that are already encoded.
 struct Raw(Vec<u8>);
 
 impl Pack for Raw {

@@ -2,26 +2,27 @@
 
 use crate::xdr::Writer;
 
-/// Most supplementary groups that AUTH_SYS carries.
+/// Maximum number of supplementary groups in AUTH_SYS.
 pub const GROUPS_MAX: usize = 16;
-/// Longest machine name sent, in bytes (the standard allows 255; this keeps call headers small).
+/// Maximum length of the machine name, in bytes (the standard allows 255; this keeps call headers
+/// small).
 pub const MACHINE_BYTES_MAX: usize = 64;
 
-/// In whose name the calls are made.
+/// Identity of the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Credential {
     /// User id.
     pub uid: u32,
     /// Group id.
     pub gid: u32,
-    /// Supplementary groups; only the first [`GROUPS_MAX`] are sent.
+    /// Supplementary groups. Only the first [`GROUPS_MAX`] are sent.
     pub groups: Vec<u32>,
-    /// This host's name; only its first [`MACHINE_BYTES_MAX`] bytes are sent.
+    /// Name of this host. Only its first [`MACHINE_BYTES_MAX`] bytes are sent.
     pub machine: String,
 }
 
 impl Default for Credential {
-    /// Root, without further groups: what a load generator on a test export uses.
+    /// Returns root without further groups, the usual identity on a test export.
     fn default() -> Self {
         Self { uid: 0, gid: 0, groups: Vec::new(), machine: "plimsoll".into() }
     }

@@ -1,4 +1,4 @@
-//! Receiving: what has arrived on a link, record by record, to the calls that wait for it.
+//! Delivery of received records to the calls that wait for them.
 
 use nfs3_types::nfs3::nfsstat3;
 
@@ -28,15 +28,16 @@ enum LongRecord {
 }
 
 impl Core {
-    /// The receive state of a link, to be filled.
+    /// Returns the receive state of a link.
     pub fn inbound(&mut self, link: usize) -> Option<&mut Inbound> {
         self.links.get_mut(link)?.inbound.as_mut()
     }
 
-    /// Delivers everything that has arrived whole on `link`.
+    /// Delivers all complete records of `link`.
     ///
     /// # Errors
-    /// A [`Violation`] of the framing or matching: nothing further on this connection can be trusted.
+    /// A [`Violation`] of the framing or matching. No further data on this connection can be
+    /// trusted.
     pub fn deliver(
         &mut self,
         link: usize,
@@ -44,7 +45,7 @@ impl Core {
         now_ns: u64,
         out: &mut Vec<Completion>,
     ) -> Result<(), Violation> {
-        // Taken out for the time of the delivery, so that its records can be read while calls change.
+        // Taken out during the delivery, so that its records can be read while calls change.
         let Some(mut inbound) = self.links[link].inbound.take() else { return Ok(()) };
         let result = self.drain(link, &mut inbound, arena, now_ns, out);
         self.links[link].inbound = Some(inbound);
@@ -115,7 +116,7 @@ impl Core {
         let Ok(read) = read_head(results, slot.size_bytes) else { return Ok(LongRecord::Buffer) };
         let (count, head_bytes) = (read.count as usize, head.len() - read.data.rest().len());
         let at = usize::try_from(at).unwrap_or(usize::MAX);
-        // A record that is not its parts' sum is received whole, and refused when it is there.
+        // If the parts do not add up to the record, it is received whole and then rejected.
         if head_bytes + padded(count) != record_bytes || at.saturating_add(count) > arena_bytes {
             return Ok(LongRecord::Buffer);
         }
@@ -132,7 +133,7 @@ impl Core {
         self.slots.get(index).link as usize == link
     }
 
-    /// Takes the call that a reply belongs to off the link.
+    /// Removes the call of a reply from the link.
     #[inline]
     fn claim(&mut self, link: usize, xid: u32) -> Option<u32> {
         let index = self.slots.find(xid).filter(|index| self.is_on(*index, link))?;
@@ -148,7 +149,7 @@ impl Core {
         self.stats.duplicate_replies += 1;
     }
 
-    /// One whole record.
+    /// Delivers one complete record.
     #[inline]
     fn record(
         &mut self,
@@ -226,7 +227,7 @@ impl Core {
         if let Payload::Arena(at) = slot.payload {
             let at = usize::try_from(at).unwrap_or(usize::MAX);
             let into = at.checked_add(size).and_then(|end| arena.get_mut(at..end));
-            // The client has checked the arena's length before it polled.
+            // The client checked the arena's length before it polled.
             if let Some(into) = into {
                 into.copy_from_slice(&data[..size]);
             }
@@ -295,7 +296,7 @@ impl Core {
         Ok(())
     }
 
-    /// A WRITE is acknowledged whole: its data is kept if the server may yet forget it.
+    /// A WRITE was acknowledged completely. Its data is kept if the server may still lose it.
     fn write_acknowledged(&mut self, index: u32, arena: &[u8]) {
         let slot = self.slots.get_mut(index);
         let (Some(entry), Payload::Arena(at)) = (slot.entry.take(), slot.payload) else { return };
@@ -309,7 +310,7 @@ impl Core {
         self.prune(index);
     }
 
-    /// Calls again for the rest of a transfer that was cut short.
+    /// Sends another call for the rest of a short transfer.
     fn go_on(&mut self, index: u32, count: u32, now_ns: u64) {
         self.slots.renew_xid(index);
         let slot = self.slots.get_mut(index);
@@ -325,7 +326,8 @@ impl Core {
         self.enqueue(index, now_ns);
     }
 
-    /// A call was not successful: it ends, is tried again, or turns out to have been done before.
+    /// Handles an unsuccessful call: it fails, is sent again, or was executed by an earlier
+    /// transmission.
     fn refused(&mut self, index: u32, error: CallError, now_ns: u64, out: &mut Vec<Completion>) {
         let slot = self.slots.get_mut(index);
         match error {
@@ -343,7 +345,7 @@ impl Core {
         }
     }
 
-    /// Notices a changed write verifier, and reports each new one once per server.
+    /// Checks for a changed write verifier, and reports each new one once per server.
     pub(crate) fn note_verifier(&mut self, index: u32, verifier: [u8; 8], now_ns: u64) {
         let slot = self.slots.get(index);
         let object = &mut self.objects[slot.object as usize];

@@ -1,34 +1,34 @@
-//! What can go wrong with a call, by name.
+//! Errors of calls, by name.
 //!
-//! A [`CallError`] is small and `Copy`: it travels in a completion on the data path. It tells apart
-//! what the server answered (NFS status, RPC refusal), what it did wrong (a [`Violation`] of the
-//! protocol), and what did not come at all.
+//! A [`CallError`] is small and `Copy`, because completions on the data path contain it. It
+//! distinguishes errors that the server answered (NFS status, RPC refusal), errors of the server (a
+//! [`Violation`] of the protocol), and missing answers.
 
 use nfs3_types::nfs3::nfsstat3;
 use thiserror::Error;
 
-/// How a peer broke the protocol. The connection on which framing was broken is closed and every
-/// call on it fails; damage inside one well-framed reply fails that call alone.
+/// Violation of the protocol by a peer. If the framing is broken, the client closes the connection
+/// and fails every call on it. Damage inside one well-framed reply fails only that call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
-    /// A field was cut off by the end of its record.
+    /// The record ends within a field.
     #[error("the reply ends in the middle of its field `{field}`")]
     Truncated {
-        /// The field that was being read.
+        /// The incomplete field.
         field: &'static str,
     },
-    /// A record is longer than any reply to what was asked can be.
+    /// A record is longer than any possible reply to the calls.
     #[error("a record of {record_bytes} bytes exceeds the {limit_bytes} that any reply can need")]
     Oversized {
         /// Size announced by the fragments received so far.
         record_bytes: u64,
-        /// The most that is accepted.
+        /// Maximum size.
         limit_bytes: u64,
     },
-    /// A record came in more fragments than any sane sender uses.
+    /// A record has too many fragments.
     #[error("a record was split into more than {limit} fragments")]
     TooManyFragments {
-        /// The most that is accepted.
+        /// Maximum number.
         limit: u32,
     },
     /// A reply to a call that is not outstanding on this connection.
@@ -37,7 +37,7 @@ pub enum Violation {
         /// XID of the reply.
         xid: u32,
     },
-    /// A field holds a value outside its type.
+    /// The value of a field is not valid for its type.
     #[error("the field `{field}` holds {value}, which its type does not allow")]
     BadValue {
         /// The field.
@@ -45,17 +45,17 @@ pub enum Violation {
         /// Value received.
         value: u32,
     },
-    /// A variable-length field is longer than its type allows.
+    /// A variable-length field is too long for its type.
     #[error("the field `{field}` claims {size_bytes} bytes; {limit_bytes} are allowed")]
     TooLong {
         /// The field.
         field: &'static str,
         /// Size announced in the reply.
         size_bytes: u32,
-        /// The most that is allowed.
+        /// Maximum size.
         limit_bytes: u32,
     },
-    /// READ: its count and the length of its data differ.
+    /// READ: the count differs from the length of the data.
     #[error("READ says {count} bytes but carries {data_bytes}")]
     CountMismatch {
         /// The count field.
@@ -63,7 +63,7 @@ pub enum Violation {
         /// Length of the data.
         data_bytes: u32,
     },
-    /// WRITE: more bytes were reported written than sent.
+    /// WRITE: the server reports more bytes than were sent.
     #[error("WRITE says {count} bytes written of the {size_bytes} sent")]
     CountTooLarge {
         /// The count field.
@@ -71,7 +71,7 @@ pub enum Violation {
         /// Size of the request.
         size_bytes: u32,
     },
-    /// WRITE: a weaker stability than asked for, which RFC 1813 (3.3.7) forbids.
+    /// WRITE: a weaker stability than requested, which RFC 1813 (3.3.7) forbids.
     #[error("WRITE was answered with stability {committed}, weaker than the requested {asked}")]
     WeakerStability {
         /// Stability in the reply.
@@ -79,15 +79,15 @@ pub enum Violation {
         /// Requested stability.
         asked: u32,
     },
-    /// Bytes are left over behind the last field of a reply.
+    /// A reply has bytes after its last field.
     #[error("{size_bytes} bytes follow the end of the reply")]
     Trailing {
-        /// How many.
+        /// Number of these bytes.
         size_bytes: u64,
     },
 }
 
-/// The RPC layer of the server refused a call (RFC 5531, 9).
+/// The server's RPC layer rejected a call (RFC 5531, 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RpcError {
     /// PROG_UNAVAIL.
@@ -96,9 +96,9 @@ pub enum RpcError {
     /// PROG_MISMATCH.
     #[error("the server serves versions {low} to {high} of this program, not 3 (PROG_MISMATCH)")]
     ProgramMismatch {
-        /// Lowest version served.
+        /// Lowest supported version.
         low: u32,
-        /// Highest version served.
+        /// Highest supported version.
         high: u32,
     },
     /// PROC_UNAVAIL.
@@ -113,9 +113,9 @@ pub enum RpcError {
     /// RPC_MISMATCH.
     #[error("the server speaks RPC versions {low} to {high}, not 2 (RPC_MISMATCH)")]
     RpcMismatch {
-        /// Lowest version spoken.
+        /// Lowest supported version.
         low: u32,
-        /// Highest version spoken.
+        /// Highest supported version.
         high: u32,
     },
     /// AUTH_ERROR with its `auth_stat`.
@@ -123,7 +123,7 @@ pub enum RpcError {
     Auth(u32),
 }
 
-/// Why a call did not succeed.
+/// Reason for a failed call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum CallError {
     /// The server answered with an NFS status other than NFS3_OK.
@@ -132,27 +132,27 @@ pub enum CallError {
     /// The server answered with a status that RFC 1813 does not define.
     #[error("the server answered with status {0}, which NFS version 3 does not define")]
     UnknownStatus(u32),
-    /// The server's RPC layer refused the call.
+    /// The server's RPC layer rejected the call.
     #[error(transparent)]
     Rpc(#[from] RpcError),
     /// The server broke the protocol.
     #[error("the server broke the protocol: {0}")]
     Violation(#[from] Violation),
-    /// No reply came in time, retransmissions and reconnections included.
+    /// No reply within the time limit, including retransmissions and reconnections.
     #[error("no reply within {} ms, in {transmissions} transmissions", after_ns / 1_000_000)]
     TimedOut {
-        /// Time since the call was first handed over.
+        /// Time since the first transmission.
         after_ns: u64,
-        /// How often it was sent.
+        /// Number of transmissions.
         transmissions: u32,
     },
-    /// The server accepted a READ or WRITE but moved no bytes.
+    /// The server accepted a READ or WRITE but transferred no bytes.
     #[error("the server moved no bytes of a transfer that was not at the end of the file")]
     NoProgress,
 }
 
 impl CallError {
-    /// The closest `errno`, for callers that speak in those.
+    /// Returns the closest `errno`, for callers that need one.
     #[must_use]
     pub fn errno(self) -> i32 {
         const EIO: i32 = 5;
@@ -168,7 +168,8 @@ impl CallError {
     }
 }
 
-/// The Linux `errno` of an NFS status. The first ones are the same number by design (RFC 1813, 2.6).
+/// Returns the Linux `errno` of an NFS status. The first ones are the same number by design (RFC
+/// 1813, 2.6).
 fn errno_of(status: nfsstat3) -> i32 {
     match status {
         nfsstat3::NFS3ERR_STALE => 116,
@@ -228,21 +229,21 @@ pub fn explain(status: nfsstat3) -> &'static str {
     }
 }
 
-/// Why an operation was not taken.
+/// Reason for a rejected submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SubmitError {
     /// `depth_max` operations are outstanding: poll first.
     #[error("the client's maximum number of operations is outstanding: poll first")]
     Full,
-    /// The object or server was not registered with this client, or has no handle yet.
+    /// The object or server is not registered with this client, or has no handle yet.
     #[error("the object is not registered with this client, or has no file handle yet")]
     NoHandle,
-    /// A transfer larger than the client was made for, or of no bytes.
+    /// A transfer of no bytes, or larger than the client's maximum.
     #[error("a transfer of {size_bytes} bytes; 1 to {limit_bytes} are possible")]
     Size {
         /// Requested size.
         size_bytes: u32,
-        /// The most that is possible.
+        /// Maximum size.
         limit_bytes: u32,
     },
     /// A name is empty or longer than 255 bytes.

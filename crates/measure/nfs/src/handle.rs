@@ -1,4 +1,4 @@
-//! File handles, and the small numbers by which a client's operations name objects and servers.
+//! File handles, and the small numbers with which operations refer to objects and servers.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ pub struct ServerId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId(pub u32);
 
-/// A file handle (`nfs_fh3`): up to 64 bytes that mean something to the server only.
+/// A file handle (`nfs_fh3`): up to 64 bytes that only the server interprets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Handle {
     size: u8,
@@ -18,10 +18,10 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// The handle of no object: what a table entry holds before a LOOKUP or CREATE fills it.
+    /// The handle of no object. A table entry has it until a LOOKUP or CREATE fills it.
     pub const EMPTY: Self = Self { size: 0, bytes: [0; 64] };
 
-    /// A handle of the given bytes; `None` when there are more than 64.
+    /// Creates a handle from bytes; `None` if there are more than 64.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let mut handle = Self::EMPTY;

@@ -1,65 +1,65 @@
-//! Record marking (RFC 5531, 11) on what a peer sends, in bounded memory.
+//! Record marking (RFC 5531, 11) of received data, in bounded memory.
 //!
-//! A record that came whole in one fragment, which is the usual case, is handed out where it was
-//! received. A long one (a large READ) is announced by its head as soon as that is there, so that the
-//! rest can be received straight into the caller's arena. A record in several fragments is put
-//! together in a buffer of its own. Nothing is believed to be longer than `limit_bytes`, and no
-//! record to have more than [`FRAGMENTS_MAX`] fragments: a peer that announces more, or goes on for
-//! ever, is refused before memory is spent on it.
+//! A complete record in one fragment, the usual case, stays in the receive buffer. As soon as the
+//! head of a long record (a large READ) is complete, the caller can receive the rest directly into
+//! its arena. A record in several fragments is assembled in a separate buffer. No record may be
+//! longer than `limit_bytes` or have more than [`FRAGMENTS_MAX`] fragments. The client rejects a
+//! peer that announces more before it allocates memory for it.
 
 use std::io::IoSliceMut;
 
 use crate::error::Violation;
 use crate::rpc::LAST_FRAGMENT;
 
-/// Most fragments of one record. A 1 MiB READ in fragments of 256 bytes would have 4,100.
+/// Maximum number of fragments of a record. A 1 MiB READ in fragments of 256 bytes would have
+/// 4,100.
 pub const FRAGMENTS_MAX: u32 = 8192;
-/// Size of the receive buffer: the replies to some thirty 4 KiB READs, or any reply that has no
-/// payload, in bytes.
+/// Size of the receive buffer, in bytes: the replies to some thirty 4 KiB READs, or any reply
+/// without payload.
 pub const BUFFER_BYTES: usize = 256 * 1024;
-/// A record is announced by its head only when at least this much of it is still to come, in bytes:
-/// below that, copying is cheaper than a second system call.
+/// Minimum size of the missing part of a record, in bytes, for announcing its head. Below that,
+/// copying is cheaper than a second system call.
 const STREAM_BYTES_MIN: usize = 8 * 1024;
-/// The head of a READ reply at its longest, in bytes: RPC header with a 400-byte verifier (424),
+/// Maximum length of a READ reply's head, in bytes: RPC header with a 400-byte verifier (424),
 /// status, attributes, count, eof, length (104), rounded up.
 const HEAD_BYTES: usize = 544;
-/// Unconsumed bytes are moved to the front of the buffer if there are at most this many.
+/// Maximum number of unconsumed bytes that are moved to the front of the buffer.
 const MOVE_BYTES_MAX: usize = 8 * 1024;
 
 /// Next step for the caller.
 #[derive(Debug, PartialEq, Eq)]
 pub enum InboundStep<'a> {
-    /// Nothing until more has been received.
+    /// Receive more.
     More,
-    /// A whole record.
+    /// A complete record.
     Record(&'a [u8]),
-    /// The head of a long record. Answer with [`Inbound::stream`], [`Inbound::buffer_it`] or
-    /// [`Inbound::discard`].
+    /// The head of a long record. Call [`Inbound::stream`], [`Inbound::buffer_it`] or
+    /// [`Inbound::discard`] next.
     Head {
         /// Bytes received so far.
         head: &'a [u8],
         /// Length of the whole record.
         record_bytes: usize,
     },
-    /// The payload that [`Inbound::stream`] announced has arrived whole.
+    /// The payload announced with [`Inbound::stream`] is complete.
     Streamed,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// At a record mark.
+    /// Before a record mark.
     Mark,
-    /// In a single-fragment record; `asked` when its head has been shown.
+    /// In a record of a single fragment; `asked` if the caller has received its head.
     Whole { size: usize, asked: bool },
-    /// In a fragment of a record of several.
+    /// In a fragment of a record of several fragments.
     Fragment { left: usize, last: bool },
-    /// Payload goes to the arena; `tail` bytes of padding follow it.
+    /// The arena receives the payload, which `tail` bytes of padding follow.
     Stream { at: usize, left: usize, tail: usize },
-    /// Skips the rest of an unwanted record.
+    /// Skips the rest of a discarded record.
     Discard { left: usize },
 }
 
-/// Bytes received on one connection and not yet consumed.
+/// Received bytes of one connection that are not yet consumed.
 #[derive(Debug)]
 pub struct Inbound {
     buffer: Box<[u8]>,
@@ -73,7 +73,7 @@ pub struct Inbound {
 }
 
 impl Inbound {
-    /// For records of at most `limit_bytes`.
+    /// Creates the state for records of at most `limit_bytes`.
     #[must_use]
     pub fn new(limit_bytes: usize) -> Self {
         Self {
@@ -88,7 +88,7 @@ impl Inbound {
         }
     }
 
-    /// Forgets everything: the connection was replaced.
+    /// Discards everything, after the connection was replaced.
     pub fn clear(&mut self) {
         self.start = 0;
         self.end = 0;
@@ -98,20 +98,20 @@ impl Inbound {
         self.fragments = 0;
     }
 
-    /// Memory held, in bytes.
+    /// Returns the allocated memory, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.buffer.len() + self.assembly.capacity()
     }
 
-    /// True while the arena range given to [`Inbound::stream`] is still being filled.
+    /// True while the arena range of [`Inbound::stream`] is incomplete.
     #[must_use]
     pub fn is_streaming(&self) -> bool {
         matches!(self.mode, Mode::Stream { .. })
     }
 
-    /// Where the next bytes are to be received: in the arena while a payload is streamed, then in
-    /// the buffer. Two slices, the first of them often empty.
+    /// Returns the space for the next bytes: the arena while a payload is streamed, then the
+    /// buffer. Of the two slices, the first is often empty.
     pub fn windows<'a>(&'a mut self, arena: &'a mut [u8]) -> [IoSliceMut<'a>; 2] {
         self.make_room();
         let into = match self.mode {
@@ -136,7 +136,7 @@ impl Inbound {
         }
     }
 
-    /// `size_bytes` have been received into [`Inbound::windows`].
+    /// Records that `size_bytes` were received into [`Inbound::windows`].
     pub fn received(&mut self, size_bytes: usize) {
         let mut rest = size_bytes;
         if self.start == self.end
@@ -150,8 +150,8 @@ impl Inbound {
         self.end = (self.end + rest).min(self.buffer.len());
     }
 
-    /// Appends bytes as if they had been received: for callers without a socket. Returns how many
-    /// were taken.
+    /// Appends bytes as if they had been received, for callers without a socket. Returns the number
+    /// of bytes used.
     pub fn feed(&mut self, bytes: &[u8], arena: &mut [u8]) -> usize {
         let mut rest = bytes;
         for window in &mut self.windows(arena) {
@@ -164,9 +164,9 @@ impl Inbound {
         taken
     }
 
-    /// Answer to [`InboundStep::Head`]: behind `head_bytes` follow `payload_bytes` for the arena at `at`,
-    /// then `tail_bytes` of padding. The caller has checked that these three make up the record and
-    /// that the range is in the arena.
+    /// Response to [`InboundStep::Head`]: after `head_bytes` come `payload_bytes` for the arena at
+    /// `at`, then `tail_bytes` of padding. The caller has checked that the three add up to the
+    /// record, and that the range is inside the arena.
     pub fn stream(
         &mut self,
         head_bytes: usize,
@@ -183,10 +183,10 @@ impl Inbound {
         self.mode = Mode::Stream { at: at + here, left: payload_bytes - here, tail: tail_bytes };
     }
 
-    /// Answer to [`InboundStep::Head`]: the record is wanted whole.
+    /// Response to [`InboundStep::Head`]: receive the complete record.
     ///
     /// # Errors
-    /// [`Violation::Oversized`] when it is longer than the buffer: only READs may be.
+    /// [`Violation::Oversized`] if it is longer than the buffer; only READs may be.
     pub fn buffer_it(&mut self, record_bytes: usize) -> Result<(), Violation> {
         if record_bytes > self.buffer.len() {
             return Err(Violation::Oversized {
@@ -198,7 +198,7 @@ impl Inbound {
         Ok(())
     }
 
-    /// Answer to [`InboundStep::Head`]: skip the record.
+    /// Response to [`InboundStep::Head`]: skip the record.
     pub fn discard(&mut self, record_bytes: usize) {
         self.mode = Mode::Discard { left: record_bytes };
     }
@@ -206,7 +206,7 @@ impl Inbound {
     /// Returns the next step for the caller.
     ///
     /// # Errors
-    /// A [`Violation`] of the framing; nothing behind it can be trusted.
+    /// A [`Violation`] of the framing. No data after it can be trusted.
     pub fn step(&mut self) -> Result<InboundStep<'_>, Violation> {
         if std::mem::take(&mut self.assembled) {
             self.assembly.clear();
@@ -260,7 +260,7 @@ impl Inbound {
                     self.mode = Mode::Mark;
                 }
                 Mode::Stream { at, left, tail } => {
-                    // `stream` and `received` consume payload; only padding is left here.
+                    // `stream` and `received` consume the payload, so only padding is left here.
                     if left > 0 || have < tail {
                         self.mode = Mode::Stream { at, left, tail };
                         return Ok(InboundStep::More);

@@ -1,7 +1,7 @@
 use super::*;
 use proptest::prelude::*;
 
-/// Encodes records, each cut into fragments of the given sizes.
+/// Encodes records in fragments of the given sizes.
 fn encode(records: &[(Vec<u8>, Vec<usize>)]) -> Vec<u8> {
     let mut wire = Vec::new();
     for (record, cuts) in records {
@@ -18,8 +18,8 @@ fn encode(records: &[(Vec<u8>, Vec<usize>)]) -> Vec<u8> {
     wire
 }
 
-/// Feeds `wire` in pieces and collects the records; heads of long records are streamed to the arena
-/// where `stream` says so (first 100 bytes head, last 2 bytes tail).
+/// Feeds `wire` in pieces and collects the records. With `stream`, the heads of long records go to
+/// the arena (first 100 bytes head, last 2 bytes tail).
 fn decode(wire: &[u8], pieces: &[usize], limit: usize, stream: bool) -> Vec<Vec<u8>> {
     let mut inbound = Inbound::new(limit);
     let mut arena = vec![0u8; limit];

@@ -1,26 +1,27 @@
-//! NFS version 3 (RFC 1813) spoken in user space, as a load generator needs it.
+//! An NFS version 3 client (RFC 1813) in user space, for load.
 //!
-//! There is no mount and no client cache: every operation is one remote procedure call (RFC
-//! 5531, over TCP with record marking) on the wire, many of them outstanding on each of several
-//! connections. One thread owns a [`Client`] and drives its connections by epoll with non-blocking
-//! sockets; nothing is locked and, once warm, nothing is allocated per operation. Calls are batched
-//! into one `sendmsg`, replies parsed where they were received, payloads go from and to the caller's
-//! arena.
+//! There is no mount and no client cache. Every operation is one remote procedure call (RFC 5531,
+//! over TCP with record marking), and each of several connections has many calls outstanding. One
+//! thread owns a [`Client`] and drives its connections with epoll and non-blocking sockets. It uses
+//! no locks, and after a warm-up it allocates nothing per operation. One `sendmsg` sends a batch of
+//! calls. Replies are parsed in the receive buffer. Payloads are sent from and received into the
+//! caller's arena.
 //!
-//! The layers, each usable without the ones above:
+//! The layers, each usable without those that follow it:
 //!
-//! - [`xdr`], [`rpc`], [`inbound`]: bounded reading of what a peer sends. A length is believed only
-//!   after it was checked against what there is and what was asked for.
+//! - [`xdr`], [`rpc`], [`inbound`]: bounded parsing of received data. Each length is checked
+//!   against the available data and against the request.
 //! - [`Core`]: calls in flight, matching by XID, uncommitted writes, timers. It has no sockets and
-//!   no clock: bytes and times are passed in.
-//! - [`Client`]: sockets, reconnecting, epoll, the clock.
-//! - [`mount`], [`setup`]: the blocking steps before a run: MOUNT, walk a path, make directories and
-//!   files.
+//!   no clock: the caller passes bytes and times.
+//! - [`Client`]: sockets, reconnection, epoll, the clock.
+//! - [`mount`], [`setup`]: blocking steps before a run: MOUNT, path lookup, creation of directories
+//!   and files.
 //!
-//! If the server is lost, calls without a reply are sent again, first on the same
-//! connection, then on a new one; their latency counts from the first hand-over, so an outage is in
-//! the figures. Writes that a restarted server may have forgotten (its write verifier changed) are
-//! sent again from a copy before the COMMIT that covers them completes, and an [`Event`] says so.
+//! If the server is lost, the client sends calls without a reply again, first on the same
+//! connection, then on a new one. Their latency counts from the first transmission, so the figures
+//! include an outage. A restarted server (its write verifier changed) may have lost unstable
+//! writes. The client sends these again from a copy, before the COMMIT that covers them completes,
+//! and reports an [`Event`].
 
 pub mod client;
 pub mod core;

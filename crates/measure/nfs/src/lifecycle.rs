@@ -1,4 +1,4 @@
-//! The lifecycle of a call: handed over, queued on a connection or held back, ended.
+//! The lifecycle of a call: handed over, queued on a connection or delayed, ended.
 
 use crate::core::Core;
 use crate::error::CallError;
@@ -7,7 +7,8 @@ use crate::slot::{Owner, State};
 use crate::stats::DisconnectReason;
 
 impl Core {
-    /// Stamps what was submitted since the last time and queues it on its connections.
+    /// Stamps operations submitted since the last call with the time, and queues them on their
+    /// connections.
     #[inline]
     pub fn hand_over(&mut self, now_ns: u64) {
         if self.fresh.is_empty() {
@@ -22,13 +23,13 @@ impl Core {
         self.fresh.clear();
     }
 
-    /// True if operations were submitted and not handed over.
+    /// True if submitted operations were not yet handed over.
     #[must_use]
     pub fn has_fresh(&self) -> bool {
         !self.fresh.is_empty()
     }
 
-    /// Queues a call on a connection, or holds it back.
+    /// Queues a call on a connection, or delays it.
     pub(crate) fn route(&mut self, index: u32, now_ns: u64) {
         let slot = self.slots.get(index);
         let (procedure, owner, object) = (slot.procedure, slot.owner, slot.object);
@@ -48,7 +49,8 @@ impl Core {
         self.enqueue(index, now_ns);
     }
 
-    /// Enters a WRITE into the log of uncommitted writes where that is needed. False: not now.
+    /// Adds a WRITE to the log of uncommitted writes if needed. Returns false if the log is full
+    /// now.
     #[inline]
     fn log_write(&mut self, index: u32) -> bool {
         let slot = self.slots.get(index);
@@ -66,7 +68,7 @@ impl Core {
         entry.is_some()
     }
 
-    /// Appends a call to the queue of one of its server's connections, in turn.
+    /// Appends a call to the queue of one of its server's connections, in rotation.
     pub(crate) fn enqueue(&mut self, index: u32, now_ns: u64) {
         let slot = self.slots.get_mut(index);
         let server = &mut self.servers[slot.server.0 as usize];
@@ -80,7 +82,7 @@ impl Core {
         self.links[link as usize].queue.push_back((index, xid));
     }
 
-    /// Ends an operation: accounts for it and gives its slot back.
+    /// Ends an operation: updates the counters and frees its slot.
     pub(crate) fn finish(
         &mut self,
         index: u32,
@@ -131,8 +133,8 @@ impl Core {
         }
     }
 
-    /// A call that ends while it is queued must not be sent any more; one that is half sent takes its
-    /// connection with it, for its payload goes back to the caller.
+    /// A call that ends while it is queued is not sent. If half of it was sent, its connection must
+    /// be closed too, because the caller owns its payload again.
     #[inline]
     pub(crate) fn leave_link(&mut self, index: u32) {
         let slot = self.slots.get(index);

@@ -1,5 +1,5 @@
-//! Before NFS: the portmapper (RFC 1833, version 2) tells ports, MOUNT (RFC 1813, appendix I) gives
-//! the handle of an export. Blocking, one short connection per service.
+//! Steps before NFS: the portmapper (RFC 1833, version 2) returns ports, and MOUNT (RFC 1813,
+//! appendix I) returns the handle of an export. Blocking, with one short connection per service.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
@@ -19,20 +19,20 @@ use crate::rpc::{CallTemplate, results, set_record_mark};
 use crate::url::NfsUrl;
 use crate::xdr::{HANDLE_BYTES_MAX, Reader, Writer};
 
-/// How long the portmapper and MOUNT have to answer.
+/// Timeout of portmapper and MOUNT.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Longest reply accepted from them, in bytes.
+/// Maximum length of their replies, in bytes.
 const REPLY_BYTES_MAX: usize = 64 * 1024;
-/// Longest export path sent (MNTPATHLEN), in bytes.
+/// Maximum length of an export path (MNTPATHLEN), in bytes.
 const PATH_BYTES_MAX: usize = 1024;
 
-/// Why an export could not be reached.
+/// Reason why an export could not be mounted.
 #[derive(Debug, Error)]
 pub enum MountError {
     /// The host has no address.
     #[error("the host `{host}` of the target is unknown: {source}")]
     Host {
-        /// As given.
+        /// Host as given.
         host: String,
         /// Error of the resolver.
         source: std::io::Error,
@@ -42,43 +42,43 @@ pub enum MountError {
     Io {
         /// `portmapper` or `mount`.
         service: &'static str,
-        /// Where.
+        /// Address of the service.
         address: SocketAddr,
         /// Error of the connection.
         source: std::io::Error,
     },
-    /// The portmapper does not know a service.
+    /// The portmapper does not list a service.
     #[error(
         "{address} does not offer {service} over TCP: is NFS version 3 enabled there? \
          (nfsport= and mountport= in the address avoid the portmapper)"
     )]
     NotRegistered {
-        /// Which service.
+        /// Name of the service.
         service: &'static str,
-        /// The portmapper.
+        /// Address of the portmapper.
         address: SocketAddr,
     },
-    /// MOUNT refused the export.
+    /// MOUNT rejected the export.
     #[error("the server at {address} refuses to mount {export}: {status}")]
     Refused {
-        /// Where.
+        /// Address of the MOUNT service.
         address: SocketAddr,
-        /// The path asked for.
+        /// Requested path.
         export: String,
         /// Status in the reply.
         status: mountstat3,
     },
-    /// A service's answer was an error or made no sense.
+    /// A service answered with an error or an invalid reply.
     #[error("the {service} service at {address}: {error}")]
     Call {
-        /// Which service.
+        /// Name of the service.
         service: &'static str,
-        /// Where.
+        /// Address of the service.
         address: SocketAddr,
         /// Error of the call.
         error: CallError,
     },
-    /// The export's path is too long.
+    /// The path of the export is too long.
     #[error("the export path has {size_bytes} bytes; {PATH_BYTES_MAX} are possible")]
     Path {
         /// Length in bytes.
@@ -86,7 +86,7 @@ pub enum MountError {
     },
 }
 
-/// An export that was mounted.
+/// A mounted export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Export {
     /// Address and port of the NFS service.
@@ -97,19 +97,19 @@ pub struct Export {
     pub path: String,
     /// Handle of its root directory.
     pub root: Handle,
-    /// The credential that the address asks for.
+    /// Returns the credential of the address.
     pub credential: Credential,
 }
 
 impl Export {
-    /// How to add its server to a client, over `connections` connections.
+    /// Returns the export's server for a client, with `connections` connections.
     #[must_use]
     pub fn server(&self, connections: u32) -> ServerSpec {
         ServerSpec { connections, credential: self.credential.clone(), ..ServerSpec::new(self.nfs) }
     }
 }
 
-/// Asks for the handle of an export.
+/// Requests the handle of an export.
 ///
 /// # Errors
 /// [`MountError`].
@@ -143,8 +143,8 @@ pub fn mount(url: &NfsUrl) -> Result<Export, MountError> {
     }
 }
 
-/// Tells the MOUNT service that the export is no longer used. It only keeps a list by it, so an error
-/// needs no attention.
+/// Informs the MOUNT service that the export is no longer used. The service only maintains a list,
+/// so callers may ignore an error.
 ///
 /// # Errors
 /// [`MountError`].
@@ -156,7 +156,7 @@ pub fn unmount(export: &Export) -> Result<(), MountError> {
     service.call(&template, UMNT, |writer| writer.opaque(path), |_| Ok(()))
 }
 
-/// The answer to MNT: a handle, or a status.
+/// Decodes the reply to MNT: a handle, or a status.
 fn read_mount(mut reader: Reader<'_>) -> Result<Result<Handle, mountstat3>, CallError> {
     const FLAVORS_MAX: u32 = 1024;
     match reader.u32("status")? {
@@ -184,7 +184,7 @@ fn resolve(host: &str) -> Result<SocketAddr, MountError> {
     found.next().ok_or_else(|| failed(ErrorKind::NotFound.into()))
 }
 
-/// The TCP port of version 3 of a program.
+/// Returns the TCP port of version 3 of a program.
 fn ask_port(host: SocketAddr, program: u32, name: &'static str) -> Result<u16, MountError> {
     const GETPORT: u32 = 3;
     let mut address = host;
@@ -218,7 +218,7 @@ struct Service {
 impl Service {
     fn connect(name: &'static str, address: SocketAddr) -> Result<Self, MountError> {
         let failed = |source| MountError::Io { service: name, address, source };
-        // From a reserved port where possible: mount services often insist.
+        // Uses a reserved port if possible, because mount services often require one.
         let fd = crate::socket::start(address, true).map_err(|error| failed(error.into()))?;
         let timeout_ns = ANSWER_TIMEOUT.as_nanos() as u64;
         match crate::socket::wait_writable(&fd, timeout_ns) {
@@ -272,7 +272,8 @@ impl Service {
                     if size == 0 {
                         return Err(io(ErrorKind::UnexpectedEof.into()));
                     }
-                    // Each read has the time-out, and so has the whole: a reply may not trickle on.
+                    // The timeout applies to each read and to the whole reply, so that a server
+                    // cannot delay it byte by byte.
                     if start.elapsed() > ANSWER_TIMEOUT {
                         return Err(io(ErrorKind::TimedOut.into()));
                     }

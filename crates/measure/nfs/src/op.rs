@@ -9,7 +9,7 @@ use crate::handle::{ObjectId, ServerId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Procedure {
-    /// Does nothing: measures the way there and back.
+    /// Does nothing. Measures the round trip.
     Null = 0,
     /// Reads attributes.
     GetAttr = 1,
@@ -17,7 +17,7 @@ pub enum Procedure {
     SetAttr = 2,
     /// Finds a name in a directory.
     Lookup = 3,
-    /// Asks which accesses are allowed.
+    /// Checks permitted accesses.
     Access = 4,
     /// Reads data.
     Read = 6,
@@ -48,7 +48,7 @@ pub enum Procedure {
 }
 
 impl Procedure {
-    /// All that this client calls.
+    /// All procedures that this client calls.
     pub const ALL: [Self; 18] = [
         Self::Null,
         Self::GetAttr,
@@ -70,7 +70,7 @@ impl Procedure {
         Self::Commit,
     ];
 
-    /// Name in lower case, as in tags of histograms.
+    /// Returns the name in lower case, as in tags of histograms.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -96,33 +96,33 @@ impl Procedure {
     }
 }
 
-/// How durable a WRITE must be when it is answered (`stable_how`).
+/// Required durability of a WRITE when the server answers (`stable_how`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Stability {
-    /// The server may hold it in memory until a COMMIT.
+    /// The server may keep it in memory until a COMMIT.
     #[default]
     Unstable = 0,
-    /// Data on stable storage, attributes perhaps not.
+    /// Data on stable storage, attributes possibly not.
     DataSync = 1,
     /// Data and attributes on stable storage.
     FileSync = 2,
 }
 
-/// How a CREATE treats an existing file (`createhow3`).
+/// Treatment of an existing file by a CREATE (`createhow3`).
 #[derive(Clone, Copy, Debug)]
 pub enum CreateHow<'a> {
-    /// Uses what exists.
+    /// Uses the existing file.
     Unchecked(&'a sattr3),
     /// Fails with NFS3ERR_EXIST.
     Guarded(&'a sattr3),
-    /// Fails with NFS3ERR_EXIST unless the existing file was made with the same verifier: safe to
-    /// retransmit.
+    /// Fails with NFS3ERR_EXIST unless the existing file was created with the same verifier, so it
+    /// is safe to retransmit.
     Exclusive([u8; 8]),
 }
 
-/// One operation. Offsets into the buffer refer to the arena that the caller passes when it polls;
-/// that range belongs to the client until the completion.
+/// One operation. Offsets into the buffer refer to the arena that the caller passes to `poll`. The
+/// range belongs to the client until the completion.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)] // the fields say what RFC 1813 says of the arguments of the same names
 pub enum Op<'a> {
@@ -132,13 +132,14 @@ pub enum Op<'a> {
     GetAttr { object: ObjectId },
     /// SETATTR, without a guard.
     SetAttr { object: ObjectId, change: &'a sattr3 },
-    /// LOOKUP; the handle found is stored in `into`.
+    /// LOOKUP; stores the handle in `into`.
     Lookup { dir: ObjectId, name: &'a [u8], into: Option<ObjectId> },
-    /// ACCESS; completes with the mask allowed.
+    /// ACCESS; completes with the permitted mask.
     Access { object: ObjectId, mask: u32 },
-    /// READ; completes with the bytes read, fewer than asked only at the end of the file.
+    /// READ; completes with the number of bytes read, fewer than requested only at the end of the
+    /// file.
     Read { file: ObjectId, offset_bytes: u64, size_bytes: u32, buffer_offset_bytes: u64 },
-    /// WRITE; completes with the bytes written, always as many as asked.
+    /// WRITE; completes with the number of bytes written, always as many as requested.
     Write {
         file: ObjectId,
         offset_bytes: u64,
@@ -147,10 +148,10 @@ pub enum Op<'a> {
         stability: Stability,
     },
     /// COMMIT of a range, or of the whole file with size 0. When it completes, every unstable write
-    /// in the range that had completed before it was handed over is durable, over a restart of the
-    /// server too.
+    /// in the range that completed before the COMMIT was handed over is durable, even if the server
+    /// restarted.
     Commit { file: ObjectId, offset_bytes: u64, size_bytes: u32 },
-    /// CREATE; the handle, where the server returns it, is stored in `into`.
+    /// CREATE; stores the handle in `into` if the server returns one.
     Create { dir: ObjectId, name: &'a [u8], how: CreateHow<'a>, into: Option<ObjectId> },
     /// MKDIR.
     MakeDir { dir: ObjectId, name: &'a [u8], attributes: &'a sattr3, into: Option<ObjectId> },
@@ -173,7 +174,7 @@ pub enum Op<'a> {
 }
 
 impl Op<'_> {
-    /// The procedure that it calls.
+    /// Returns the procedure of the operation.
     #[inline]
     #[must_use]
     pub fn procedure(&self) -> Procedure {
@@ -200,7 +201,7 @@ impl Op<'_> {
     }
 }
 
-/// The end of an operation.
+/// Result of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// Token of the submitted operation.
@@ -209,10 +210,10 @@ pub struct Completion {
     pub procedure: Procedure,
     /// Bytes for READ and WRITE, the mask for ACCESS, entries for READDIR and READDIRPLUS, else 0.
     pub result: Result<u32, CallError>,
-    /// Just before it was first handed to the socket (or would have been, had there been a
-    /// connection): a lost connection counts in the latency.
+    /// Time just before the operation was first sent, or would have been sent with a connection. A
+    /// lost connection therefore counts in the latency.
     pub submitted_ns: u64,
-    /// When its reply was seen.
+    /// Time at which the client saw the reply.
     pub completed_ns: u64,
     /// Number of retransmissions of its calls.
     pub retransmissions: u32,

@@ -1,5 +1,5 @@
-//! Sending: the calls queued on a link as slices for one `sendmsg`, headers from the slots, payloads
-//! from where they lie. Nothing is copied.
+//! Sending: collects the calls queued on a link as slices for one `sendmsg`. Headers come from the
+//! slots, payloads from their buffers. Nothing is copied.
 
 use std::io::IoSlice;
 
@@ -7,14 +7,14 @@ use crate::core::Core;
 use crate::slot::{Payload, State};
 use crate::xdr::padded;
 
-/// Most slices of one `sendmsg`. A WRITE takes two (three with padding), so that this is a batch of
-/// 64; the kernel takes up to 1,024.
+/// Maximum number of slices of one `sendmsg`. A WRITE takes two (three with padding), so this is a
+/// batch of 64; the kernel accepts up to 1,024.
 pub const SLICES_MAX: usize = 128;
 
 const PADDING: [u8; 3] = [0; 3];
 
 impl Core {
-    /// Fills `slices` with what link `link` has to send; returns how many were used.
+    /// Fills `slices` with the queued calls of link `link`; returns the number of slices used.
     pub fn gather<'a>(
         &'a mut self,
         link: usize,
@@ -55,7 +55,7 @@ impl Core {
         used
     }
 
-    /// `size_bytes` of what was gathered have been sent.
+    /// Records that `size_bytes` of the gathered slices were sent.
     pub fn sent(&mut self, link: usize, size_bytes: usize, now_ns: u64) {
         let queue = &mut self.links[link];
         let mut rest = size_bytes + queue.head_sent;
@@ -82,14 +82,14 @@ impl Core {
         queue.head_sent = rest;
     }
 
-    /// True if link `link` has something to send.
+    /// True if link `link` has queued calls.
     #[must_use]
     pub fn has_output(&self, link: usize) -> bool {
         !self.links[link].queue.is_empty()
     }
 
-    /// Takes calls that ended off the queue. One that is half sent has not ended, or its link would be
-    /// broken.
+    /// Removes ended calls from the queue. A half-sent call cannot end without closing its
+    /// connection.
     fn weed(&mut self, link: usize) {
         let queue = &mut self.links[link];
         queue.stale = false;
@@ -101,8 +101,8 @@ impl Core {
     }
 }
 
-/// A range that submission has checked against `arena_bytes_needed`, and the client against the
-/// arena's length.
+/// Submission checked the range against `arena_bytes_needed`, and the client checked that against
+/// the arena's length.
 #[inline]
 fn slice(bytes: &[u8], at: usize, size: usize) -> &[u8] {
     at.checked_add(size).and_then(|end| bytes.get(at..end)).unwrap_or_default()

@@ -7,8 +7,8 @@ use crate::slot::State;
 use crate::stats::{DisconnectReason, Event};
 
 impl Core {
-    /// A connection was lost: its calls go back to its queue in the order in which they were
-    /// submitted. Returns how many there are.
+    /// Handles the loss of a connection: its calls return to its queue in the order of their
+    /// submission. Returns their number.
     pub fn link_lost(&mut self, link: usize, why: DisconnectReason, now_ns: u64) -> u32 {
         let mut calls: Vec<u32> = self
             .slots
@@ -34,7 +34,7 @@ impl Core {
             let slot = self.slots.get_mut(index);
             slot.state = State::Queued;
             slot.transmissions_on_link = 0;
-            // A server with a reply cache may answer for the old connection as well.
+            // A server with a reply cache may answer twice, also for the old connection.
             queue.strays_allowed += u32::from(slot.transmissions > 0);
             queue.queue.push_back((index, slot.xid));
         }
@@ -50,7 +50,7 @@ impl Core {
         count
     }
 
-    /// A connection is there again, `outage_ns` after it was lost.
+    /// Records that a connection is open again, `outage_ns` after its loss.
     pub fn link_restored(&mut self, link: usize, outage_ns: u64, now_ns: u64) {
         let link = &self.links[link];
         for &(index, _) in &link.queue {
@@ -66,15 +66,15 @@ impl Core {
         });
     }
 
-    /// Why the connection of a link must be replaced, if it must: the driver closes it and calls
-    /// [`Core::link_lost`].
+    /// Returns the reason why the connection of a link must be replaced, if any. The driver closes
+    /// it and calls [`Core::link_lost`].
     #[must_use]
     pub fn broken(&self, link: usize) -> Option<DisconnectReason> {
         self.links[link].broken
     }
 
-    /// The framing of a connection was violated: every call on it fails, for which of their replies
-    /// were damaged can't be known.
+    /// Handles a framing violation: fails every call on the connection, because the client cannot
+    /// know which replies were damaged.
     pub fn fail_link(
         &mut self,
         link: usize,
@@ -105,8 +105,7 @@ impl Core {
         self.finish(index, Err(error), now_ns, out);
     }
 
-    /// Looks after calls that are overdue or whose time to try again has come. To be called every few
-    /// dozen milliseconds.
+    /// Handles overdue calls and due retries. To be called every few dozen milliseconds.
     pub fn tick(&mut self, now_ns: u64, out: &mut Vec<Completion>) {
         for index in self.slots.indices() {
             let slot = self.slots.get(index);
@@ -140,7 +139,7 @@ impl Core {
     fn give_up(&mut self, index: u32, after_ns: u64, now_ns: u64, out: &mut Vec<Completion>) {
         let slot = self.slots.get(index);
         if slot.state == State::Sent {
-            // A late reply must not find the arena range in other hands.
+            // A late reply must not write to an arena range that the caller owns again.
             self.links[slot.link as usize].broken.get_or_insert(DisconnectReason::GivenUp);
         }
         if slot.state == State::Held {

@@ -1,9 +1,10 @@
-//! COMMIT, and what a restarted server forgot.
+//! COMMIT, and writes that a restarted server lost.
 //!
-//! A COMMIT settles the acknowledged unstable writes whose write verifier it confirms. Those with
-//! another verifier were acknowledged by an instance of the server that is gone: they are sent again
-//! with FILE_SYNC, except where a later write replaced them, and the COMMIT completes after them. New
-//! writes to the file wait for that long, so that an old block never overtakes a new one.
+//! A COMMIT settles the acknowledged unstable writes whose write verifier it confirms. Another
+//! verifier means that an earlier instance of the server acknowledged the write. The client sends
+//! such writes again with FILE_SYNC, except parts that a later write replaced. The COMMIT completes
+//! after them. New writes to the file wait until then, so that an old block never overwrites a new
+//! one.
 
 use crate::core::{Core, Resend};
 use crate::error::CallError;
@@ -43,7 +44,7 @@ impl Core {
         Ok(())
     }
 
-    /// Settles what the COMMIT in `index` confirms and returns what it shows to be lost.
+    /// Settles writes that the COMMIT in `index` confirms, and returns the lost ones.
     fn settle_confirmed(&mut self, index: u32, verifier: [u8; 8]) -> Vec<u64> {
         let slot = self.slots.get(index);
         let start = slot.offset_bytes;
@@ -70,7 +71,7 @@ impl Core {
         lost
     }
 
-    /// Queues the lost writes to be sent again on behalf of the COMMIT in `commit`.
+    /// Queues the lost writes of the COMMIT in `commit`.
     fn recover(&mut self, commit: u32, lost: &[u64], now_ns: u64, out: &mut Vec<Completion>) {
         let object = self.slots.get(commit).object;
         let mut parts = Vec::new();
@@ -108,7 +109,7 @@ impl Core {
         self.pump_resends(now_ns);
     }
 
-    /// Sends lost writes again as far as there are slots.
+    /// Sends lost writes again while there are free slots.
     fn pump_resends(&mut self, now_ns: u64) {
         while !self.resends.is_empty() {
             let Some(index) = self.take_internal() else { return };
@@ -129,9 +130,9 @@ impl Core {
         }
     }
 
-    /// A slot for a call of the client's own, with what all of those have in common.
+    /// Allocates a slot for a call of the client itself, and fills the common fields.
     fn take_internal(&mut self) -> Option<u32> {
-        // The caller's depth is reserved: its operations never find the table full.
+        // The caller's depth is reserved, so its operations always find a slot.
         let reserved = (self.config.depth_max - self.outstanding) as usize;
         if self.slots.free_count() <= reserved {
             return None;
@@ -146,7 +147,7 @@ impl Core {
         Some(index)
     }
 
-    /// A lost write was sent again, or failed.
+    /// Handles the end of a lost write that was sent again.
     pub(crate) fn resend_done(
         &mut self,
         commit: u32,
@@ -156,7 +157,7 @@ impl Core {
     ) {
         let mut gone = 1;
         if error.is_some() {
-            // The COMMIT fails anyway: what it still has to send again is not sent.
+            // The COMMIT fails anyway, so its remaining lost writes are not sent.
             let before = self.resends.len();
             self.resends.retain(|resend| resend.commit != commit);
             gone += (before - self.resends.len()) as u32;
@@ -188,20 +189,20 @@ impl Core {
         self.release_held(now_ns);
     }
 
-    /// Frees what is settled of the file that `index` operates on.
+    /// Frees settled writes of the file that `index` operates on.
     pub(crate) fn prune(&mut self, index: u32) {
         let object = &mut self.objects[self.slots.get(index).object as usize];
         self.retain.prune(&mut object.chain);
     }
 
-    /// Holds a call back until [`Core::release_held`].
+    /// Delays a call until [`Core::release_held`].
     pub(crate) fn hold(&mut self, index: u32) {
         self.slots.get_mut(index).state = State::Held;
         self.held.push_back(index);
     }
 
-    /// A COMMIT for room has ended. Where it failed, so do the writes that wait for room: they can't
-    /// get any.
+    /// Handles the end of a COMMIT that frees space. If it failed, the writes that wait for space
+    /// fail too.
     pub(crate) fn room_done(
         &mut self,
         error: Option<CallError>,
@@ -217,7 +218,7 @@ impl Core {
         self.release_held(now_ns);
     }
 
-    /// Commits the file of the oldest entry to free space for a write's data.
+    /// Commits the file of the oldest entry, to free space for a write's data.
     pub(crate) fn make_room(&mut self, now_ns: u64) {
         let Some(oldest) = self.retain.oldest().copied() else { return };
         if self.room_commit || !matches!(oldest.state, EntryState::Acknowledged { .. }) {
@@ -239,7 +240,7 @@ impl Core {
         self.route(index, now_ns);
     }
 
-    /// Tries again what was held back.
+    /// Retries delayed calls.
     pub(crate) fn release_held(&mut self, now_ns: u64) {
         for _ in 0..self.held.len() {
             let Some(index) = self.held.pop_front() else { return };

@@ -1,5 +1,5 @@
-//! Decoding of results: each procedure's reply is walked field by field to its end, whether or not
-//! anybody wants the fields, so that a damaged reply never counts as a success.
+//! Decoding of results. Each procedure's reply is parsed field by field to its end, even if no
+//! field is used, so that a damaged reply never counts as a success.
 
 use nfs3_types::nfs3::{FSINFO3resok, FSSTAT3resok, PATHCONF3resok, fattr3, nfsstat3};
 
@@ -14,7 +14,7 @@ use crate::xdr::{HANDLE_BYTES_MAX, NAME_BYTES_MAX, Reader, status};
 pub(crate) struct Outcome {
     /// Mask or number of entries.
     pub value: u32,
-    /// The handle that came back.
+    /// The returned handle.
     pub handle: Option<Handle>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct WriteReply {
     pub verifier: [u8; 8],
 }
 
-/// The header of a successful READ; the data follow in the reader.
+/// The header of a successful READ. The reader then points to the data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReadHead<'a> {
     pub count: u32,
@@ -43,7 +43,7 @@ pub(crate) fn check_status(reader: &mut Reader<'_>) -> Result<(), CallError> {
     }
 }
 
-/// READ up to its data. `asked` is the size of the request.
+/// Parses READ up to its data. `asked` is the size of the request.
 #[inline]
 pub(crate) fn read_head<'a>(mut reader: Reader<'a>, asked: u32) -> Result<ReadHead<'a>, CallError> {
     check_status(&mut reader)?;
@@ -62,7 +62,7 @@ pub(crate) fn read_head<'a>(mut reader: Reader<'a>, asked: u32) -> Result<ReadHe
     Ok(ReadHead { count, eof, data: reader })
 }
 
-/// WRITE. `asked` is what was sent: size and stability.
+/// Parses WRITE. `asked` has the size and stability of the request.
 #[inline]
 pub(crate) fn written(
     mut reader: Reader<'_>,
@@ -85,7 +85,7 @@ pub(crate) fn written(
     Ok(WriteReply { count, committed, verifier })
 }
 
-/// COMMIT: the write verifier.
+/// Parses COMMIT: the write verifier.
 pub(crate) fn committed(mut reader: Reader<'_>) -> Result<[u8; 8], CallError> {
     check_status(&mut reader)?;
     reader.skip_wcc()?;
@@ -94,7 +94,7 @@ pub(crate) fn committed(mut reader: Reader<'_>) -> Result<[u8; 8], CallError> {
     Ok(verifier)
 }
 
-/// Every other procedure.
+/// Parses any other procedure.
 pub(crate) fn metadata(procedure: Procedure, mut reader: Reader<'_>) -> Result<Outcome, CallError> {
     let mut outcome = Outcome::default();
     if procedure != Procedure::Null {
@@ -139,7 +139,7 @@ pub(crate) fn metadata(procedure: Procedure, mut reader: Reader<'_>) -> Result<O
 
 fn handle(reader: &mut Reader<'_>) -> Result<Handle, Violation> {
     let bytes = reader.opaque(HANDLE_BYTES_MAX, "handle")?;
-    // The limit above is the handle's own, and an empty handle can't be used.
+    // The limit above is that of a handle, and an empty handle is invalid.
     match Handle::new(bytes) {
         Some(handle) if !handle.is_empty() => Ok(handle),
         _ => Err(Violation::BadValue { field: "handle", value: bytes.len() as u32 }),
@@ -149,28 +149,28 @@ fn handle(reader: &mut Reader<'_>) -> Result<Handle, Violation> {
 /// One entry of a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirEntry<'a> {
-    /// The object's number on its file system.
+    /// Number of the object on its file system.
     pub file_id: u64,
     /// File name.
     pub name: &'a [u8],
     /// Cookie from which a later READDIR continues.
     pub cookie: u64,
-    /// READDIRPLUS: its handle, where the server gives it.
+    /// READDIRPLUS: its handle, if the server returns it.
     pub handle: Option<Handle>,
 }
 
-/// How a list of entries ended.
+/// End of a list of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DirEnd {
     /// Entries in this reply.
     pub entries: u32,
-    /// True when the directory has no more.
+    /// True if the directory has no more entries.
     pub eof: bool,
     /// Verifier to pass with the next cookie.
     pub verifier: [u8; 8],
 }
 
-/// The results of READDIR or READDIRPLUS behind their status.
+/// Parses the results of READDIR or READDIRPLUS after their status.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DirList<'a> {
     reader: Reader<'a>,
@@ -185,7 +185,8 @@ impl<'a> DirList<'a> {
         Ok(Self { reader, verifier, plus })
     }
 
-    /// Calls `each` for every entry. Bounded by the record: an entry has at least 24 bytes.
+    /// Calls `each` for every entry. The size of the record bounds the loop: an entry has at least
+    /// 24 bytes.
     pub fn walk(mut self, mut each: impl FnMut(DirEntry<'a>)) -> Result<DirEnd, Violation> {
         let mut entries = 0;
         while self.reader.bool("entry follows")? {
@@ -213,7 +214,7 @@ impl<'a> DirList<'a> {
     }
 }
 
-/// True where a status says that a call which was sent twice had been executed the first time.
+/// True if the status means that an earlier transmission of the call was executed.
 pub(crate) fn says_done_before(procedure: Procedure, status: nfsstat3) -> bool {
     match procedure {
         Procedure::Create | Procedure::MakeDir => status == nfsstat3::NFS3ERR_EXIST,

@@ -1,22 +1,22 @@
-//! The log of uncommitted writes: what a server may forget when it restarts.
+//! The log of uncommitted writes, which a restarted server may have lost.
 //!
-//! An UNSTABLE write that was acknowledged is durable only when a later COMMIT answers with the same
-//! write verifier (RFC 1813, 3.3.7 and 3.3.21). Until then its data is kept here. The log is a ring of
-//! entries in the order in which the writes were handed over, and a ring of bytes in the same order;
-//! entries are freed from the oldest on. Stable writes to a file that has entries get one too, without
-//! data: a lost write must not be sent again over what was written later.
+//! An acknowledged UNSTABLE write is durable only after a later COMMIT with the same write verifier
+//! (RFC 1813, 3.3.7 and 3.3.21). Until then, this log keeps its data. The log has a ring of entries
+//! in the order of hand-over, and a ring of bytes in the same order. It frees entries from the
+//! oldest on. Stable writes to a file with entries also get one, without data: a lost write must
+//! not overwrite later data.
 //!
-//! "Before" is decided by one counter (`order`): each acknowledgement and each hand-over of a COMMIT
-//! takes the next number, and a COMMIT covers the writes with a smaller number.
+//! One counter (`order`) decides what happened before. Each acknowledgement and each hand-over of a
+//! COMMIT takes the next number, and a COMMIT covers the writes with a smaller number.
 
-/// Where a write stands.
+/// State of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EntryState {
     /// Handed over, not acknowledged.
     InFlight,
     /// Acknowledged as UNSTABLE, at this number.
     Acknowledged {
-        /// The order's value at the acknowledgement.
+        /// Value of `order` at the acknowledgement.
         order: u64,
     },
     /// Lost, and being sent again.
@@ -25,7 +25,7 @@ pub(crate) enum EntryState {
     Settled,
 }
 
-/// One write.
+/// A write.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub object: u32,
@@ -73,7 +73,8 @@ pub(crate) struct Retain {
 }
 
 impl Retain {
-    /// For `data_bytes` of data and `entries` writes. Memory is taken when it is first needed.
+    /// Creates a log for `data_bytes` of data and `entries` writes. It allocates memory on first
+    /// use.
     pub fn new(data_bytes: usize, entries: usize) -> Self {
         Self {
             entries: Vec::new(),
@@ -88,14 +89,14 @@ impl Retain {
         }
     }
 
-    /// The next number of the order.
+    /// Returns the next value of `order`.
     #[inline]
     pub fn next_order(&mut self) -> u64 {
         self.order += 1;
         self.order
     }
 
-    /// Adds a write; `None` if there is no space until the oldest is committed.
+    /// Adds a write; `None` if there is no space until the oldest write is committed.
     pub fn add(
         &mut self,
         chain: &mut Chain,
@@ -137,13 +138,13 @@ impl Retain {
         Some(sequence)
     }
 
-    /// Contiguous room in the byte ring, as a virtual position.
+    /// Finds contiguous space in the byte ring, as a virtual position.
     fn room(&mut self, size: u64) -> Option<u64> {
         if self.data.is_empty() {
             self.data = vec![0; usize::try_from(self.data_capacity).ok()?];
         }
         if self.oldest == self.next {
-            // Empty: start at the front, so that what is in use stays small.
+            // If empty, start at the front, so that little memory is touched.
             self.data_oldest = 0;
             self.data_next = 0;
         }
@@ -188,7 +189,7 @@ impl Retain {
         &self.data
     }
 
-    /// A write was acknowledged as UNSTABLE: its data is kept.
+    /// Records that a write was acknowledged as UNSTABLE. Its data is kept.
     pub fn acknowledge(&mut self, sequence: u64, data: &[u8]) {
         let order = self.next_order();
         if let Some(at) = self.position(sequence)
@@ -204,8 +205,8 @@ impl Retain {
         self.get_mut(sequence).state = EntryState::Settled;
     }
 
-    /// Takes settled entries off the front of an object's chain, and off the front of the log.
-    /// Returns true when that made room.
+    /// Removes settled entries from the front of an object's chain and of the log. Returns true if
+    /// that freed space.
     pub fn prune(&mut self, chain: &mut Chain) -> bool {
         while let Some(first) = chain.first
             && self.get(first).state == EntryState::Settled
@@ -235,8 +236,8 @@ impl Retain {
             .sum()
     }
 
-    /// The parts of an entry that no later write of its object touches, as (offset, size, position
-    /// of the data).
+    /// Returns the parts of an entry that no later write of its object overlaps, as (offset, size,
+    /// position of the data).
     pub fn untouched(&self, sequence: u64) -> Vec<(u64, u32, usize)> {
         let entry = self.get(sequence);
         let Some(position) = self.position(sequence) else { return Vec::new() };
@@ -286,8 +287,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a plain model: bytes of the newest write win, and only bytes of lost entries that
-        /// nothing later touched are sent again, with the right data.
+        /// Compares with a plain model: the newest write of each byte counts. Only bytes of lost
+        /// entries that no later write overlaps are sent again, with the right data.
         #[test]
         fn what_is_sent_again_is_what_no_later_write_touched(
             writes in proptest::collection::vec((0u64..200, 1u32..40), 1..20),
@@ -316,7 +317,7 @@ mod tests {
             prop_assert_eq!(resent, newest);
         }
 
-        /// The rings never hand out overlapping data of entries that are still needed.
+        /// The rings never assign overlapping space to entries that are still needed.
         #[test]
         fn live_data_is_never_overwritten(
             steps in proptest::collection::vec((1u32..50, 0u8..3), 1..200),

@@ -1,26 +1,27 @@
-//! The RPC layer (RFC 5531): the header of a call, and reading the header of a reply.
+//! The RPC layer (RFC 5531): writing the header of a call, and parsing that of a reply.
 
 use crate::credential::Credential;
 use crate::error::{CallError, RpcError, Violation};
 use crate::xdr::{Reader, Writer};
 
-/// Where the XID is in an encoded call: behind the record mark.
+/// Offset of the XID in an encoded call, after the record mark.
 pub(crate) const XID_AT: usize = 4;
-/// Where the procedure number is in an encoded call.
+/// Offset of the procedure number in an encoded call.
 pub(crate) const PROCEDURE_AT: usize = 24;
-/// Bit of a record mark that says that this fragment is the record's last (RFC 5531, 11).
+/// Bit of a record mark for the last fragment of a record (RFC 5531, 11).
 pub const LAST_FRAGMENT: u32 = 0x8000_0000;
-/// Longest verifier of a reply (RFC 5531, 8.2).
+/// Maximum length of a reply's verifier (RFC 5531, 8.2).
 const VERIFIER_BYTES_MAX: u32 = 400;
 
-/// The constant part of every call to one server: all but record mark, XID and procedure.
+/// The part of a call that is the same for all calls to a server: all but record mark, XID and
+/// procedure.
 #[derive(Clone, Debug)]
 pub struct CallTemplate {
     bytes: Vec<u8>,
 }
 
 impl CallTemplate {
-    /// A template for calls of `program`, version `version`, in the name of `credential`.
+    /// Creates a template for calls of `program`, version `version`, with `credential`.
     #[must_use]
     pub fn new(program: u32, version: u32, credential: &Credential, stamp: u32) -> Self {
         const CALL: u32 = 0;
@@ -38,7 +39,7 @@ impl CallTemplate {
         Self { bytes: buffer[..end].to_vec() }
     }
 
-    /// Starts a call at the front of `into` and returns a writer behind its header.
+    /// Starts a call at the front of `into` and returns a writer for the arguments.
     #[inline]
     pub fn start<'a>(&self, into: &'a mut [u8], xid: u32, procedure: u32) -> Writer<'a> {
         let mut writer = Writer::new(into, 0);
@@ -54,7 +55,7 @@ impl CallTemplate {
 
 /// Writes the record mark of a call of `record_bytes` (without the mark itself).
 pub(crate) fn set_record_mark(call: &mut [u8], record_bytes: usize) {
-    // Transfers are bounded far below 2 GiB by the client's `size_bytes_max`.
+    // The client's `size_bytes_max` limits transfers to far less than 2 GiB.
     let size = u32::try_from(record_bytes).unwrap_or(0) | LAST_FRAGMENT;
     Writer::new(call, 0).u32(size);
 }
@@ -64,14 +65,14 @@ pub(crate) fn set_record_mark(call: &mut [u8], record_bytes: usize) {
 pub enum Answer<'a> {
     /// The call was executed; the results follow.
     Accepted(Reader<'a>),
-    /// The RPC layer refused it.
+    /// The RPC layer rejected the call.
     Refused(RpcError),
 }
 
-/// The XID of a record, which must be a reply.
+/// Returns the XID of a record, which must be a reply.
 ///
 /// # Errors
-/// A [`Violation`] when the record is too short or is not a reply.
+/// A [`Violation`] if the record is too short or is not a reply.
 #[inline]
 pub fn read_xid(reader: &mut Reader<'_>) -> Result<u32, Violation> {
     let xid = reader.u32("xid")?;
@@ -81,10 +82,10 @@ pub fn read_xid(reader: &mut Reader<'_>) -> Result<u32, Violation> {
     }
 }
 
-/// Reads the header of a reply behind its XID.
+/// Parses the header of a reply after its XID.
 ///
 /// # Errors
-/// A [`Violation`] when it is not one that RFC 5531 allows.
+/// A [`Violation`] if RFC 5531 does not allow the header.
 #[inline]
 pub fn read_answer<'a>(mut reader: Reader<'a>) -> Result<Answer<'a>, Violation> {
     match reader.u32("reply status")? {
@@ -117,10 +118,10 @@ fn read_rejection(mut reader: Reader<'_>) -> Result<RpcError, Violation> {
     Ok(error)
 }
 
-/// The results of an accepted reply, or the refusal as an error.
+/// Returns the results of an accepted reply, or the rejection as an error.
 ///
 /// # Errors
-/// The refusal, or a [`Violation`].
+/// The rejection, or a [`Violation`].
 pub fn results(record: &[u8]) -> Result<(u32, Reader<'_>), CallError> {
     let mut reader = Reader::new(record);
     let xid = read_xid(&mut reader)?;

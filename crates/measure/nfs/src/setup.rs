@@ -1,5 +1,5 @@
-//! Blocking steps before and after a run: walk a path, make directories and files, fill them, list
-//! and remove. Each is a sequence of calls on an otherwise idle client.
+//! Blocking steps before and after a run: look up a path, create directories and files, fill them,
+//! list and remove them. Each is a sequence of calls on an otherwise idle client.
 
 use nfs3_types::nfs3::{
     FSINFO3resok, FSSTAT3resok, Nfs3Option, PATHCONF3resok, fattr3, nfsstat3, sattr3,
@@ -15,14 +15,14 @@ use crate::xdr::Reader;
 
 pub use crate::reply::{DirEnd, DirEntry};
 
-/// Bytes asked for with each READDIR or READDIRPLUS.
+/// Requested size of each READDIR or READDIRPLUS, in bytes.
 const DIR_BYTES: u32 = 32 * 1024;
-/// WRITEs kept outstanding while a file is filled.
+/// Outstanding WRITEs while a file is filled.
 const FILL_DEPTH: usize = 16;
-/// Deepest directory tree that is removed.
+/// Maximum depth of a directory tree that can be removed.
 const TREE_DEPTH_MAX: u32 = 64;
 
-/// Why a step failed.
+/// Reason for a failed step.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SetupError {
     /// A call failed.
@@ -30,34 +30,34 @@ pub enum SetupError {
     Call {
         /// Procedure that failed.
         procedure: Procedure,
-        /// On what.
+        /// Object of the call.
         name: String,
-        /// Why it failed.
+        /// Reason.
         error: CallError,
     },
-    /// A call could not be made.
+    /// A call could not be submitted.
     #[error("{} of `{name}`: {error}", procedure.name())]
     Submit {
         /// Procedure that could not be submitted.
         procedure: Procedure,
-        /// On what.
+        /// Object of the call.
         name: String,
-        /// Why not.
+        /// Reason.
         error: SubmitError,
     },
     /// Waiting failed.
     #[error(transparent)]
     Poll(#[from] PollError),
-    /// Operations are outstanding: these steps need the client to themselves.
+    /// Operations are outstanding, but these steps need an idle client.
     #[error("{0} operations are outstanding; set-up steps need an idle client")]
     Busy(u32),
-    /// The server created an object but did not say its handle, and does not find it either.
+    /// The server created an object but did not return its handle, and a LOOKUP does not find it.
     #[error("the server gives no handle for `{name}`")]
     NoHandle {
         /// The object.
         name: String,
     },
-    /// A name is not one.
+    /// A name is invalid.
     #[error("`{name}` is not a name of a file or directory")]
     Name {
         /// Invalid name.
@@ -66,7 +66,7 @@ pub enum SetupError {
     /// A directory tree is too deep to be removed.
     #[error("`{name}` is more than {TREE_DEPTH_MAX} directories deep")]
     TooDeep {
-        /// Where it ended.
+        /// Path at the depth limit.
         name: String,
     },
 }
@@ -83,7 +83,7 @@ pub fn size(size_bytes: u64) -> sattr3 {
     sattr3 { size: Nfs3Option::Some(size_bytes), ..sattr3::default() }
 }
 
-/// A name found in a directory.
+/// Entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryEntry {
     /// The name.
@@ -97,10 +97,10 @@ fn text(name: &[u8]) -> String {
 }
 
 impl<C: Clock> Client<C> {
-    /// Makes one call and waits for it. Its results stay readable until the next one.
+    /// Executes one call. Its results stay readable until the next one.
     ///
     /// # Errors
-    /// [`SetupError`]; `name` says in it what the call was about.
+    /// [`SetupError`]; its `name` describes the object of the call.
     pub fn call(&mut self, op: &Op<'_>, name: &[u8]) -> Result<Completion, SetupError> {
         let outstanding = self.core().outstanding();
         if outstanding > 0 {
@@ -122,7 +122,7 @@ impl<C: Clock> Client<C> {
         }
     }
 
-    /// The results of the last [`Client::call`], decoded from behind their status by `read`.
+    /// Decodes the results of the last [`Client::call`], after their status, with `read`.
     fn results<T>(
         &self,
         procedure: Procedure,
@@ -135,7 +135,7 @@ impl<C: Clock> Client<C> {
             .map_err(|error| SetupError::Call { procedure, name: text(name), error })
     }
 
-    /// Attributes of an object.
+    /// Returns the attributes of an object.
     ///
     /// # Errors
     /// [`SetupError`].
@@ -144,7 +144,7 @@ impl<C: Clock> Client<C> {
         self.results(Procedure::GetAttr, b"handle", |reader| Ok(reader.fixed("attributes")?))
     }
 
-    /// Limits of the file system: preferred and largest transfers.
+    /// Returns the limits of the file system: preferred and maximum transfers.
     ///
     /// # Errors
     /// [`SetupError`].
@@ -153,7 +153,7 @@ impl<C: Clock> Client<C> {
         self.results(Procedure::FsInfo, b"root", |reader| Ok(reader.fixed("fsinfo")?))
     }
 
-    /// Space of the file system.
+    /// Returns the space of the file system.
     ///
     /// # Errors
     /// [`SetupError`].
@@ -162,7 +162,7 @@ impl<C: Clock> Client<C> {
         self.results(Procedure::FsStat, b"root", |reader| Ok(reader.fixed("fsstat")?))
     }
 
-    /// Limits of names.
+    /// Returns the limits of names.
     ///
     /// # Errors
     /// [`SetupError`].
@@ -171,7 +171,7 @@ impl<C: Clock> Client<C> {
         self.results(Procedure::PathConf, b"root", |reader| Ok(reader.fixed("pathconf")?))
     }
 
-    /// A new entry of the handle table on the server of `near`, without a handle.
+    /// Adds an entry without a handle to the handle table, on the server of `near`.
     fn reserve(&mut self, near: ObjectId) -> Result<ObjectId, SetupError> {
         let object = self.core().objects.get(near.0 as usize);
         let server = object.map(|object| object.server).ok_or(SetupError::Submit {
@@ -185,14 +185,14 @@ impl<C: Clock> Client<C> {
     /// Finds one name in a directory.
     ///
     /// # Errors
-    /// [`SetupError`]; NFS3ERR_NOENT where it is not there.
+    /// [`SetupError`]; NFS3ERR_NOENT if it does not exist.
     pub fn lookup(&mut self, dir: ObjectId, name: &[u8]) -> Result<ObjectId, SetupError> {
         let into = self.reserve(dir)?;
         self.call(&Op::Lookup { dir, name, into: Some(into) }, name)?;
         Ok(into)
     }
 
-    /// Walks a path of names separated by `/` from `dir` on. An empty path is `dir` itself.
+    /// Looks up a path of names separated by `/`, starting at `dir`. An empty path is `dir` itself.
     ///
     /// # Errors
     /// [`SetupError`].
@@ -204,7 +204,7 @@ impl<C: Clock> Client<C> {
         Ok(at)
     }
 
-    /// Walks a path and makes the directories that are missing, as `mkdir -p` does.
+    /// Looks up a path and creates missing directories, like `mkdir -p`.
     ///
     /// # Errors
     /// [`SetupError`].
@@ -225,7 +225,7 @@ impl<C: Clock> Client<C> {
         Ok(at)
     }
 
-    /// Creates a file, or takes the one that exists as it is.
+    /// Creates a file, or opens an existing one unchanged.
     ///
     /// # Errors
     /// [`SetupError`].
@@ -240,8 +240,8 @@ impl<C: Clock> Client<C> {
         Ok(into)
     }
 
-    /// Writes `size_bytes` to a file, `block_bytes` at a time, several outstanding, and commits them.
-    /// `content` fills the block at the given offset.
+    /// Writes `size_bytes` to a file in blocks of `block_bytes`, several outstanding, and commits
+    /// them. `content` fills the block at the given offset.
     ///
     /// # Errors
     /// [`SetupError`], at the first failure.
@@ -307,8 +307,8 @@ impl<C: Clock> Client<C> {
         Ok(())
     }
 
-    /// Names in a directory, without `.` and `..`, each with its handle where `plus` asks for it and
-    /// the server gives it.
+    /// Lists a directory, without `.` and `..`. With `plus`, includes each handle that the server
+    /// returns.
     ///
     /// # Errors
     /// [`SetupError`].
@@ -335,7 +335,8 @@ impl<C: Clock> Client<C> {
                     }
                 })?)
             })?;
-            // A server that neither ends nor moves on would be asked for ever.
+            // Without this check, a server that repeats the same cookie would cause an endless
+            // loop.
             if end.eof || end.entries == 0 || cookie == before {
                 return Ok(names);
             }
@@ -373,7 +374,7 @@ impl<C: Clock> Client<C> {
     }
 }
 
-/// The names of a path.
+/// Splits a path into its names.
 fn components(path: &[u8]) -> Result<Vec<&[u8]>, SetupError> {
     let names: Vec<&[u8]> =
         path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();

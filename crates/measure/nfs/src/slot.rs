@@ -1,31 +1,31 @@
-//! Calls in flight. One slot holds one call from its submission to its completion: what it is, where
-//! its payload lies, its encoded header (kept for retransmission), its times. All slots are made at
-//! the start; nothing is allocated per call.
+//! Calls in flight. A slot holds one call from its submission to its completion: its operation, the
+//! location of its payload, its encoded header (kept for retransmission) and its times. All slots
+//! are allocated at the start.
 //!
-//! An XID is a slot's index below and a generation above, so that a reply finds its slot without a
-//! search, and a reply to an earlier call of the same slot is known as such.
+//! An XID consists of a slot's index (low bits) and a generation (high bits). A reply therefore
+//! finds its slot without a search, and a reply to an earlier call of the same slot is recognised.
 
 use crate::handle::ServerId;
 use crate::op::{Procedure, Stability};
 
-/// Room for one encoded call without its payload: the longest is RENAME with two handles and two
+/// Space for one encoded call without its payload: the longest is RENAME with two handles and two
 /// names of 255 bytes (848 bytes with the largest credential).
 pub(crate) const HEADER_BYTES: usize = 1024;
 /// "No object", "no slot".
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Where a call is in its life.
+/// State of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Not in use.
+    /// Free.
     Free,
     /// Submitted, not yet handed over.
     Fresh,
     /// In the send queue of its link.
     Queued,
-    /// Sent whole; waiting for the reply.
+    /// Sent completely; waiting for the reply.
     Sent,
-    /// The server asked to try again later; sent again at this time.
+    /// The server requested a later retry, at this time.
     Waiting {
         /// Time of the next attempt, on the monotonic clock.
         until_ns: u64,
@@ -36,30 +36,30 @@ pub(crate) enum State {
     Recovering,
 }
 
-/// For whom a call is made.
+/// Originator of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// For the caller: completes with a completion.
+    /// The caller: the call ends with a completion.
     Caller,
     /// A lost write, sent again on behalf of the COMMIT in this slot.
     Resend {
         /// Slot of the COMMIT.
         commit: u32,
     },
-    /// A COMMIT that makes room for retained data.
+    /// A COMMIT that frees space for retained data.
     Room,
 }
 
-/// Where the payload of a WRITE lies, or of a READ goes.
+/// Location of the payload of a WRITE or READ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Payload {
     /// In the caller's arena, at this offset.
     Arena(u64),
-    /// In the store of uncommitted writes, at this offset.
+    /// In the log of uncommitted writes, at this offset.
     Retained(usize),
 }
 
-/// One call.
+/// A call.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub state: State,
@@ -71,31 +71,31 @@ pub(crate) struct Slot {
     pub token: u64,
     pub server: ServerId,
     pub link: u32,
-    /// The object operated on, and where a handle that comes back is stored.
+    /// The object of the operation, and the table entry for a returned handle.
     pub object: u32,
     pub into: u32,
-    /// Data of the current part: another call transfers the rest after a short transfer.
+    /// Data of the current part. After a short transfer, another call transfers the rest.
     pub offset_bytes: u64,
     pub payload: Payload,
     pub size_bytes: u32,
     pub done_bytes: u32,
-    /// Of the whole operation.
+    /// Data of the whole operation.
     pub total_bytes: u32,
-    /// Length of the encoded call without payload, record mark included.
+    /// Length of the encoded call without payload, including the record mark.
     pub header_bytes: u32,
     /// Entry in the log of uncommitted writes.
     pub entry: Option<u64>,
-    /// Ordering of first hand-overs and acknowledgements; see [`crate::retain`].
+    /// Order of first hand-overs and acknowledgements; see [`crate::retain`].
     pub order: u64,
-    /// Order of submission, for sending again in the same order.
+    /// Order of submission, which retransmission preserves.
     pub sequence: u64,
     pub submitted_ns: u64,
     pub sent_ns: u64,
-    /// Of the present XID, in all, and on the present connection.
+    /// Transmissions of the current XID, in all, and on the current connection.
     pub transmissions: u32,
     pub transmissions_on_link: u32,
     pub retransmissions: u32,
-    /// Of a COMMIT in recovery: calls still out, and the first error.
+    /// Of a COMMIT in recovery: outstanding calls, and the first error.
     pub resends_left: u32,
     pub resend_error: Option<crate::error::CallError>,
 }
@@ -133,13 +133,13 @@ impl Slot {
         }
     }
 
-    /// Bytes of payload that follow the header on the wire.
+    /// Returns the bytes of payload after the header on the wire.
     #[inline]
     pub fn payload_bytes(&self) -> usize {
         if self.procedure == Procedure::Write { self.size_bytes as usize } else { 0 }
     }
 
-    /// Bytes that a READ or WRITE is to move in all, its earlier parts included.
+    /// Returns the bytes that a READ or WRITE transfers in all, including earlier parts.
     #[inline]
     pub fn moves_bytes(&self) -> u64 {
         match self.procedure {
@@ -148,7 +148,7 @@ impl Slot {
         }
     }
 
-    /// True while it is the link's business: queued or awaiting its reply.
+    /// True while the call belongs to a link: queued, or waiting for its reply.
     pub fn is_on_link(&self) -> bool {
         matches!(self.state, State::Queued | State::Sent)
     }
@@ -164,7 +164,7 @@ pub(crate) struct SlotTable {
 }
 
 impl SlotTable {
-    /// `count` slots (at most 2^16); `seed` sets where XIDs start.
+    /// Creates `count` slots (at most 2^16). `seed` sets the first XID.
     pub fn new(count: u32, seed: u32) -> Self {
         let count = count.clamp(1, 1 << 16);
         let index_bits = count.next_power_of_two().trailing_zeros().max(1);
@@ -178,7 +178,7 @@ impl SlotTable {
         }
     }
 
-    /// A free slot with a new XID, or `None`.
+    /// Allocates a slot with a new XID; `None` if all are in use.
     #[inline]
     pub fn take(&mut self) -> Option<u32> {
         let index = self.free.pop()?;
@@ -186,13 +186,12 @@ impl SlotTable {
         Some(index)
     }
 
-    /// How many are free.
+    /// Returns the number of free slots.
     pub fn free_count(&self) -> usize {
         self.free.len()
     }
 
-    /// Gives a slot back. Its XID stays as it is, so that a late reply finds a slot that is not in
-    /// use.
+    /// Frees a slot. Its XID stays the same, so that a late reply finds an unused slot.
     #[inline]
     pub fn release(&mut self, index: u32) {
         let slot = &mut self.slots[index as usize];
@@ -202,7 +201,7 @@ impl SlotTable {
         self.free.push(index);
     }
 
-    /// Gives a slot its next XID: a new call, not a retransmission.
+    /// Assigns the next XID of a slot, for a new call instead of a retransmission.
     #[inline]
     pub fn renew_xid(&mut self, index: u32) {
         let step = 1u32 << self.index_bits;
@@ -212,7 +211,7 @@ impl SlotTable {
         slot.transmissions_on_link = 0;
     }
 
-    /// The slot whose call has this XID and awaits a reply.
+    /// Returns the slot whose call has this XID and waits for a reply.
     #[inline]
     pub fn find(&self, xid: u32) -> Option<u32> {
         let index = xid & ((1 << self.index_bits) - 1);
@@ -231,7 +230,7 @@ impl SlotTable {
         &mut self.slots[index as usize]
     }
 
-    /// Indices of all slots.
+    /// Returns the indices of all slots.
     pub fn indices(&self) -> std::ops::Range<u32> {
         0..self.slots.len() as u32
     }
@@ -242,7 +241,7 @@ impl SlotTable {
         &self.headers[start..start + HEADER_BYTES]
     }
 
-    /// A slot and the room for its header.
+    /// Returns a slot and the space for its header.
     #[inline]
     pub fn parts_mut(&mut self, index: u32) -> (&mut Slot, &mut [u8]) {
         let start = index as usize * HEADER_BYTES;

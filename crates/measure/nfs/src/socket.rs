@@ -1,4 +1,4 @@
-//! Non-blocking TCP sockets: connecting (from a reserved port where the server may insist on one),
+//! Non-blocking TCP sockets: connecting (from a reserved port if the server may require one),
 //! sending and receiving vectors.
 
 use std::io::{IoSlice, IoSliceMut};
@@ -12,10 +12,10 @@ use rustix::net::{
     getpeername, getsockname, sendmsg, socket_with, sockopt,
 };
 
-/// Reserved ports that are tried, from the top: those that Linux's own NFS client uses.
+/// Range of reserved ports, tried from the top: those of Linux's own NFS client.
 const RESERVED_PORTS: std::ops::RangeInclusive<u16> = 665..=1023;
 
-/// Starts a connection. It is made when the socket becomes writable: see [`finish`].
+/// Starts to connect. The connection is open when the socket becomes writable: see [`finish`].
 pub(crate) fn start(address: SocketAddr, reserved_port: bool) -> Result<OwnedFd, Errno> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
@@ -28,7 +28,7 @@ pub(crate) fn start(address: SocketAddr, reserved_port: bool) -> Result<OwnedFd,
     let bound = reserved_port && bind_reserved(&fd, address);
     match connect(&fd, &address) {
         Err(Errno::ADDRNOTAVAIL | Errno::ADDRINUSE) if bound => {
-            // The four-tuple is still in TIME_WAIT: any other port will do.
+            // The four-tuple is still in TIME_WAIT, so another port is used.
             fd = open()?;
             match connect(&fd, &address) {
                 Ok(()) | Err(Errno::INPROGRESS) => Ok(fd),
@@ -40,8 +40,8 @@ pub(crate) fn start(address: SocketAddr, reserved_port: bool) -> Result<OwnedFd,
     }
 }
 
-/// Binds to a reserved port; many servers refuse others ("secure" exports). Needs privilege; without
-/// it any port is used, and the server has the last word.
+/// Binds to a reserved port, because many servers reject others ("secure" exports). This needs
+/// privilege. Without it any port is used, and the server may reject it.
 fn bind_reserved(fd: &OwnedFd, peer: SocketAddr) -> bool {
     let local = match peer {
         SocketAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -57,7 +57,7 @@ fn bind_reserved(fd: &OwnedFd, peer: SocketAddr) -> bool {
     false
 }
 
-/// How a connection that became writable turned out.
+/// Returns the result of a connection attempt whose socket became writable.
 pub(crate) fn finish(fd: &OwnedFd) -> Result<(), Errno> {
     sockopt::socket_error(fd).and_then(|outcome| outcome)?;
     // If no server listens on a local port, a connection from that same port connects to itself and
@@ -68,12 +68,12 @@ pub(crate) fn finish(fd: &OwnedFd) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Waits until `fd` is writable; false when it was not within `timeout_ns`.
+/// Waits until `fd` is writable; returns false after `timeout_ns`.
 pub(crate) fn wait_writable(fd: &OwnedFd, timeout_ns: u64) -> Result<bool, Errno> {
     wait(fd, PollFlags::OUT, timeout_ns)
 }
 
-/// Waits until `fd` is readable; false when it was not within `timeout_ns`.
+/// Waits until `fd` is readable; returns false after `timeout_ns`.
 pub(crate) fn wait_readable(fd: &OwnedFd, timeout_ns: u64) -> Result<bool, Errno> {
     wait(fd, PollFlags::IN, timeout_ns)
 }
@@ -87,20 +87,20 @@ fn wait(fd: &OwnedFd, flags: PollFlags, timeout_ns: u64) -> Result<bool, Errno> 
     }
 }
 
-/// A duration for the kernel.
+/// Converts a duration for the kernel.
 pub(crate) fn timespec(ns: u64) -> Timespec {
-    // Both parts fit: u64 nanoseconds are 584 years.
+    // Both parts fit: nanoseconds in a u64 span 584 years.
     Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
 }
 
-/// Sends what it can; never blocks, never raises SIGPIPE.
+/// Sends as much as possible; never blocks, never raises SIGPIPE.
 #[inline]
 pub(crate) fn send(fd: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     sendmsg(fd, slices, &mut SendAncillaryBuffer::default(), flags)
 }
 
-/// Receives what there is; never blocks. 0 is the end of the stream.
+/// Receives the available data; never blocks. 0 is the end of the stream.
 #[inline]
 pub(crate) fn receive(fd: &OwnedFd, windows: &mut [IoSliceMut<'_>]) -> Result<usize, Errno> {
     rustix::io::readv(fd, windows)
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_connection_to_itself_is_refused() {
-        // The kernel connects a socket to itself when both ends are given the same port.
+        // The kernel connects a socket to itself if both ends have the same port.
         let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
         let fd = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn both_address_families_connect() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
-            // A host without IPv6 has nothing to show here.
+            // A host without IPv6 cannot run this test.
             let Ok(listener) = TcpListener::bind(address) else { continue };
             for reserved in [false, true] {
                 let fd = start(listener.local_addr().unwrap(), reserved).unwrap();

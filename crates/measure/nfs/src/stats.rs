@@ -8,12 +8,12 @@ use crate::error::Violation;
 use crate::handle::{ObjectId, ServerId};
 use crate::op::Procedure;
 
-/// Events kept until they are taken; beyond that only their number is.
+/// Maximum number of queued events. Further ones are only counted.
 const EVENTS_MAX: usize = 4096;
 /// Longest latency that a histogram resolves: one hour, in ns. Longer ones count as this.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 
-/// Why a connection ended.
+/// Reason for the end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DisconnectReason {
     /// The server closed it.
@@ -22,59 +22,59 @@ pub enum DisconnectReason {
     Error(i32),
     /// The server broke the protocol; all calls on it failed.
     Violation(Violation),
-    /// No reply in time, also not to a retransmission.
+    /// No reply within the timeout, even after a retransmission.
     NoReply,
     /// A call timed out while its payload was being transferred.
     GivenUp,
 }
 
-/// Something that happened to a server or connection.
+/// Event of a server or connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A connection was lost.
     Disconnected {
-        /// Which server.
+        /// Index of the server.
         server: ServerId,
-        /// Which of its connections, from 0.
+        /// Index of the connection, from 0.
         connection: u32,
-        /// When it was noticed.
+        /// Time of detection.
         at_ns: u64,
         /// Reason.
         why: DisconnectReason,
-        /// Calls that were on it.
+        /// Number of its calls.
         calls: u32,
     },
-    /// A connection was made again.
+    /// A connection was opened again.
     Reconnected {
-        /// Which server.
+        /// Index of the server.
         server: ServerId,
-        /// Which of its connections, from 0.
+        /// Index of the connection, from 0.
         connection: u32,
         /// Time of the event.
         at_ns: u64,
-        /// How long it was down.
+        /// Time without the connection.
         outage_ns: u64,
-        /// Calls that are sent again on it.
+        /// Number of calls that are sent again on it.
         calls: u32,
     },
-    /// The write verifier changed: the server has restarted, and what was not committed may be lost.
+    /// The write verifier changed: the server restarted, and uncommitted writes may be lost.
     VerifierChanged {
-        /// Which server.
+        /// Index of the server.
         server: ServerId,
-        /// When it was noticed.
+        /// Time of detection.
         at_ns: u64,
     },
-    /// A COMMIT found that acknowledged unstable writes may be lost; they are sent again.
+    /// A COMMIT detected that acknowledged unstable writes may be lost. They are sent again.
     WritesResent {
-        /// Which server.
+        /// Index of the server.
         server: ServerId,
-        /// Which file.
+        /// The file.
         file: ObjectId,
         /// Time of the event.
         at_ns: u64,
         /// Number of writes lost.
         writes: u32,
-        /// Bytes sent again: what no later write has replaced.
+        /// Bytes sent again: those that no later write replaced.
         size_bytes: u64,
     },
 }
@@ -82,7 +82,7 @@ pub enum Event {
 /// Counters and latency of one procedure.
 #[derive(Clone, Debug, Default)]
 pub struct ProcedureStats {
-    /// Calls sent, each XID once.
+    /// Calls sent; each XID counts once.
     pub calls: u64,
     /// Further transmissions of the same calls.
     pub retransmissions: u64,
@@ -90,10 +90,10 @@ pub struct ProcedureStats {
     pub succeeded: u64,
     /// Operations of the caller that failed.
     pub failed: u64,
-    /// Bytes read or written by operations that succeeded.
+    /// Bytes read or written by successful operations.
     pub size_bytes: u64,
-    /// From first hand-over to reply, of operations that succeeded, in ns, three significant digits.
-    /// `None` until the first, or when histograms are off.
+    /// Latency of successful operations from first hand-over to reply, in ns, three significant
+    /// digits. `None` before the first one, or if histograms are off.
     pub latency_ns: Option<Histogram<u64>>,
 }
 
@@ -102,16 +102,16 @@ pub struct ProcedureStats {
 pub struct Stats {
     procedures: Vec<ProcedureStats>,
     histograms: bool,
-    /// Second replies to a retransmitted call, dropped.
+    /// Duplicate replies to retransmitted calls, which were dropped.
     pub duplicate_replies: u64,
-    /// CREATE, MKDIR, REMOVE, RMDIR and RENAME that were sent more than once and whose answer (EXIST or
-    /// NOENT) says that an earlier transmission was executed; counted as successes.
+    /// CREATE, MKDIR, REMOVE, RMDIR and RENAME that were sent more than once, and whose reply
+    /// (EXIST or NOENT) means that an earlier transmission was executed. They count as successes.
     pub replays: u64,
-    /// Times that NFS3ERR_JUKEBOX was answered and the call made again.
+    /// Retries after NFS3ERR_JUKEBOX.
     pub jukebox_retries: u64,
-    /// Calls for the rest of a transfer that the server cut short.
+    /// Calls for the rest of a short transfer.
     pub continuations: u64,
-    /// COMMITs that the client made by itself, for lack of room for uncommitted data.
+    /// COMMITs that the client sent itself, because the space for uncommitted data was full.
     pub room_commits: u64,
     /// Unstable writes that were lost and sent again.
     pub writes_resent: u64,
@@ -119,13 +119,13 @@ pub struct Stats {
     pub disconnects: u64,
     /// Sum of the outages of all connections, in ns.
     pub outage_ns: u64,
-    /// System calls that sent: `calls` over this is the batch.
+    /// System calls that sent data; `calls` divided by this is the batch size.
     pub sends: u64,
-    /// System calls that received.
+    /// System calls that received data.
     pub receives: u64,
     /// System calls that waited.
     pub waits: u64,
-    /// Pauses before looking for replies: see [`Config`](crate::Config).
+    /// Pauses before a check for replies: see [`Config`](crate::Config).
     pub reap_pauses: u64,
     /// Sum of the pauses, in ns.
     pub reap_pause_ns: u64,
@@ -157,7 +157,7 @@ impl Stats {
         }
     }
 
-    /// One procedure's.
+    /// Returns the counters of one procedure.
     #[must_use]
     pub fn procedure(&self, procedure: Procedure) -> &ProcedureStats {
         &self.procedures[procedure as usize]
@@ -168,7 +168,7 @@ impl Stats {
         &mut self.procedures[procedure as usize]
     }
 
-    /// Takes the events since the last time, in order.
+    /// Returns the events since the last call, in order.
     pub fn take_events(&mut self) -> impl Iterator<Item = Event> + '_ {
         self.events.drain(..)
     }

@@ -1,4 +1,4 @@
-//! Taking operations: checking them, filling their slots, encoding their calls.
+//! Submission of operations: checks them, fills their slots, encodes their calls.
 
 use crate::call::{encode_commit, encode_metadata, encode_transfer};
 use crate::core::{Core, Object};
@@ -7,19 +7,19 @@ use crate::handle::{Handle, ObjectId, ServerId};
 use crate::op::{Op, Procedure};
 use crate::slot::{NONE, Owner, Payload, State};
 
-/// Longest name sent, in bytes: what common file systems take.
+/// Maximum length of a name, in bytes, as in common file systems.
 const NAME_BYTES_MAX: usize = 255;
 
 impl Core {
-    /// Takes an operation. Nothing is sent before [`Core::hand_over`].
+    /// Submits an operation. [`Core::hand_over`] sends it.
     ///
     /// # Errors
-    /// A [`SubmitError`] that says why it was not taken; there will be no completion.
+    /// A [`SubmitError`] with the reason. A rejected operation has no completion.
     pub fn submit(&mut self, token: u64, op: &Op<'_>) -> Result<(), SubmitError> {
         self.submit_kept(token, op, false).map(|_| ())
     }
 
-    /// As [`Core::submit`]; with `keep_reply`, the results are left in `kept`.
+    /// Like [`Core::submit`]; with `keep_reply`, stores the results in `kept`.
     pub(crate) fn submit_kept(
         &mut self,
         token: u64,
@@ -151,13 +151,14 @@ impl Core {
             _ => &self.objects[slot.object as usize].handle,
         };
         let template = &self.servers[slot.server.0 as usize].template;
-        // Names and handles were bounded, so a header always has room; attributes are of fixed size.
+        // Names and handles have limits and attributes a fixed size, so a header always has enough
+        // space.
         let end = encode_metadata(template, slot.xid, op, (first, &second), header);
         slot.header_bytes = end.ok_or(SubmitError::NoHandle)?;
         Ok(())
     }
 
-    /// Encodes READ, WRITE or COMMIT from what its slot holds.
+    /// Encodes READ, WRITE or COMMIT from the fields of its slot.
     #[inline]
     pub(crate) fn encode_again(&mut self, index: u32) {
         let (slot, header) = self.slots.parts_mut(index);
@@ -169,12 +170,13 @@ impl Core {
         } else {
             encode_transfer(template, slot, handle, header)
         };
-        // 28 + 156 + 8 + 68 + 20 bytes at most, far below the header's room.
+        // At most 28 + 156 + 8 + 68 + 20 bytes, far less than the space for a header.
         slot.header_bytes = end.unwrap_or(0);
     }
 }
 
-/// The object operated on, a second directory, and where a returned handle goes.
+/// Returns the object of the operation, a second directory, and the table entry for a returned
+/// handle.
 fn targets(op: &Op<'_>) -> (Option<ObjectId>, Option<ObjectId>, Option<ObjectId>) {
     match *op {
         Op::Null { .. } => (None, None, None),

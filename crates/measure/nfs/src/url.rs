@@ -7,37 +7,37 @@ use thiserror::Error;
 pub struct NfsUrl {
     /// Host name or address.
     pub host: String,
-    /// Path of the export as MOUNT wants it, with its leading slash.
+    /// Path of the export for MOUNT, with its leading slash.
     pub export: String,
     /// Port of the NFS service. If absent, the client requests it from the portmapper.
     pub nfs_port: Option<u16>,
     /// Port of the MOUNT service. If absent, the client requests it from the portmapper.
     pub mount_port: Option<u16>,
-    /// User id of the calls; 0 when absent.
+    /// User id of the calls; 0 if absent.
     pub uid: Option<u32>,
-    /// Group id of the calls; 0 when absent.
+    /// Group id of the calls; 0 if absent.
     pub gid: Option<u32>,
 }
 
 /// Error in an address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum UrlError {
-    /// It does not start with `nfs://`.
+    /// The address does not start with `nfs://`.
     #[error("`{0}` does not start with nfs://")]
     Scheme(String),
-    /// It names no host.
+    /// The address has no host.
     #[error("`{0}` names no host: nfs://HOST/EXPORT is wanted")]
     Host(String),
-    /// It names no export.
+    /// The address has no export.
     #[error("`{0}` names no export: nfs://HOST/EXPORT is wanted")]
     Export(String),
-    /// A parameter is not known.
+    /// A parameter is unknown.
     #[error("`{name}` is no parameter of an nfs:// address: nfsport, mountport, uid, gid are")]
     Parameter {
         /// The parameter.
         name: String,
     },
-    /// A number is not one, or out of range.
+    /// A number is invalid or out of range.
     #[error("`{value}` is no value for {name}")]
     Number {
         /// The parameter.

@@ -1,8 +1,9 @@
-//! Bounded XDR (RFC 4506): a reader over bytes that a peer sent, and a writer into a fixed slice.
+//! Bounded XDR (RFC 4506): a reader of received bytes, and a writer into a fixed slice.
 //!
-//! `nfs3_types` gives the types and the codec of everything of fixed size. Its decoder of
-//! variable-length fields allocates what the sender's length says before looking whether it is there;
-//! those fields are therefore read here, as slices of the record, and a length is checked first.
+//! `nfs3_types` has the types, and the codec of everything of fixed size. Its decoder of
+//! variable-length fields allocates the length that the sender states before it checks that the
+//! data exists. This module therefore reads such fields as slices of the record, and checks the
+//! length first.
 
 use nfs3_types::nfs3::nfsstat3;
 use nfs3_types::xdr_codec::{Pack, Unpack};
@@ -15,29 +16,30 @@ pub const ATTRIBUTES_BYTES: usize = 84;
 pub const WCC_ATTRIBUTES_BYTES: usize = 24;
 /// Largest file handle in bytes (NFS3_FHSIZE).
 pub const HANDLE_BYTES_MAX: u32 = 64;
-/// Longest name believed in a reply, in bytes. RFC 1813 sets no limit; common file systems have 255.
+/// Maximum length of a name in a reply, in bytes. RFC 1813 sets no limit; common file systems have
+/// 255.
 pub const NAME_BYTES_MAX: u32 = 4096;
 
-/// Reads fields off the front of a record.
+/// Reads fields from the front of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
-    /// A reader at the start of `bytes`.
+    /// Creates a reader at the start of `bytes`.
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// Bytes not read yet.
+    /// Returns the unread bytes.
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// A 32-bit unsigned integer.
+    /// Reads a 32-bit unsigned integer.
     ///
     /// # Errors
     /// [`Violation::Truncated`].
@@ -49,7 +51,7 @@ impl<'a> Reader<'a> {
         Ok(u32::from_be_bytes(*head))
     }
 
-    /// A 64-bit unsigned integer.
+    /// Reads a 64-bit unsigned integer.
     ///
     /// # Errors
     /// [`Violation::Truncated`].
@@ -58,7 +60,7 @@ impl<'a> Reader<'a> {
         Ok(u64::from_be_bytes(*self.array::<8>(field)?))
     }
 
-    /// A boolean: 0 or 1, nothing else.
+    /// Reads a boolean: 0 or 1, nothing else.
     ///
     /// # Errors
     /// [`Violation::Truncated`], [`Violation::BadValue`].
@@ -71,7 +73,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `N` bytes (a multiple of four) as they are.
+    /// Reads `N` raw bytes (a multiple of four).
     ///
     /// # Errors
     /// [`Violation::Truncated`].
@@ -83,7 +85,7 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// Passes over `size_bytes`.
+    /// Skips `size_bytes`.
     ///
     /// # Errors
     /// [`Violation::Truncated`].
@@ -93,7 +95,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// A variable-length opaque field of at most `limit_bytes`, as a slice of the record.
+    /// Reads a variable-length opaque field of at most `limit_bytes`, as a slice of the record.
     ///
     /// # Errors
     /// [`Violation::TooLong`], [`Violation::Truncated`].
@@ -109,8 +111,8 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// A type of fixed size, through the codec of `nfs3_types`. Not for types with variable-length
-    /// fields: their decoder allocates before it checks.
+    /// Reads a type of fixed size with the codec of `nfs3_types`. Not for types with
+    /// variable-length fields: their decoder allocates before it checks.
     ///
     /// # Errors
     /// [`Violation::Truncated`], [`Violation::BadValue`].
@@ -124,15 +126,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over a type of fixed size, checking it as [`Reader::fixed`] does.
+    /// Skips a type of fixed size, with the checks of [`Reader::fixed`].
     ///
     /// # Errors
-    /// As [`Reader::fixed`].
+    /// See [`Reader::fixed`].
     pub fn skip_fixed<T: Unpack>(&mut self, field: &'static str) -> Result<(), Violation> {
         self.fixed::<T>(field).map(|_| ())
     }
 
-    /// Passes over optional attributes (`post_op_attr`).
+    /// Skips optional attributes (`post_op_attr`).
     ///
     /// # Errors
     /// [`Violation::Truncated`], [`Violation::BadValue`].
@@ -144,7 +146,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Passes over the attributes before and after an operation (`wcc_data`).
+    /// Skips the attributes before and after an operation (`wcc_data`).
     ///
     /// # Errors
     /// [`Violation::Truncated`], [`Violation::BadValue`].
@@ -156,7 +158,7 @@ impl<'a> Reader<'a> {
         self.skip_attributes()
     }
 
-    /// Nothing may be left.
+    /// Requires that no bytes are left.
     ///
     /// # Errors
     /// [`Violation::Trailing`].
@@ -169,14 +171,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `size` rounded up to the XDR unit of four bytes.
+/// Rounds `size` up to the XDR unit of four bytes.
 #[inline]
 #[must_use]
 pub const fn padded(size: usize) -> usize {
     size.saturating_add(3) & !3
 }
 
-/// The named status of a code.
+/// Returns the named status of a code.
 ///
 /// # Errors
 /// [`CallError::UnknownStatus`].
@@ -187,8 +189,8 @@ pub fn status(code: u32) -> Result<nfsstat3, CallError> {
     }
 }
 
-/// Writes fields into a fixed slice. What does not fit is dropped and remembered: [`Writer::finish`]
-/// says so.
+/// Writes fields into a fixed slice. It drops fields that do not fit, and [`Writer::finish`] then
+/// reports it.
 #[derive(Debug)]
 pub struct Writer<'a> {
     into: &'a mut [u8],
@@ -197,12 +199,12 @@ pub struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// A writer at `at` in `into`.
+    /// Creates a writer at `at` in `into`.
     pub fn new(into: &'a mut [u8], at: usize) -> Self {
         Self { into, at, overflowed: false }
     }
 
-    /// Bytes as they are.
+    /// Writes raw bytes.
     #[inline]
     pub fn bytes(&mut self, bytes: &[u8]) {
         let room = self.at.checked_add(bytes.len()).and_then(|end| self.into.get_mut(self.at..end));
@@ -215,35 +217,35 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A 32-bit unsigned integer.
+    /// Writes a 32-bit unsigned integer.
     #[inline]
     pub fn u32(&mut self, value: u32) {
         self.bytes(&value.to_be_bytes());
     }
 
-    /// A 64-bit unsigned integer.
+    /// Writes a 64-bit unsigned integer.
     #[inline]
     pub fn u64(&mut self, value: u64) {
         self.bytes(&value.to_be_bytes());
     }
 
-    /// A variable-length opaque field: length, bytes, zero padding.
+    /// Writes a variable-length opaque field: length, bytes, zero padding.
     #[inline]
     pub fn opaque(&mut self, bytes: &[u8]) {
-        // Callers bound names and handles far below 4 GiB; the saturation can't be reached.
+        // Callers limit names and handles to far less than 4 GiB, so this never saturates.
         self.u32(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
         self.bytes(bytes);
         self.bytes(&[0; 3][..padded(bytes.len()) - bytes.len()]);
     }
 
-    /// A type of `nfs3_types` through its codec.
+    /// Writes a type of `nfs3_types` with its codec.
     pub fn pack<T: Pack>(&mut self, value: &T) {
         if value.pack(self).is_err() {
             self.overflowed = true;
         }
     }
 
-    /// Where the next field would go, or `None` if something did not fit.
+    /// Returns the position of the next field, or `None` if a field did not fit.
     #[must_use]
     pub fn finish(self) -> Option<usize> {
         (!self.overflowed).then_some(self.at)

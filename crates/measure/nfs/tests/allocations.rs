@@ -1,4 +1,4 @@
-//! Once warm, no operation allocates: a counting allocator watches the client's thread.
+//! After a warm-up, no operation allocates: a counting allocator observes the client's thread.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/forgetful.rs"]
@@ -18,7 +18,7 @@ const SIZE: u32 = 4096;
 #[test]
 fn no_operation_allocates() {
     let server = Forgetful::start(Habits::default());
-    // Room for few uncommitted writes, so that making room is part of it.
+    // Space for only a few uncommitted writes, so that the test includes freeing space.
     let config = Config {
         depth_max: DEPTH as u32,
         size_bytes_max: SIZE,

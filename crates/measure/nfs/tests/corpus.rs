@@ -1,4 +1,4 @@
-//! Replays what the fuzzer found worth keeping, and random scripts beside it.
+//! Replays the fuzzer's corpus, and random scripts.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "support/drive.rs"]

@@ -1,5 +1,5 @@
-//! Servers that send garbage, lie about lengths, never end, or say nothing: a clear error each time,
-//! no panic, bounded memory.
+//! Servers that send garbage, wrong lengths, endless data, or nothing: the client reports a clear
+//! error each time, does not panic, and limits its memory.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::io::{Read, Write};
@@ -17,7 +17,8 @@ const SIZE: u32 = 65_536;
 /// Allowed growth of resident memory beyond a client's configured size, in bytes.
 const GROWTH_BYTES_MAX: u64 = 16 << 20;
 
-/// Serves each connection with `act`, which gets the stream behind the first call, and that call.
+/// Serves each connection with `act`, which receives the stream after the first call, and that
+/// call.
 fn serve(act: impl Fn(&mut TcpStream, &[u8]) + Send + Sync + Clone + 'static) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -48,21 +49,21 @@ fn xid(call: &[u8]) -> u32 {
     u32::from_be_bytes(call[..4].try_into().unwrap())
 }
 
-/// A whole record in one fragment.
+/// Encodes a complete record in one fragment.
 fn framed(record: &[u8]) -> Vec<u8> {
     let mut bytes = words(&[record.len() as u32 | 0x8000_0000]);
     bytes.extend_from_slice(record);
     bytes
 }
 
-/// An accepted reply with these results.
+/// Encodes an accepted reply with these results.
 fn accepted(call: &[u8], results: &[u32]) -> Vec<u8> {
     let mut record = words(&[xid(call), 1, 0, 0, 0, 0]);
     record.extend_from_slice(&words(results));
     framed(&record)
 }
 
-/// Patient: what a server says must be the reason, also on a slow machine.
+/// A long timeout: the server's message must be the reason, also on a slow machine.
 fn config() -> Config {
     Config { size_bytes_max: SIZE, retain_bytes: 1 << 20, ..Config::default() }
 }
@@ -72,7 +73,7 @@ fn impatient() -> Config {
     Config { give_up_after_ns: 1_500_000_000, retransmit_after_ns: 300_000_000, ..config() }
 }
 
-/// Runs one operation against a server and returns how it ended.
+/// Runs one operation against a server and returns its result.
 fn outcome(address: SocketAddr, kind: &str) -> (Completion, Vec<Event>) {
     outcome_with(config(), address, kind)
 }
@@ -83,7 +84,7 @@ fn outcome_with(config: Config, address: SocketAddr, kind: &str) -> (Completion,
     let id = client.add_server(&spec).unwrap();
     let file = client.register(id, Handle::new(&[9; 32]).unwrap());
     let mut arena = vec![0x55u8; 3 * SIZE as usize];
-    // In the middle of the arena: what lies around it must stay as it is.
+    // In the middle of the arena, so that the test sees changes around it.
     let (offset_bytes, size_bytes, buffer_offset_bytes) = (0, SIZE, u64::from(SIZE));
     let op = match kind {
         "read" => Op::Read { file, offset_bytes, size_bytes, buffer_offset_bytes },
@@ -143,7 +144,7 @@ fn a_wrong_xid_is_refused() {
         let _ = stream.write_all(&framed(&record));
     });
     assert!(matches!(violation(address, "write"), Violation::UnknownXid { .. }));
-    // The same with a record so long that it would be streamed.
+    // The same with a record so long that the client would stream it.
     let address = serve(|stream, call| {
         let mut record = words(&[xid(call) ^ 0x8000, 1, 0, 0, 0, 0, 0, 0, SIZE, 0, SIZE]);
         record.resize(record.len() + SIZE as usize, 7);
@@ -161,7 +162,7 @@ fn oversized_records_are_refused_whatever_they_announce() {
         });
         assert!(matches!(violation(address, "read"), Violation::Oversized { .. }), "{mark:x}");
     }
-    // Within the limit of READs, but too long a reply to this READ.
+    // Within the limit of READs, but too long for this READ.
     let address = serve(|stream, call| {
         let mut results = vec![0; 30_000];
         results[1] = 0;
@@ -282,7 +283,7 @@ fn a_reply_that_trickles_is_read() {
 
 #[test]
 fn a_flood_of_lies_takes_no_memory() {
-    // Every connection pours replies in fragments, up to just below the limits, again and again.
+    // Every connection sends replies in fragments, up to just below the limits, repeatedly.
     let address = serve(|stream, call| {
         let mut bytes = Vec::new();
         for _ in 0..60 {

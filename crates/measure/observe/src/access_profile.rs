@@ -1,8 +1,8 @@
 //! Access profile of a workload, counted from its own operations.
 //!
-//! Each driving thread feeds its operations to an [`AccessProfiler`] as it issues them, and
-//! occasionally passes on a read's content. At the end the profilers are merged into one
-//! [`AccessProfile`]. The per-operation path does not allocate, wait or read a clock.
+//! Each driving thread passes its operations to an [`AccessProfiler`] as it issues them, and
+//! sometimes a read's content. At the end the profilers are merged into one [`AccessProfile`]. The
+//! per-operation path does not allocate, wait or read a clock.
 //!
 //! Blocks of 4 KiB are numbered across all files. The working set is counted exactly in a bitmap,
 //! or in a spatial sample if the bitmap would be large ([`block_map`]). Reuse distances are always
@@ -214,9 +214,9 @@ impl AccessProfiler {
         }
     }
 
-    /// Each thread saw only its own reads, so its distances are shorter: between two reads of a
-    /// block the other threads read as much again. The scaled result is exact if threads use
-    /// different blocks, and an upper bound if they share blocks.
+    /// Each thread saw only its own reads, so its distances are too short: between two reads of a
+    /// block, the other threads read too. The scaled result is exact if threads use different
+    /// blocks, and an upper bound if they share blocks.
     fn miss_ratio(&self) -> Vec<MissRatio> {
         self.reuse.curve(u64::from(self.parts))
     }

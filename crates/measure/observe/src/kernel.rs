@@ -1,8 +1,8 @@
 //! Storage I/O of kernel threads, from `/proc/PID/io`. Loop devices, file systems and in-kernel
 //! servers submit I/O through them on behalf of others. Needs root.
 //!
-//! A worker exits after five idle minutes (kernel/workqueue.c, `IDLE_WORKER_TIMEOUT`) and takes its
-//! counters with it. Reading more often than that loses nothing.
+//! A worker exits after five idle minutes (kernel/workqueue.c, `IDLE_WORKER_TIMEOUT`), and its
+//! counters are lost. More frequent readings lose nothing.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -15,7 +15,8 @@ use plimsoll_evidence::environment::ObservationGap;
 use plimsoll_evidence::observed::Sources;
 use plimsoll_sys::inject;
 
-/// Timeout for a whole response, including name resolution. A response that trickles in fails.
+/// Timeout for a whole response, including name resolution. It also applies to a response that
+/// arrives byte by byte.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Longer responses are truncated. Metrics of whole clusters take a few MiB.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
@@ -50,7 +51,7 @@ pub struct Watch {
     endpoint: Endpoint,
     latest: Arc<Mutex<Latest>>,
     first_values: Option<Values>,
-    // Dropped before the thread is joined, which ends it.
+    // Dropped before the thread is joined, which ends the thread.
     stop: Option<Sender<()>>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -127,8 +128,8 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // The thread ends by itself after its current request, at the latest at the timeout.
-        // Joining it is not worth the wait.
+        // The thread ends by itself after its current request, at the latest at the timeout. The
+        // caller does not wait for it.
         self.stop = None;
         drop(self.thread.take());
     }
@@ -153,7 +154,7 @@ fn request_with_timeout(endpoint: &Endpoint) -> Latest {
     let (sender, answer) = channel();
     let asked = endpoint.clone();
     let question = move || {
-        // The receiver may have given up.
+        // The receiver may have timed out.
         let _ = sender.send(request(&asked));
     };
     let late = || Some("it did not respond within 2 s".to_owned());

@@ -181,16 +181,16 @@ impl Observer {
     }
 
     /// Starts the totals of the measured phase. I/O since the last sample belongs to the previous
-    /// phase, whose rows are `before`; the load's own I/O of that time does too. `clock` returns
-    /// the time since the start of the run. `from_ns` is the start of the phase on the same clock;
-    /// the counters may be read somewhat later.
+    /// phase, whose rows are `before`. So does the load's own I/O of that time. `clock` returns the
+    /// time since the start of the run. `from_ns` is the start of the phase on the same clock; the
+    /// counters may be read somewhat later.
     pub fn begin(
         &mut self,
         from_ns: u64,
         clock: impl Fn() -> u64,
         before: Option<(u32, &mut Vec<Row>)>,
     ) {
-        // Slow readings first, so that the counters are read when the phase begins.
+        // Slow readings come first, so that the counters are read at the start of the phase.
         let (backing, servers) =
             (BackingWatch::begin(&self.backing), ServerWatch::begin(&self.sought));
         self.outside_devices.begin();

@@ -116,7 +116,7 @@ pub struct Lag {
 /// Records of one thread over one interval.
 #[derive(Clone, Debug, Default)]
 pub struct Snapshot {
-    /// Number of the interval; negative before the measurement.
+    /// Number of the interval; negative during the warm-up.
     pub interval: i64,
     /// Group of the thread.
     pub group: u32,

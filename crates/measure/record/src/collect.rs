@@ -1,8 +1,8 @@
 //! Collects snapshots of all threads, keeps totals and produces one row per interval.
 //!
 //! A row is complete when every thread has reported up to its end. A blocked thread delays rows by
-//! at most [`PENDING_MAX`] intervals; its later snapshots become supplements to be added. Memory
-//! stays bounded, and nothing is lost.
+//! at most [`PENDING_MAX`] intervals; its later snapshots become supplements to these rows. Memory
+//! stays bounded, and no snapshot is lost.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ impl ClassTotals {
 /// One interval of the run, over all groups and clients.
 #[derive(Clone, Debug, Default)]
 pub struct Interval {
-    /// Number; negative before the measurement.
+    /// Number; negative during the warm-up.
     pub number: i64,
     /// The interval is wholly or partly after the stop.
     pub drain: bool,

@@ -76,9 +76,9 @@ impl Silence {
         self.since_ns
     }
 
-    /// Returns true if the silence has lasted for `outage_max_ns`, and for half a second after that
-    /// was first seen. A process that was stopped for that time has completions queued, so the
-    /// target is not at fault.
+    /// Returns true if the silence has lasted for `outage_max_ns`, and for half a second after its
+    /// detection. The half second is for a process that was stopped: its queued completions show
+    /// that the target is not at fault.
     pub fn is_outage(&mut self, now_ns: u64, outage_max_ns: u64) -> bool {
         if now_ns.saturating_sub(self.since_ns) < outage_max_ns {
             return false;
@@ -116,7 +116,7 @@ mod tests {
         // Stopped for five minutes: its completion is processed before the next check.
         assert!(!oldest.is_lost(Some(SECOND), 302 * SECOND, 0));
         assert!(!oldest.is_lost(Some(302 * SECOND), 303 * SECOND, 0));
-        // This one never completes.
+        // This operation never completes.
         assert!(!oldest.is_lost(Some(302 * SECOND), 482 * SECOND, 0));
         assert!(oldest.is_lost(Some(302 * SECOND), 483 * SECOND, 0));
         assert!(!oldest.is_lost(None, 484 * SECOND, 0));

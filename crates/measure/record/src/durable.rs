@@ -96,7 +96,7 @@ impl DurableWrites {
     }
 
     /// Returns each write that the flush of `file` in `slot` made durable, and removes it. A
-    /// scheduled flush was due at `due_ns`; the time until then is not the target's.
+    /// scheduled flush was due at `due_ns`; the wait until then was not caused by the target.
     #[inline]
     pub fn flushed(
         &mut self,

@@ -107,13 +107,13 @@ pub struct Snapshot {
     pub waits: Waits,
     /// Processor time of the thread in the interval.
     pub cpu: CpuTime,
-    /// Time in which the thread polled in vain.
+    /// Time that the thread polled without a completion.
     pub spun_ns: u64,
     /// Counters of the workload at the end of the interval.
     pub counters: Vec<Counter>,
     /// Bytes done, and bytes to do.
     pub progress_bytes: (u64, u64),
-    /// The phase's condition is met (such as a warm store).
+    /// True if the phase may end, for example because the store is warm.
     pub ready: bool,
     /// Contains I/Os that were in flight or due at the end of the phase. They count for the phase's
     /// latencies, not for its rates. There is one such snapshot, at the thread's end.
@@ -124,9 +124,10 @@ pub struct Snapshot {
 #[derive(Debug)]
 pub struct Recorder {
     sums: Vec<ClassSums>,
-    /// Three tallies per class: I/Os with equal latency and service time, which is usual if nothing
-    /// waits before submission, and latency and service time of the others. Most I/Os are then
-    /// counted once. One further tally counts waits in the thread.
+    /// Three tallies per class. The first counts I/Os whose latency equals their service time,
+    /// which is usual if nothing waits before submission. The others count latency and service time
+    /// of all other I/Os. Most I/Os are therefore counted once. One further tally counts waits in
+    /// the thread.
     tallies: Tallies,
     waits: Waits,
     cpu: CpuTime,

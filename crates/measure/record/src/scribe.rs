@@ -77,8 +77,8 @@ impl Scribe {
         }
         if self.open_from_ns.is_none() {
             // If nothing completed during the measurement (a stopped process), operations after the
-            // stop need their own histogram, which starts with the measurement so that it belongs
-            // to a phase.
+            // stop need their own histogram. It starts with the measurement, so that it belongs to
+            // a phase.
             let alone = row.drain && !warm;
             let from_ns = if alone { phases.measure_from_ns } else { from_ns };
             (self.open_from_ns, self.open_warm) = (Some(from_ns), warm);
@@ -203,7 +203,8 @@ pub fn clip(recording: &mut Recording) {
             continue;
         };
         if drained_class(&row.name).is_some() {
-            // The interval that contains the end of the phase has a row on either side.
+            // The interval that contains the end of the phase becomes two rows, one before and one
+            // after the end.
             let to_ns = row.start_ns + row.duration_ns;
             row.start_ns = row.start_ns.max(end_ns);
             row.duration_ns = to_ns.saturating_sub(row.start_ns).max(1);

@@ -108,7 +108,7 @@ impl Tallies {
         for bucket in first..end {
             let at = base + bucket;
             let count = std::mem::take(&mut self.counts[at]);
-            // A bucket that overflowed has counted at least once since.
+            // A bucket that overflowed has also counted at least once since then.
             if count > 0 {
                 let before =
                     if self.overflows.is_empty() { None } else { self.overflows.remove(&at) };

@@ -1,4 +1,4 @@
-//! Certificate authorities that a store's certificate is verified with.
+//! Certificate authorities that verify a store's certificate.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::error::TargetError;
 
-/// The file that `AWS_CA_BUNDLE` names, as the AWS CLI has it.
+/// Environment variable of the AWS CLI that names a file of certificate authorities.
 pub(crate) fn bundle() -> Option<PathBuf> {
     std::env::var_os("AWS_CA_BUNDLE").filter(|file| !file.is_empty()).map(PathBuf::from)
 }
@@ -46,7 +46,7 @@ fn from_file(file: &Path) -> Result<RootCertStore, String> {
 fn from_host() -> Result<RootCertStore, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // Hosts carry authorities that are out of date; one that can be read is enough to begin with.
+    // Some authorities of a host cannot be parsed. One readable authority is enough to start.
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         let why = found.errors.first().map_or_else(String::new, |error| format!(" ({error})"));

@@ -1,4 +1,4 @@
-//! The body of a response: how far it is, and the bytes of chunks (RFC 9112, 7.1).
+//! Decoder of a response's body, also of chunks (RFC 9112, 7.1).
 
 use crate::error::Violation;
 use crate::head::Framing;
@@ -8,15 +8,16 @@ const LINE_BYTES_MAX: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DecodeState {
-    /// In a body of known length, or to the end of the connection.
+    /// In a body of known length, or of one that ends with the connection.
     Plain,
-    /// In the line with a chunk's size: digits read, whether they have ended, and line length.
+    /// In the line with a chunk's size: digits read, whether the digits have ended, and length of
+    /// the line.
     Size { value: u64, digits: u8, past: bool, line: usize },
     /// In a chunk's data.
     Data(u64),
-    /// Behind a chunk's data: bytes of its line end that are still to come.
+    /// After a chunk's data: bytes of the line end that are still missing.
     Crlf(u8),
-    /// Behind the last chunk: trailers, to an empty line; length of the present one.
+    /// After the last chunk: trailers up to an empty line; length of the current line.
     Trailer(usize),
     /// At the end.
     Done,
@@ -43,13 +44,13 @@ impl Decoder {
         }
     }
 
-    /// Whether the body is whole.
+    /// Returns whether the body is complete.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.state == DecodeState::Done
     }
 
-    /// Bytes that may be received straight to where they belong, where that is known.
+    /// Returns the number of bytes that may be received directly into their destination, if known.
     #[must_use]
     pub fn plain_left(&self) -> Option<u64> {
         self.left.filter(|_| self.state == DecodeState::Plain)
@@ -65,7 +66,7 @@ impl Decoder {
         }
     }
 
-    /// The connection ended. True where the body is whole.
+    /// Handles the end of the connection. Returns true if the body is complete.
     pub fn close(&mut self) -> bool {
         if self.state == DecodeState::Plain && self.left.is_none() {
             self.state = DecodeState::Done;
@@ -73,11 +74,11 @@ impl Decoder {
         self.is_done()
     }
 
-    /// Takes received bytes, hands those of the body to `give`, and returns how many it took: all, or
-    /// fewer where the body ends before.
+    /// Decodes received bytes and passes those of the body to `give`. Returns the number of bytes
+    /// used: fewer than all if the body ends before.
     ///
     /// # Errors
-    /// A [`Violation`], or what `give` finds.
+    /// A [`Violation`], or an error of `give`.
     pub fn feed(
         &mut self,
         bytes: &[u8],
@@ -110,7 +111,7 @@ impl Decoder {
         Ok(taken)
     }
 
-    /// One byte that is none of the body.
+    /// One byte too many.
     fn step(&mut self, byte: u8) -> Result<(), Violation> {
         self.state = match self.state {
             DecodeState::Size { value, digits, .. } if byte == b'\n' => match (digits, value) {

@@ -1,4 +1,5 @@
-//! The client: connections, requests in flight, retries; driven by epoll from the thread that polls it.
+//! The client: connections, requests in flight, retries. It runs on the thread that polls it, with
+//! epoll.
 
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
@@ -15,21 +16,21 @@ use crate::request::{self, Payload};
 use crate::steps::{Job, Outcome, code};
 use crate::target::Target;
 
-/// First pause before a request is made again; it doubles with each try, in ns.
+/// First pause before a retry, in ns; it doubles with each try.
 const BACKOFF_NS: u64 = 50_000_000;
 /// Longest such pause, in ns.
 const BACKOFF_NS_MAX: u64 = 2_000_000_000;
 /// Interval between checks for due retries and timeouts, in ns.
 const TICK_NS: u64 = 20_000_000;
-/// Events taken from epoll at a time.
+/// Maximum number of epoll events per call.
 const EVENTS_MAX: usize = 64;
 
 /// Limits and timeouts of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Connections: the most operations outstanding.
+    /// Connections, and so the maximum number of outstanding operations.
     pub connections: u32,
-    /// Objects longer than this are written in parts of this size. S3 wants 5 MiB at least.
+    /// Size of the parts in which longer objects are written. S3 requires at least 5 MiB.
     pub part_bytes: u32,
     /// Largest object.
     pub object_bytes_max: u32,
@@ -51,30 +52,30 @@ impl Default for Config {
 /// How long [`Client::poll`] may wait for a completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timeout {
-    /// Not at all.
+    /// Do not wait.
     Now,
     /// Until this time of the monotonic clock.
     Until(u64),
-    /// As long as it takes. Returns at once when nothing is outstanding.
+    /// Wait without a limit. Returns at once if nothing is outstanding.
     Completion,
 }
 
 /// Counters of a client since its start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Operations that were handed over, by kind.
+    /// Submitted operations, by kind.
     pub operations: BTreeMap<Kind, u64>,
-    /// Requests sent, with those made again and all steps of uploads in parts.
+    /// Requests sent, including retries and all steps of multipart uploads.
     pub requests: u64,
-    /// Requests made again.
+    /// Retried requests.
     pub retries: u64,
-    /// Of these, after 429 or 503: the store asked to be spared.
+    /// Retries after status 429 or 503: the store was overloaded.
     pub slow_downs: u64,
-    /// Connections made.
+    /// Connections opened.
     pub connects: u64,
-    /// Connections lost with a request on them.
+    /// Connections lost during a request.
     pub disconnects: u64,
-    /// Uploads in parts.
+    /// Multipart uploads.
     pub multipart_uploads: u64,
 }
 
@@ -93,9 +94,9 @@ pub struct Client {
     epoll: OwnedFd,
     slots: Vec<Slot>,
     free: Vec<usize>,
-    /// Submitted and not handed over.
+    /// Submitted operations whose requests have not started.
     fresh: Vec<usize>,
-    /// Slots that something happened to.
+    /// Slots with an event to process.
     events: Vec<usize>,
     next_tick_ns: u64,
     stats: Stats,
@@ -118,7 +119,7 @@ fn monotonic_ns() -> u64 {
 }
 
 impl Client {
-    /// A client of a bucket. Connections are made when they are needed.
+    /// Creates a client of a bucket. It opens connections when it needs them.
     ///
     /// # Errors
     /// [`TargetError::Epoll`].
@@ -165,24 +166,24 @@ impl Client {
         self.is_over = Some(is_over);
     }
 
-    /// How long a request is made again from here on; see [`Config::give_up_after_ns`].
+    /// Sets the time limit for retries from now on; see [`Config::give_up_after_ns`].
     pub fn give_up_after(&mut self, give_up_after_ns: u64) {
         self.config.give_up_after_ns = give_up_after_ns;
     }
 
-    /// The names of the last LIST that completed.
+    /// Returns the names of the last completed LIST.
     #[must_use]
     pub fn listed(&self) -> &[String] {
         &self.listed
     }
 
-    /// Operations that have not completed.
+    /// Returns the number of operations that have not completed.
     #[must_use]
     pub fn outstanding(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Takes an operation; it is handed over by the next [`Client::flush`] or [`Client::poll`].
+    /// Submits an operation. The next [`Client::flush`] or [`Client::poll`] sends it.
     ///
     /// # Errors
     /// [`SubmitError`].
@@ -209,7 +210,7 @@ impl Client {
         Ok(())
     }
 
-    /// Makes one operation and waits for it.
+    /// Executes one operation and waits for it.
     ///
     /// # Errors
     /// [`CallError`].
@@ -224,8 +225,8 @@ impl Client {
         out.pop().map_or(Err(busy), |completion| completion.result)
     }
 
-    /// Hands over what was submitted, in that order, and looks for nothing else. Appends completions of
-    /// requests that could not be made to `out`.
+    /// Sends submitted operations, in order, without processing any responses. Appends completions
+    /// of requests that failed at once to `out`.
     pub fn flush(&mut self, arena: &mut [u8], out: &mut Vec<Completion>) {
         for at in 0..self.fresh.len() {
             let (index, now_ns) = (self.fresh[at], monotonic_ns());
@@ -278,13 +279,14 @@ impl Client {
         };
         self.events.clear();
         let mut room = [const { MaybeUninit::uninit() }; EVENTS_MAX];
-        // An interrupted wait has no events; any other failure would be of arguments that are right.
+        // An interrupted wait has no events. Other errors mean invalid arguments, which cannot
+        // occur here.
         if let Ok((events, _)) = epoll::wait(&self.epoll, &mut room, Some(&timeout)) {
             self.events.extend(events.iter().map(|event| event.data.u64() as usize));
         }
     }
 
-    /// Makes the request that a slot's job asks for.
+    /// Starts the request that a slot's job needs.
     fn start(&mut self, index: usize, arena: &mut [u8], now_ns: u64, out: &mut Vec<Completion>) {
         let slot = &mut self.slots[index];
         let Some(job) = &mut slot.job else { return };
@@ -300,7 +302,7 @@ impl Client {
                 if let Some(fd) = slot.connection.fd() {
                     let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT;
                     let data = epoll::EventData::new_u64(index as u64);
-                    // Of a new descriptor: it is not watched yet.
+                    // A new descriptor is not registered yet.
                     let _ = epoll::add(&self.epoll, fd, data, flags);
                 }
                 slot.connection.begin(payload, sink);
@@ -325,7 +327,7 @@ impl Client {
         }
     }
 
-    /// Watches for room to send only where it is needed.
+    /// Waits for send space only if the connection needs it.
     fn watch(&mut self, index: usize) {
         let slot = &mut self.slots[index];
         let wants = slot.connection.wants_write();
@@ -337,7 +339,7 @@ impl Client {
                 flags |= epoll::EventFlags::OUT;
             }
             let data = epoll::EventData::new_u64(index as u64);
-            // The descriptor is watched: it was added when it was opened.
+            // The descriptor was registered when it was opened.
             let _ = epoll::modify(&self.epoll, fd, data, flags);
             slot.watches_write = wants;
         }
@@ -401,7 +403,7 @@ impl Client {
             ConnectionError::Tls(says) => {
                 self.complete(index, Err(CallError::Tls(says)), now_ns, out)
             }
-            // A server may end a connection that was idle at any time (RFC 9112, 9.3.1).
+            // A server may close an idle connection at any time (RFC 9112, 9.3.1).
             ConnectionError::Lost(_) if stale => {
                 self.stats.retries += 1;
                 self.start(index, arena, now_ns, out);
@@ -410,7 +412,7 @@ impl Client {
         }
     }
 
-    /// Makes a request again after a pause, or gives it up.
+    /// Retries a request after a pause, or fails its operation.
     fn retry(&mut self, index: usize, says: String, now_ns: u64, out: &mut Vec<Completion>) {
         let Some(job) = &mut self.slots[index].job else { return };
         let after_ns = now_ns.saturating_sub(job.submitted_ns);
@@ -426,7 +428,7 @@ impl Client {
         self.stats.retries += 1;
     }
 
-    /// Makes due requests again, and gives up what takes too long.
+    /// Retries due requests, and fails operations that exceeded their time limit.
     fn tick(&mut self, arena: &mut [u8], now_ns: u64, out: &mut Vec<Completion>) {
         for index in 0..self.slots.len() {
             let Some(job) = &self.slots[index].job else { continue };
@@ -458,7 +460,8 @@ impl Client {
     ) {
         let slot = &mut self.slots[index];
         let Some(job) = slot.job.take() else { return };
-        // A response that came before its request was sent whole, or none: the connection is of no use.
+        // The response came before the whole request was sent, or no response came: the connection
+        // is not usable.
         if !slot.connection.is_idle() {
             slot.connection.drop_socket();
         }

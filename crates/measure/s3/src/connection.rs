@@ -1,4 +1,4 @@
-//! One connection: a request goes out, its response comes in, then the next.
+//! One connection. It sends a request, receives the response, and then sends the next.
 
 use std::io::IoSlice;
 use std::net::SocketAddr;
@@ -13,17 +13,17 @@ use crate::head::{self, Framing, HEAD_BYTES_MAX, Head};
 use crate::request::Payload;
 use crate::wire::{IoStop, Tls, Wire};
 
-/// Longest document that is accepted, in bytes: 1,000 names of 1,024 bytes with their attributes.
+/// Maximum size of a document, in bytes: 1,000 names of 1,024 bytes with their attributes.
 const TEXT_BYTES_MAX: usize = 4 << 20;
-/// Received at a time where it can't go straight to the arena, in bytes.
+/// Size of a receive into the buffer, in bytes, if the data cannot go directly to the arena.
 const PIECE_BYTES: usize = 64 * 1024;
 
-/// Why a response did not come.
+/// Reason for a missing response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ConnectionError {
-    /// The connection could not be made, or was lost.
+    /// The connection could not be opened, or was lost.
     Lost(String),
-    /// TLS can't be spoken with this server: trying again changes nothing.
+    /// TLS with this server fails, so a retry would also fail.
     Tls(String),
     /// The server broke the protocol.
     Violation(Violation),
@@ -32,7 +32,7 @@ pub(crate) enum ConnectionError {
 impl ConnectionError {
     fn from_io(stopped: IoStop, doing: &str) -> Self {
         match stopped {
-            // Callers wait where a socket is not ready; a handshake can't be begun on none.
+            // Callers wait until a socket is ready, so a handshake cannot start without one.
             IoStop::Blocked => Self::Lost(doing.to_owned()),
             IoStop::Lost(says) => Self::Lost(format!("{doing}: {says}")),
             IoStop::Tls(says) => Self::Tls(says),
@@ -46,25 +46,25 @@ impl From<Violation> for ConnectionError {
     }
 }
 
-/// Where a successful response's body goes.
+/// Destination of a successful response's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sink {
-    /// Nowhere: there is none (HEAD).
+    /// No body (HEAD).
     None,
-    /// To a range of the arena.
+    /// A range of the arena.
     Arena { offset_bytes: u64, size_bytes: u32 },
-    /// Kept as a document.
+    /// A document in memory.
     Text,
 }
 
-/// A whole response.
+/// A complete response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Response {
     pub status: u16,
     pub etag: Option<String>,
-    /// Bytes that went to the arena.
+    /// Bytes written to the arena.
     pub arena_bytes: u32,
-    /// The document, or what came with an error.
+    /// The document, or the body of an error.
     pub text: Vec<u8>,
 }
 
@@ -84,21 +84,21 @@ pub(crate) struct Connection {
     tls: Option<Tls>,
     wire: Option<Wire>,
     phase: Phase,
-    /// The request's head, made by the caller.
+    /// Head of the request, written by the caller.
     pub request: Vec<u8>,
     pub payload: Payload,
     sent: usize,
     sink: Sink,
-    /// Received before the head was whole.
+    /// Bytes received before the head was complete.
     input: Vec<u8>,
     head: Option<Head>,
     decoder: Decoder,
     arena_bytes: u32,
     text: Vec<u8>,
     piece: Vec<u8>,
-    /// A response has come on this connection.
+    /// A response was received on this connection.
     pub proven: bool,
-    /// Something of the present response has come.
+    /// Part of the current response was received.
     pub answered: bool,
 }
 
@@ -129,7 +129,7 @@ impl Connection {
         self.wire.as_ref().map(|wire| &wire.fd)
     }
 
-    /// A socket that is being connected, for the caller to watch. `None` if one already exists.
+    /// Opens a socket, which the caller must register. `None` if one already exists.
     pub fn open(&mut self) -> Result<bool, ConnectionError> {
         if self.wire.is_some() {
             return Ok(false);
@@ -152,7 +152,7 @@ impl Connection {
         Ok(true)
     }
 
-    /// Begins the request in [`Connection::request`].
+    /// Starts the request in [`Connection::request`].
     pub fn begin(&mut self, payload: Payload, sink: Sink) {
         (self.payload, self.sink, self.sent) = (payload, sink, 0);
         self.input.clear();
@@ -163,7 +163,7 @@ impl Connection {
         }
     }
 
-    /// Drops the connection.
+    /// Closes the connection.
     pub fn drop_socket(&mut self) {
         (self.wire, self.phase) = (None, Phase::Idle);
     }
@@ -172,7 +172,7 @@ impl Connection {
         self.phase == Phase::Idle
     }
 
-    /// Goes on as far as the socket lets it.
+    /// Sends and receives until the socket would block.
     pub fn advance(&mut self, arena: &mut [u8]) -> Result<Option<Response>, ConnectionError> {
         if self.phase == Phase::Connecting && !self.connected()? {
             return Ok(None);
@@ -180,7 +180,7 @@ impl Connection {
         if self.phase == Phase::Sending {
             self.send(arena)?;
         }
-        // A server may answer before it has all of the body.
+        // A server may answer before it has received the whole body.
         match self.phase {
             Phase::Sending | Phase::Receiving => self.receive(arena),
             Phase::Idle => self.watch_idle(),
@@ -236,7 +236,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether the socket must be watched for room to send.
+    /// Returns whether the caller must wait for send space.
     pub fn wants_write(&self) -> bool {
         match (self.phase, &self.wire) {
             (Phase::Connecting, _) => true,
@@ -282,7 +282,7 @@ impl Connection {
         }
     }
 
-    /// The part of the arena that the next bytes belong to, where that is known.
+    /// Returns the part of the arena that the next bytes belong to, if known.
     fn window<'a>(&self, arena: &'a mut [u8]) -> Option<&'a mut [u8]> {
         let (Some(head), Sink::Arena { offset_bytes, size_bytes }) = (&self.head, self.sink) else {
             return None;
@@ -348,7 +348,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The server ended the connection.
+    /// Handles the end of the connection by the server.
     fn ended(&mut self) -> Result<Option<Response>, ConnectionError> {
         if self.head.is_some() && self.decoder.close() {
             let response = self.finish();
@@ -361,7 +361,7 @@ impl Connection {
         Err(ConnectionError::Lost("the server ended the connection".to_owned()))
     }
 
-    /// Anything but TLS's own on an idle connection is its end.
+    /// On an idle connection, data other than TLS records ends the connection.
     fn watch_idle(&mut self) -> Result<Option<Response>, ConnectionError> {
         if !self.wire.as_mut().is_some_and(Wire::is_quiet) {
             self.drop_socket();
@@ -373,7 +373,8 @@ impl Connection {
         let head = self.head.take();
         let early = self.phase == Phase::Sending;
         (self.phase, self.proven) = (Phase::Idle, true);
-        // Where the server did not wait for the whole body, what it takes the rest for is unknown.
+        // If the server answered before it received the whole body, it may misread the rest as a
+        // request.
         if early || head.as_ref().is_none_or(|head| head.closes) {
             self.drop_socket();
         }
@@ -386,7 +387,7 @@ impl Connection {
     }
 }
 
-/// Whether a status says success.
+/// Returns whether the status is a success.
 pub(crate) fn is_good(status: u16) -> bool {
     (200..300).contains(&status)
 }

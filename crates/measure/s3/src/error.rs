@@ -5,25 +5,25 @@ use thiserror::Error;
 /// How a server broke HTTP/1.1 or the protocol of S3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Violation {
-    /// The status line is not one.
+    /// The status line is invalid.
     #[error("the response does not begin with a status line of HTTP/1.1")]
     StatusLine,
-    /// The head is longer than any sane one.
+    /// The head is too long.
     #[error("the response's head exceeds {limit_bytes} bytes")]
     HeadTooLong {
-        /// The most that is accepted.
+        /// Maximum length.
         limit_bytes: usize,
     },
-    /// `Content-Length` is not a number, or there are two that differ.
+    /// `Content-Length` is not a number, or two values differ.
     #[error("the response's Content-Length is not one number")]
     Length,
-    /// A chunk's size line is not one.
+    /// The size line of a chunk is invalid.
     #[error("a chunk of the response has no size")]
     Chunk,
-    /// More came than was asked for.
+    /// The response is longer than the request allows.
     #[error("the response carries more than the {limit_bytes} bytes that were requested")]
     TooMuch {
-        /// The most that is accepted.
+        /// Maximum length.
         limit_bytes: u64,
     },
     /// The connection ended in the middle of a response.
@@ -34,7 +34,7 @@ pub enum Violation {
     Document(&'static str),
 }
 
-/// Why a request did not succeed.
+/// Reason for a failed request.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CallError {
     /// The store answered with an error.
@@ -42,29 +42,29 @@ pub enum CallError {
     Status {
         /// HTTP status.
         status: u16,
-        /// S3's word for it, such as `NoSuchKey`; `no code` where it gave none.
+        /// Error code of S3, such as `NoSuchKey`; `no code` without one.
         code: String,
     },
     /// The server broke the protocol.
     #[error("the server broke the protocol: {0}")]
     Violation(#[from] Violation),
-    /// TLS can't be spoken with the server, or its certificate is not trusted.
+    /// TLS with the server failed, or its certificate is not trusted.
     #[error("TLS with the server failed: {0}")]
     Tls(String),
-    /// No answer came in time, further tries included.
+    /// No answer within the time limit, including retries.
     #[error("no answer within {} ms, in {tries} tries; the last ended with: {last}", after_ns / 1_000_000)]
     GivenUp {
-        /// Time since the request was first handed over.
+        /// Time since the request was first sent.
         after_ns: u64,
-        /// How often it was made.
+        /// Number of tries.
         tries: u32,
-        /// How the last ended.
+        /// Failure of the last try.
         last: String,
     },
 }
 
 impl CallError {
-    /// The closest `errno`, for callers that speak in those.
+    /// Returns the closest `errno`, for callers that need one.
     #[must_use]
     pub fn errno(&self) -> i32 {
         match self {
@@ -96,37 +96,37 @@ fn explain(code: &str, status: u16) -> &'static str {
     }
 }
 
-/// Why an operation was not taken.
+/// Reason for a rejected submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SubmitError {
-    /// As many are outstanding as there are connections: poll first.
+    /// Every connection has an operation: poll first.
     #[error("every connection has a request outstanding: poll first")]
     Full,
-    /// A transfer of more than a request may carry.
+    /// The transfer exceeds the maximum size of a request.
     #[error("a transfer of {size_bytes} bytes; {limit_bytes} are possible")]
     Size {
         /// Requested size in bytes.
         size_bytes: u64,
-        /// The most that is possible.
+        /// Maximum size.
         limit_bytes: u64,
     },
 }
 
-/// Why a store could not be used.
+/// Reason why a store is not usable.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TargetError {
     /// The certificate authorities could not be read.
     #[error("{endpoint}: no certificate can be checked: {says}")]
     Authorities {
-        /// As given.
+        /// Path as given.
         endpoint: String,
         /// Error message.
         says: String,
     },
-    /// The endpoint is not an address.
+    /// The endpoint is not a valid address.
     #[error("{0} is not the address of a store: write https://host:port or http://host:port")]
     Endpoint(String),
-    /// The bucket's address is not one.
+    /// The address of the bucket is not valid.
     #[error("{0} is not a bucket: write s3://bucket or s3://bucket/prefix")]
     Bucket(String),
     /// No credentials.
@@ -135,12 +135,12 @@ pub enum TargetError {
     /// The host has no address.
     #[error("the host of {endpoint} is unknown: {says}")]
     Host {
-        /// As given.
+        /// Address as given.
         endpoint: String,
         /// Error message.
         says: String,
     },
-    /// The system gave no epoll instance.
+    /// The system could not create an epoll instance.
     #[error("waiting for sockets is not possible: {0}")]
     Epoll(i32),
 }

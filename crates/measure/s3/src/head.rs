@@ -1,20 +1,20 @@
-//! The head of a response (RFC 9112): status, and how the body is framed.
+//! Head of a response (RFC 9112): its status and the framing of its body.
 
 use crate::error::Violation;
 
-/// Longest head that is accepted, in bytes.
+/// Maximum length of a head, in bytes.
 pub const HEAD_BYTES_MAX: usize = 32 * 1024;
-/// Most headers that are accepted.
+/// Maximum number of headers.
 const HEADERS_MAX: usize = 128;
 
-/// How a body ends.
+/// End of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// After this many bytes (Content-Length).
     Length(u64),
-    /// With a chunk of no bytes.
+    /// With an empty chunk.
     Chunked,
-    /// With the connection.
+    /// With the end of the connection.
     Close,
 }
 
@@ -23,17 +23,17 @@ pub enum Framing {
 pub struct Head {
     /// The status.
     pub status: u16,
-    /// How the body is framed. Which requests have none is the caller's to know.
+    /// Framing of the body. The caller knows which requests have no body.
     pub framing: Framing,
-    /// The server ends the connection after this response.
+    /// The server closes the connection after this response.
     pub closes: bool,
     /// `ETag`, as sent.
     pub etag: Option<String>,
-    /// Bytes of the head itself, with its empty line.
+    /// Length of the head, in bytes, including its empty line.
     pub size_bytes: usize,
 }
 
-/// Reads the head at the start of `bytes`; `None` until it is whole.
+/// Parses the head at the start of `bytes`. Returns `None` if it is incomplete.
 ///
 /// # Errors
 /// A [`Violation`].
@@ -42,7 +42,7 @@ pub fn parse(bytes: &[u8]) -> Result<Option<Head>, Violation> {
     let mut headers = [httparse::EMPTY_HEADER; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut headers);
     let parsed = httparse::ParserConfig::default()
-        // Stores behind old proxies send names and values that are none; they are of no interest here.
+        // Stores behind old proxies send invalid names and values, which this client does not need.
         .ignore_invalid_headers_in_responses(true)
         .parse_response(&mut response, seen);
     let size_bytes = match parsed {
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(parse(&text[..40]), Ok(None));
     }
 
-    /// Returns a head of this size that has no end.
+    /// Returns a head of this size without an end.
     fn head_of(size_bytes: usize) -> Vec<u8> {
         let mut head = b"HTTP/1.1 200 OK\r\nX: ".to_vec();
         head.resize(size_bytes, b'a');

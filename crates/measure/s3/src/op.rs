@@ -9,7 +9,7 @@ pub enum Kind {
     Get,
     /// Writes a whole object.
     Put,
-    /// Asks for an object's attributes.
+    /// Requests the attributes of an object.
     Head,
     /// Removes an object.
     Delete,
@@ -18,10 +18,10 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 5] = [Self::Get, Self::Put, Self::Head, Self::Delete, Self::List];
 
-    /// Name in lower case.
+    /// Returns the name in lower case.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -34,30 +34,31 @@ impl Kind {
     }
 }
 
-/// One operation. Buffers are ranges of the arena that the caller passes when it polls; they belong to
-/// the client until the completion.
+/// One operation. Its buffer is a range of the arena that the caller passes to `poll`. The range
+/// belongs to the client until the completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op<'a> {
     /// GET of `size_bytes` from `offset_bytes` of an object; completes with the bytes read.
     Get {
         /// The object.
         key: &'a str,
-        /// Where in it.
+        /// Offset within the object.
         offset_bytes: u64,
-        /// How much.
+        /// Number of bytes to read.
         size_bytes: u32,
-        /// Leave the range out: the object is `size_bytes` long.
+        /// Omit the range header, because the object is `size_bytes` long.
         whole: bool,
-        /// Where to.
+        /// Destination in the arena.
         buffer_offset_bytes: u64,
     },
-    /// PUT of a whole object; in parts where it is longer than a part. Completes with its bytes.
+    /// PUT of a whole object, in parts if it is longer than a part. Completes with the number of
+    /// its bytes.
     Put {
         /// The object.
         key: &'a str,
         /// Object size in bytes.
         size_bytes: u32,
-        /// Where from.
+        /// Source in the arena.
         buffer_offset_bytes: u64,
     },
     /// HEAD of an object.
@@ -70,12 +71,12 @@ pub enum Op<'a> {
         /// The object.
         key: &'a str,
     },
-    /// LIST (version 2) of the first names with a prefix; completes with their number. The names stay
-    /// readable in [`crate::Client::listed`] until the next one.
+    /// LIST (version 2) of the first names with a prefix. Completes with their number.
+    /// [`crate::Client::listed`] returns the names until the next LIST.
     List {
         /// The prefix.
         prefix: &'a str,
-        /// Most names, up to 1,000.
+        /// Maximum number of names, up to 1,000.
         names_max: u16,
     },
 }
@@ -94,17 +95,17 @@ impl Op<'_> {
     }
 }
 
-/// The end of an operation.
+/// Result of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// Token that the operation was submitted with.
+    /// Token from the submission of the operation.
     pub token: u64,
     /// Kind of operation.
     pub kind: Kind,
     /// Bytes for GET and PUT, names for LIST, else 0.
     pub result: Result<u32, CallError>,
-    /// When it was first handed over.
+    /// Time of the submission.
     pub submitted_ns: u64,
-    /// When its end was seen.
+    /// Time at which the client saw the result.
     pub completed_ns: u64,
 }

@@ -1,5 +1,5 @@
-//! The requests that an operation takes, one after the other: most take one, a large PUT takes the
-//! start of a multipart upload, its parts and its completion.
+//! Sequence of requests for an operation. Most operations need one request. A large PUT starts a
+//! multipart upload, sends its parts and completes it.
 
 use rusty_s3::actions::CreateMultipartUpload;
 
@@ -8,7 +8,7 @@ use crate::error::{CallError, Violation};
 use crate::op::{Kind, Op};
 use crate::request::{Payload, S3Request};
 
-/// Where an operation is.
+/// Current step of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     One,
@@ -34,7 +34,7 @@ pub(crate) struct Job {
     etags: Vec<String>,
     pub submitted_ns: u64,
     pub tries: u32,
-    /// When to make the request again.
+    /// Time of the retry.
     pub retry_at_ns: Option<u64>,
     pub last: String,
 }
@@ -48,7 +48,7 @@ pub(crate) enum Outcome {
 }
 
 impl Job {
-    /// An operation on a store whose parts are of `part_bytes`.
+    /// Creates the steps of an operation. Parts have `part_bytes` bytes.
     pub fn new(token: u64, op: &Op<'_>, part_bytes: u32, spare: String) -> Self {
         let mut key = spare;
         key.clear();
@@ -92,7 +92,7 @@ impl Job {
         job
     }
 
-    /// The key's memory, for the next job.
+    /// Returns the memory of the key, for the next job.
     pub fn into_spare(self) -> String {
         self.key
     }
@@ -103,7 +103,7 @@ impl Job {
         (self.buffer_offset_bytes + u64::from(start), size)
     }
 
-    /// The present request, its body and where the response's goes.
+    /// Returns the current request, its body, and the destination of the response.
     pub fn ask(&self) -> (S3Request<'_>, Payload, Sink) {
         let (key, size_bytes) = (self.key.as_str(), self.size_bytes);
         let offset_bytes = self.buffer_offset_bytes;
@@ -141,7 +141,8 @@ impl Job {
         }
     }
 
-    /// Takes a good response in. `names` gives the number of names in a list's document.
+    /// Processes a successful response. `names` returns the number of names in the document of a
+    /// LIST.
     pub fn good(
         &mut self,
         response: &Response,
@@ -163,7 +164,7 @@ impl Job {
                 self.step = if done { Step::Complete } else { Step::Part(number + 1) };
                 Ok(Outcome::Next)
             }
-            // S3 may answer 200 and put the error into the document.
+            // S3 may answer 200 with an error in the document.
             Step::Complete if text().contains("<Error>") => {
                 let code = code(&response.text);
                 Err(CallError::Status { status: response.status, code })
@@ -179,7 +180,7 @@ impl Job {
     }
 }
 
-/// S3's word for an error, from its document.
+/// Returns S3's error code from the document.
 pub(crate) fn code(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let code = text.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));

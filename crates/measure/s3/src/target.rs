@@ -1,4 +1,4 @@
-//! Where a store is, and whose it is.
+//! Address and credentials of a store.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
@@ -10,28 +10,28 @@ use crate::authorities;
 use crate::error::TargetError;
 use crate::wire::Tls;
 
-/// A bucket, and how to get at it.
+/// A bucket with its address and credentials.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// Signs for it.
+    /// Credentials for signatures.
     pub(crate) bucket: Bucket,
     pub(crate) credentials: Credentials,
     /// Address of the store.
     pub address: SocketAddr,
-    /// For the `Host` header.
+    /// Value of the `Host` header.
     pub(crate) host: String,
-    /// Of an `https` endpoint.
+    /// TLS configuration of an `https` endpoint.
     pub(crate) tls: Option<Tls>,
     /// Prefix of every key; ends with `/` unless it is empty.
     pub prefix: String,
 }
 
 impl Target {
-    /// The bucket `s3://bucket/prefix` of the store at `endpoint` (`https://host:port`, or `http`), with
-    /// the credentials of the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
-    /// `AWS_SESSION_TOKEN`). The certificate of an `https` store is verified with the authorities in the
-    /// file that `AWS_CA_BUNDLE` names, or else against those of this host (`SSL_CERT_FILE` and
-    /// `SSL_CERT_DIR`, or where the system has them).
+    /// Creates the target for the bucket `s3://bucket/prefix` of the store at `endpoint`
+    /// (`https://host:port` or `http`). The credentials come from the environment
+    /// (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`). Authorities in the file
+    /// that `AWS_CA_BUNDLE` names, or else those of this host (`SSL_CERT_FILE`, `SSL_CERT_DIR`, or
+    /// the system's directories), verify the certificate of an `https` store.
     ///
     /// # Errors
     /// [`TargetError`].
@@ -40,7 +40,7 @@ impl Target {
         Self::new(url, endpoint, region, credentials)
     }
 
-    /// As [`Target::from_environment`], with an access key and its secret.
+    /// Like [`Target::from_environment`], with an access key and its secret.
     ///
     /// # Errors
     /// [`TargetError`].
@@ -53,7 +53,7 @@ impl Target {
         Self::new(url, endpoint, region, Credentials::new(key, secret))
     }
 
-    /// Trusts only the authorities in a file (PEM). Without effect on an `http` store.
+    /// Trusts only the authorities in a PEM file. Has no effect on an `http` store.
     ///
     /// # Errors
     /// [`TargetError::Authorities`].

@@ -1,4 +1,4 @@
-//! The bytes of a connection: over TCP as they are, or through TLS (RFC 8446, RFC 5246).
+//! Byte stream of a connection, plain over TCP or through TLS (RFC 8446, RFC 5246).
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use rustls::{CertificateError, ClientConfig, ClientConnection, pki_types::Server
 /// TLS configuration for a server.
 #[derive(Clone, Debug)]
 pub(crate) struct Tls {
-    /// The name or address that the certificate must be for.
+    /// Name or address that the certificate must match.
     pub name: ServerName<'static>,
-    /// The authorities that are trusted, and what is spoken.
+    /// Trusted authorities and protocol settings.
     pub config: Arc<ClientConfig>,
 }
 
-/// Why bytes did not move.
+/// Reason why no bytes were transferred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum IoStop {
-    /// The socket has none, or no room: wait for it.
+    /// The socket has no data or no send space: wait for it.
     Blocked,
     /// The connection is lost.
     Lost(String),
-    /// The two do not agree about TLS, or the certificate is not trusted.
+    /// TLS failed, or the certificate is not trusted.
     Tls(String),
 }
 
@@ -61,7 +61,7 @@ impl From<rustls::Error> for IoStop {
     }
 }
 
-/// A connected socket, with TLS where the store asks for it.
+/// A connected socket, with TLS if the store requires it.
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub fd: OwnedFd,
@@ -69,7 +69,7 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Over a socket that is being connected.
+    /// Creates the stream for a socket that is connecting.
     pub fn new(fd: OwnedFd, tls: Option<&Tls>) -> Result<Self, IoStop> {
         let session = match tls {
             None => None,
@@ -81,10 +81,10 @@ impl Wire {
         Ok(Self { fd, session })
     }
 
-    /// Sends of the slices what goes at once, and returns how much that is.
+    /// Sends as much of the slices as possible without blocking. Returns the number of bytes sent.
     pub fn send(&mut self, slices: &[IoSlice<'_>]) -> Result<usize, IoStop> {
         let Some(session) = &mut self.session else { return Ok(send(&self.fd, slices)?) };
-        // The handshake comes first; what it waits for comes with the next readiness to read.
+        // The handshake comes first. It continues when the socket becomes readable.
         flush(session, &self.fd)?;
         if session.is_handshaking() {
             receive(session, &self.fd)?;
@@ -100,17 +100,17 @@ impl Wire {
         }
     }
 
-    /// Sends what TLS still holds of what was given.
+    /// Sends data that TLS has buffered.
     pub fn flush(&mut self) -> Result<(), IoStop> {
         self.session.as_mut().map_or(Ok(()), |session| flush(session, &self.fd))
     }
 
-    /// Receives into `window`, and returns how much; 0 at the connection's end.
+    /// Receives into `window`. Returns the number of bytes; 0 at the end of the connection.
     pub fn receive(&mut self, window: &mut [u8]) -> Result<usize, IoStop> {
         let Some(session) = &mut self.session else {
             return Ok(rustix::io::readv(&self.fd, &mut [IoSliceMut::new(window)])?);
         };
-        // Sends TLS's own responses, such as key updates.
+        // Sends the responses of TLS itself, such as key updates.
         match flush(session, &self.fd) {
             Ok(()) | Err(IoStop::Blocked) => {}
             Err(stopped) => return Err(stopped),
@@ -119,7 +119,8 @@ impl Wire {
             match session.reader().read(window) {
                 Ok(read) => return Ok(read),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                // An end without TLS's own may be an attack on what comes: it is none here.
+                // Ending a TLS connection without an alert can truncate data. Here, lengths and
+                // chunks detect that.
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(0),
                 Err(error) => return Err(error.into()),
             }
@@ -129,7 +130,8 @@ impl Wire {
         }
     }
 
-    /// Whether the socket must be watched for room to send; `waits` says whether the caller has more.
+    /// Returns whether the caller must wait for send space. `waits` is true if the caller has more
+    /// data.
     pub fn wants_write(&self, waits: bool) -> bool {
         self.session.as_ref().map_or(waits, |session| session.wants_write())
     }
@@ -137,7 +139,8 @@ impl Wire {
     /// Receives data on a connection without outstanding requests. Returns false if the connection
     /// ended or the server sent a response.
     pub fn is_quiet(&mut self) -> bool {
-        // A server may send tickets and new keys at any time; anything else is of no request.
+        // A server may send session tickets and new keys at any time. Other data belongs to no
+        // request.
         self.session.is_some() && self.receive(&mut [0]) == Err(IoStop::Blocked)
     }
 }
@@ -152,7 +155,7 @@ fn send(fd: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
     }
 }
 
-/// The socket, for TLS to send to and receive from.
+/// The socket as a stream for TLS.
 struct Socket<'a>(&'a OwnedFd);
 
 impl Write for Socket<'_> {
@@ -182,7 +185,7 @@ fn flush(session: &mut ClientConnection, fd: &OwnedFd) -> Result<(), IoStop> {
     Ok(())
 }
 
-/// Receives once, and takes in what came; 0 at the connection's end.
+/// Receives and processes data once. Returns the number of bytes; 0 at the end of the connection.
 fn receive(session: &mut ClientConnection, fd: &OwnedFd) -> Result<usize, IoStop> {
     let read = session.read_tls(&mut Socket(fd))?;
     if let Err(error) = session.process_new_packets() {

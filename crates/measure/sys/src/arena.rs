@@ -28,7 +28,7 @@ unsafe impl Send for AlignedBuffer {}
 // SAFETY: shared access only reads; writing needs `&mut`.
 unsafe impl Sync for AlignedBuffer {}
 
-/// Creates a private anonymous mapping of zeroes. It uses memory only where it is written to.
+/// Creates a private anonymous mapping of zeroes. A page uses memory once it is written to.
 ///
 /// # Errors
 /// The system refuses the mapping, for example with `ENOMEM`.

@@ -4,8 +4,8 @@
 //! has a constant rate and never stops. It is anchored to `CLOCK_MONOTONIC` every few milliseconds,
 //! so that it follows the kernel's slewing, and threads agree within the cost of one reading. The
 //! rate is derived from anchors at least [`BASELINE_NS`] apart. With an error of 1 part in 10⁵
-//! between anchors, the clock is off by less than 100 ns. If the counter is not trusted, both are
-//! the same.
+//! between anchors, the clock is off by less than 100 ns. If the counter is not trusted, [`Clock`]
+//! uses the vDSO too.
 
 /// Maximum extrapolation from an anchor before the kernel's clock is read again.
 const ANCHOR_NS: u64 = 10_000_000;

@@ -3,10 +3,9 @@
 //! Most of the cost of a random access is the page walk, especially under nested virtualisation.
 //! Tables of at least [`MAPPED_BYTES`] therefore use their own mappings, which begin at a huge page
 //! boundary (2 MiB) and request huge pages (`madvise(2)`, `MADV_HUGEPAGE`). That made two hours of
-//! a modelled mail store 10 % faster. The rest at the end of a table that is filled in order uses
-//! small pages, because first access to memory is expensive too: the host needs 3 to 4 ms per MiB
-//! to find and zero it. If the kernel has no huge pages, only their benefit is lost. Smaller tables
-//! are on the heap.
+//! a modelled mail store 10 % faster. A table that is filled in order uses small pages at its end.
+//! First access to memory is expensive too: the host needs 3 to 4 ms per MiB to find and zero it.
+//! Without huge pages in the kernel, tables work but are slower. Smaller tables are on the heap.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -83,7 +82,7 @@ impl<T: Copy> Large<T> {
 
     /// Extends the table to at least `len` values with zeroes. If mapped, they use no memory until
     /// they are written to. These mappings are whole huge pages: tables with random writes grow
-    /// often, and small pages would each have to be found, zeroed and copied again.
+    /// often, and growing would find, zero and copy each small page again.
     pub fn widen(&mut self, len: usize)
     where
         T: Zero,

@@ -308,7 +308,8 @@ impl Pool {
     }
 
     /// Hands all queued operations to the workers, and waits until `min_complete` completions can
-    /// be reaped or the timeout expires. At depth 1 the call is made here and ignores the timeout.
+    /// be reaped or the timeout expires. At depth 1 this function executes the operation and
+    /// ignores the timeout.
     ///
     /// # Errors
     /// None; the signature is that of the ring.

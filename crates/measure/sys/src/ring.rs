@@ -1,6 +1,6 @@
 //! Safe io_uring that owns its file table and its buffers.
 //!
-//! A ring belongs to one thread (it is not [`Send`]), as the kernel knows. The submitting
+//! A ring belongs to one thread (it is not [`Send`]); the kernel is set up for that. The submitting
 //! call itself runs completions (`DEFER_TASKRUN`). Files, buffers and the ring's own descriptor are
 //! registered, so that no operation has to look them up or pin pages. Each feature is left out if
 //! the kernel or a limit refuses it; [`Ring::report`] has the result. Memory that cannot be pinned
@@ -162,8 +162,8 @@ impl Ring {
         &self.files
     }
 
-    /// From the next submission on, ends each wait after at most `every_ns`. It uses a timer in the
-    /// ring, which costs a wait nothing, unlike a timeout of its own. Can be set once.
+    /// From the next submission on, ends each wait after at most `every_ns`. A timer in the ring
+    /// adds no cost to a wait, unlike a timeout argument. Can be set once.
     pub fn tick_every(&mut self, every_ns: u64) {
         if self.tick.is_some() || self.report.poll_completions {
             return;
@@ -201,7 +201,7 @@ impl Ring {
     /// reaped, the timeout expires or a signal arrives, in one system call.
     ///
     /// # Errors
-    /// The `errno` of `io_uring_enter`, except for those that only mean "reap, then call again".
+    /// The `errno` of `io_uring_enter`, except codes that mean "reap, then call again".
     #[inline]
     pub fn submit_and_wait(
         &mut self,
@@ -265,8 +265,8 @@ impl Ring {
     /// Takes up to `most` available completions without a system call. It passes those of
     /// operations to `each` in order of completion, with user data and bytes or `errno`. Short
     /// transfers are queued again for the rest, interrupted ones for a retry. These and a tick
-    /// count towards `most`, so that later completions than the first `most` are never passed on
-    /// among them. Returns the number of completions passed on.
+    /// count towards `most`, so this function never looks beyond the first `most` completions.
+    /// Returns the number of completions passed on.
     #[inline]
     pub fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
         let Some(ring) = &mut self.ring else { return 0 };

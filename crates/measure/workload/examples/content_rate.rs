@@ -1,10 +1,10 @@
-//! Prints how fast content is made and checked on one core, and how far it compresses.
+//! Prints the rates at which one core makes and checks content, and its compressibility.
 //!
 //! `cargo run --release -p plimsoll-workload --example content_rate [REPEATS]`
 //!
 //! Each rate is the median of the repeats (default 9) of 64 MiB each, into one buffer that stays in
-//! cache; the best rate is shown as well. Time is the thread's CPU time, so other work on the
-//! machine counts only as far as it slows the core down.
+//! cache, with the best rate beside it. Time is the thread's CPU time, so other work on the machine
+//! counts only if it slows the core down.
 
 use std::hint::black_box;
 
@@ -26,7 +26,7 @@ fn spec(compressibility: f64, duplicate_share: f64) -> ContentSpec {
     }
 }
 
-/// Median and best of the repeats, in GB/s.
+/// Returns the median and the best of the repeats, in GB/s.
 fn rate(repeats: usize, io_bytes: usize, mut io: impl FnMut(u64)) -> (f64, f64) {
     let ios = (PASS_BYTES / io_bytes) as u64;
     let mut rates: Vec<f64> = (0..repeats as u64)

@@ -1,8 +1,8 @@
-//! Where operations go.
+//! Addresses of operations.
 //!
-//! An address is a pure function of the seed and of the operation's index ([`Slots::at`]): so a stream
-//! gives the same addresses however many threads share it, each taking every n-th index
-//! ([`Indices`]). Nothing keeps a table, whatever the size of the space.
+//! An address is a pure function of the seed and of the operation's index ([`Slots::at`]). A stream
+//! therefore has the same addresses however many threads share it, each with every n-th index
+//! ([`Indices`]). No table is needed, however large the space.
 //!
 //! | layer | knows |
 //! |---|---|

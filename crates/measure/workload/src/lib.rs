@@ -1,5 +1,5 @@
-//! Streams of operations, address and arrival distributions, block content and stamps, and the
-//! mail store's logic. Nothing here does I/O or reads a clock.
+//! Streams of operations, address and arrival distributions, block content and stamps, and the mail
+//! store's logic. This crate does no I/O and reads no clock.
 //!
 //! # Where to change what
 //!

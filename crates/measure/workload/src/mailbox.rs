@@ -1,12 +1,11 @@
-//! The mail store: a database engine's I/O with real data, a log and recovery, and no I/O of its
-//! own.
+//! The mail store: the I/O of a database engine with real data, a log and recovery. It does no I/O
+//! itself.
 //!
-//! A store has several databases. Each is a file of 32 KiB pages with a page cache, and a
-//! log of its own in a ring of preallocated files. Logical sessions do operations on records:
-//! insert, delete, replace, read; each is one commit. What the numbers mean and where they come
-//! from is said at [`MailboxConfig`].
+//! A store has several databases. Each is a file of 32 KiB pages with a page cache, and a log in a
+//! ring of preallocated files. Logical sessions execute operations on records: insert, delete,
+//! replace, read. Each is one commit. [`MailboxConfig`] explains the numbers and their sources.
 //!
-//! Everything is a state machine under the contract of [`crate::step`]:
+//! Everything is a state machine with the interface of [`crate::step`]:
 //!
 //! | machine | does |
 //! |---|---|
@@ -18,8 +17,8 @@
 //! | [`Recover`] | replays the log from the checkpoint, and writes what was lost |
 //! | [`Verify`] | proves that every durably committed change is there, and names what is not |
 //!
-//! A [`Store`] goes from machine to machine. A driver without data ([`crate::step::NoBytes`]) gets
-//! the same I/Os: what a page holds is then kept as 16 bits of occupancy per page.
+//! A [`Store`] passes from machine to machine. A driver without data ([`crate::step::NoBytes`])
+//! gets the same I/Os. The store then keeps 16 bits of occupancy per page instead of its content.
 
 mod arrivals;
 mod attention;
@@ -65,19 +64,19 @@ pub use record::LogFault;
 pub use session::{Commit, OperationKind, Witness};
 pub use store::{DatabaseState, GroupPart, LogPosition, Store, spread};
 
-/// Ways in which a store can be wrong on purpose, to show that the crash tests would notice.
+/// Deliberate defects of a store, which show that the crash tests detect them.
 #[cfg(test)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mutant {
-    /// Right.
+    /// No defect.
     None,
     /// Acknowledges commits without waiting for the log.
     AcknowledgeBeforeFlush,
-    /// Writes pages before the log that their changes are in.
+    /// Writes pages before the log that contains their changes.
     PageBeforeLog,
     /// Overwrites log that the checkpoint in the last durable block still needs.
     RingBeyondCheckpoint,
-    /// Goes on in the old epoch after a recovery.
+    /// Continues in the old epoch after a recovery.
     EpochKept,
     /// Counts a completed page write as durable before the file is flushed.
     CheckpointBeforeFlush,

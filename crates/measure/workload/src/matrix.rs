@@ -1,4 +1,4 @@
-//! The I/O matrix: streams of reads, writes and metadata operations of like clients, without I/O.
+//! The I/O matrix: streams of reads, writes and metadata operations by equal clients, without I/O.
 //!
 //! | part | decides |
 //! |---|---|
@@ -10,10 +10,10 @@
 //! | [`Tracker`] | the content of writes, and the check of reads against it |
 //! | [`Sampler`] | the same of a [`Sample`] of all blocks, in every run |
 //!
-//! A client's operations depend on the seed and on its number alone, not on how clients are spread over
-//! threads (sequential streams that mix sizes and share one cursor are the exception). A driver owns
-//! one [`StreamPart`] per stream and thread, asks it for operations and shares one [`Tracker`] per thread
-//! over the [`crate::stamp::Generations`] of all.
+//! A client's operations depend only on the seed and on its number, not on the distribution of
+//! clients over threads. (Sequential streams that mix sizes and share one cursor are the
+//! exception.) A driver owns one [`StreamPart`] per stream and thread, and requests operations from
+//! it. It shares one [`Tracker`] per thread over the [`crate::stamp::Generations`] of all.
 
 mod choice;
 mod config;

@@ -1,8 +1,8 @@
-//! Stamps: by which what a block holds is known, and with it whether it is what was written there.
+//! Stamps, which identify the content of a block and show whether it is the written content.
 //!
-//! A unit of content starts with a [`Stamp`]: run, target, place, generation, shape. Everything after it
-//! follows from it (see [`crate::content`]). So a unit needs nothing but itself to be checked
-//! ([`inspect`]), and with the [`Generations`] that were written a [`Verifier`] names what went wrong:
+//! A unit of content starts with a [`Stamp`]: run, target, address, generation, shape. The stamp
+//! determines all other bytes (see [`crate::content`]). A unit can therefore be checked alone
+//! ([`inspect`]). With the [`Generations`] that were written, a [`Verifier`] names the damage:
 //!
 //! | named | the unit holds |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | corrupt | something of which at least one sector is nothing that was ever written |
 //! | unwritten | zeros |
 //!
-//! Sectors are distinguished by content and not by a mark: the generator can be inverted
-//! ([`plimsoll_sys::simd::invert`]), so any 16 bytes of it identify the write that they are from.
+//! Sectors need no mark. The generator can be inverted ([`plimsoll_sys::simd::invert`]), so any 16
+//! bytes of it identify their write.
 
 mod damage;
 mod evidence;

@@ -1,15 +1,15 @@
-//! The contract between a stateful workload and whatever drives it.
+//! Interface between a stateful workload and its driver.
 //!
 //! A stateful workload (the mail store) does no I/O and reads no clock. Its driver calls
-//! [`StepWorkload::step`] with the present time and the completions since the last call, and issues
-//! the I/Os that come back: to files (`plimsoll-engine`), to a model in virtual time
-//! (`plimsoll-model`) or to a simulated disk that loses and tears writes (the crash tests). Because
-//! time, randomness and I/O are all passed in, the three see the same choices.
+//! [`StepWorkload::step`] with the current time and the completions since the last call, and issues
+//! the returned I/Os: to files (`plimsoll-engine`), to a model in virtual time (`plimsoll-model`),
+//! or to a simulated disk that loses and tears writes (the crash tests). Time, randomness and I/O
+//! are parameters, so all three get the same choices.
 
 use core::fmt;
 
-/// How long after the stop what was due before it in an open loop is still started. An overloaded
-/// target's backlog has no end; a minute is enough for one that was held up.
+/// Time after the stop during which an open loop still starts operations that were due before. The
+/// backlog of an overloaded target never ends; a minute is enough after a stall.
 pub const BACKLOG_NS: u64 = 60_000_000_000;
 
 /// Kind of an [`Io`].
@@ -22,44 +22,44 @@ pub enum IoKind {
     Write,
     /// Write the buffer, and complete only when it is on stable storage (`RWF_DSYNC`).
     WriteDurable,
-    /// Make every completed write of the file durable (`fdatasync`). No buffer, offset or size.
+    /// Make every completed write of the file durable (`fdatasync`). Has no buffer, offset or size.
     Flush,
 }
 
-/// One I/O that a workload wants issued.
+/// One I/O that a workload requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Io {
-    /// Chosen by the workload, handed back in the [`Completion`]. Unique among those in flight.
+    /// Chosen by the workload, returned in the [`Completion`]. Unique among the I/Os in flight.
     pub token: u64,
     /// Kind of the I/O.
     pub kind: IoKind,
     /// Index into the file table that the workload was built with ([`StepWorkload::files`]).
     pub file: u32,
-    /// Index into [`StepWorkload::classes`]: under which name it is recorded.
+    /// Index into [`StepWorkload::classes`]: the class that records it.
     pub class: u16,
     /// Byte offset in the file; a multiple of 4,096.
     pub offset_bytes: u64,
     /// Bytes to transfer; a multiple of 4,096. 0 for a flush.
     pub size_bytes: u32,
-    /// Where in the arena the bytes are: an offset in bytes, a multiple of 4,096. The workload
-    /// leaves that range alone until the completion.
+    /// Offset of its bytes in the arena, a multiple of 4,096. The workload does not use that range
+    /// until the completion.
     pub buffer_offset_bytes: u64,
-    /// When the operation should have started: the time of the step in a closed loop, the
-    /// scheduled arrival in an open one. Latency counts from here.
+    /// Intended start: the time of the step in a closed loop, the scheduled arrival in an open one.
+    /// Latency counts from here.
     pub intended_ns: u64,
 }
 
-/// The end of one [`Io`].
+/// Completion of one [`Io`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The token of the [`Io`].
     pub token: u64,
     /// Bytes transferred, or the positive `errno`. The driver has already retried interrupted calls
-    /// and continued short transfers; a short count here is the end of the file.
+    /// and continued short transfers. A short count means the end of the file.
     pub result: Result<u32, i32>,
-    /// Just before the I/O was handed to the target.
+    /// Time just before the I/O was submitted to the target.
     pub submitted_ns: u64,
-    /// When its completion was seen.
+    /// Time at which the driver saw the completion.
     pub completed_ns: u64,
 }
 
@@ -68,20 +68,20 @@ pub struct Completion {
 pub enum Wait {
     /// Nothing until at least one of its I/Os completes.
     Completion,
-    /// A completion, or this time, whichever is first.
+    /// A completion, or this time, whichever is earlier.
     Until(u64),
-    /// It has ended and has no I/O in flight. It must not be stepped again.
+    /// The workload has ended and has no I/O in flight. It must not be stepped again.
     Done,
 }
 
 /// Memory of I/O buffers.
 pub trait Arena {
-    /// The bytes of a range, or `None` if the driver transfers no data (a model): then the
-    /// workload neither fills nor parses buffers and answers from what it knows to be there.
+    /// Returns the bytes of a range, or `None` if the driver transfers no data (a model). The
+    /// workload then neither fills nor parses buffers, and uses its own record of the content.
     fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]>;
 }
 
-/// An [`Arena`] without memory, for drivers that carry no data.
+/// An [`Arena`] without memory, for drivers that transfer no data.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoBytes;
 
@@ -102,23 +102,23 @@ impl Arena for HeapArena {
     }
 }
 
-/// Group of an I/O class, which decides in which table it is reported and whether it counts as
+/// Group of an I/O class, which decides its table in reports and whether it counts as
 /// transactional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ClassGroup {
-    /// The I/O that the achieved rate counts: database reads and writes, data of a matrix.
+    /// I/Os that count for the achieved rate: database reads and writes, data of a matrix.
     Transactional,
     /// Operations on names and attributes.
     Metadata,
     /// Syncs, which make earlier writes of a matrix durable.
     Sync,
-    /// Writes of a matrix or of a log, each to the end of the flush that made it durable.
+    /// Writes of a matrix or of a log, each up to the end of the flush that made it durable.
     Durable,
     /// Log writes.
     Log,
     /// Background maintenance: sequential checksum reads.
     Maintenance,
-    /// Log reads on behalf of other copies.
+    /// Log reads for other copies.
     Replication,
     /// Log formatting, checkpoints and flushes of databases.
     Upkeep,
@@ -142,7 +142,7 @@ impl fmt::Display for ClassGroup {
     }
 }
 
-/// The name under which I/Os are recorded, such as `db3.read` or `db3.log_write`.
+/// Name under which I/Os are recorded, such as `db3.read` or `db3.log_write`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
     /// Tag of the histogram and of the series rows.
@@ -151,33 +151,34 @@ pub struct Class {
     pub group: ClassGroup,
     /// True for reads.
     pub is_read: bool,
-    /// Index of the database (or other instance) it belongs to, for tables per instance.
+    /// Index of the database (or other instance), for tables per instance.
     pub instance: u32,
 }
 
-/// A file that a workload does I/O on; the driver opens it.
+/// A file of a workload; the driver opens it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileSpec {
     /// Name below the directory, such as `db03.edb` or `db03-log/0007.log`.
     pub name: String,
-    /// Index of the target directory: databases first, then logs, as the plan lists them.
+    /// Index of the target directory: databases first, then logs, in the order of the plan.
     pub directory: u32,
-    /// Size that the file has when the workload starts.
+    /// Size of the file when the workload starts.
     pub size_bytes: u64,
 }
 
 /// A stateful workload: a state machine without I/O of its own.
 pub trait StepWorkload {
-    /// The files it works on; [`Io::file`] indexes this.
+    /// Returns its files; [`Io::file`] is an index into them.
     fn files(&self) -> &[FileSpec];
-    /// The classes it records under; [`Io::class`] indexes this.
+    /// Returns its classes; [`Io::class`] is an index into them.
     fn classes(&self) -> &[Class];
     /// Returns the required arena size; the driver allocates it before the first step.
     fn arena_size_bytes(&self) -> u64;
-    /// The most I/Os it ever has in flight.
+    /// Returns the maximum number of its I/Os in flight.
     fn depth_max(&self) -> usize;
-    /// Advances to `now_ns`. `completions` are those since the last step, in the order seen; I/Os to
-    /// issue are appended to `out` (cleared by the caller). Never called concurrently.
+    /// Advances to `now_ns`. `completions` are those since the last step, in the order of
+    /// detection. I/Os to issue are appended to `out` (cleared by the caller). Never called
+    /// concurrently.
     fn step(
         &mut self,
         now_ns: u64,
@@ -185,12 +186,12 @@ pub trait StepWorkload {
         arena: &mut dyn Arena,
         out: &mut Vec<Io>,
     ) -> Wait;
-    /// Asks it to end: sessions start no new operation but, in an open loop and for at most
-    /// [`BACKLOG_NS`], those that were due before; dirty state is written back and made durable, and a
-    /// later step returns [`Wait::Done`].
+    /// Requests the end. Sessions start no new operation, except arrivals of an open loop that were
+    /// due before, for at most [`BACKLOG_NS`]. The workload writes dirty state back and makes it
+    /// durable, and a later step returns [`Wait::Done`].
     fn stop(&mut self);
-    /// Tells what was due before the stop in an open loop and was never begun: the class that its I/O
-    /// would have had, and when it was due. Asked once, after the end.
+    /// Reports arrivals of an open loop that were due before the stop and never started: the class
+    /// that the I/O would have had, and the due time. Called once, after the end.
     fn never_started(&mut self, each: &mut dyn FnMut(u16, u64)) {
         let _ = each;
     }
@@ -199,10 +200,12 @@ pub trait StepWorkload {
     fn durable(&mut self, each: &mut dyn FnMut(u16, u64, u64)) {
         let _ = each;
     }
-    /// Gives the writes that no flush has made durable, in the same way. Asked once, after the end.
+    /// Reports the writes that no flush has made durable, in the same way. Called once, after the
+    /// end.
     fn never_durable(&mut self, each: &mut dyn FnMut(u16, u64, u64)) {
         let _ = each;
     }
-    /// Counters since the start by name (stalls, commits, errors…): for the evidence, cumulative.
+    /// Returns cumulative counters by name (stalls, commits, errors…) since the start, for the
+    /// evidence.
     fn counters(&self, each: &mut dyn FnMut(&'static str, u32, u64));
 }

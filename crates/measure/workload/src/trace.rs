@@ -1,9 +1,9 @@
 //! Recorded operations as a source of operations. They are mapped to a target of any size, and
 //! replayed at the times of the trace, faster, slower, or at full speed.
 //!
-//! A [`Trace`] is what was recorded, in the order of time; [`Replay`] is the same on a target. Devices of a trace lie one
-//! after the other in its address space. One client gives the operations, so that they are handed over in the order of the
-//! trace; [`Cursor`] is that client's.
+//! A [`Trace`] is the recording, in order of time; [`Replay`] is its mapping to a target. The
+//! devices of a trace follow each other in its address space. One client, with one [`Cursor`],
+//! issues the operations, so that they start in the order of the trace.
 
 mod figures;
 mod map;
@@ -13,26 +13,26 @@ pub use figures::{Figures, SizeCount};
 pub use map::Mapping;
 pub use replay::{Cursor, NothingFits, Replay, ReplayTotals};
 
-/// Size of the pieces in which a trace's footprint is counted and moved.
+/// Size of the pieces in which a trace's footprint is counted and mapped.
 pub const CHUNK_BYTES: u64 = 1 << 20;
 
 /// Kind of a recorded operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceOperation {
-    /// To read.
+    /// Read.
     Read,
-    /// To write.
+    /// Write.
     Write,
-    /// To write, and to have it on stable storage when it is done.
+    /// Durable write: completes when the data is on stable storage.
     WriteDurable,
-    /// To have on stable storage what was written (`fsync`).
+    /// Flush of earlier writes to stable storage (`fsync`).
     Sync,
-    /// The same without what the data can be read without (`fdatasync`).
+    /// The same, without metadata that reading does not need (`fdatasync`).
     DataSync,
 }
 
 impl TraceOperation {
-    /// Whether it moves data; a flush does not.
+    /// Returns whether the kind transfers data; a flush does not.
     #[must_use]
     pub const fn moves(self) -> bool {
         !matches!(self, Self::Sync | Self::DataSync)
@@ -42,11 +42,11 @@ impl TraceOperation {
 /// A recorded read, write or flush.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// When it was asked for, from the first one on.
+    /// Time of its submission, relative to the first operation.
     pub at_ns: u64,
-    /// From which byte of its device on; a flush has no place.
+    /// Byte offset on its device; unused for a flush.
     pub offset_bytes: u64,
-    /// How many bytes; 0 for a flush.
+    /// Size in bytes; 0 for a flush.
     pub size_bytes: u32,
     /// Number of its device.
     pub volume: u16,
@@ -58,14 +58,14 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     events: Vec<Event>,
-    /// By device: where it begins in the address space of the whole.
+    /// By device: its start in the address space of all devices.
     bases: Vec<u64>,
     extent_bytes: u64,
     out_of_order: u64,
 }
 
 impl Trace {
-    /// Operations in the order in which they were written down, on any clock.
+    /// Sorts operations from the order of the file, with times of any clock.
     #[must_use]
     pub fn new(mut events: Vec<Event>) -> Self {
         let mut latest_ns = 0;
@@ -75,7 +75,7 @@ impl Trace {
             latest_ns = latest_ns.max(event.at_ns);
         }
         if out_of_order > 0 {
-            // Stable: what has one time stays in the order of the file.
+            // Stable: operations with equal times keep the order of the file.
             events.sort_by_key(|event| event.at_ns);
         }
         let first_ns = events.first().map_or(0, |event| event.at_ns);
@@ -84,32 +84,33 @@ impl Trace {
         Self { events, bases, extent_bytes, out_of_order }
     }
 
-    /// The operations.
+    /// Returns the operations.
     #[must_use]
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// How many reads and writes it has.
+    /// Returns the number of reads and writes.
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.events.iter().filter(|event| event.asked.moves()).count() as u64
     }
 
-    /// How many were written down after a later one.
+    /// Returns the number of operations that the file lists after a later one.
     #[must_use]
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order
     }
 
-    /// Where an operation begins in the address space of all devices.
+    /// Returns the start of an operation in the address space of all devices.
     fn place(&self, event: &Event) -> u64 {
         let base = self.bases.get(usize::from(event.volume)).copied().unwrap_or(0);
         base.saturating_add(event.offset_bytes)
     }
 }
 
-/// Where each device begins when they lie one after the other, on whole pieces, and where the last one ends.
+/// Returns the start of each device when devices follow each other, rounded up to whole pieces, and
+/// the end of the last one.
 fn bases(events: &[Event]) -> (Vec<u64>, u64) {
     let mut ends: Vec<u64> = Vec::new();
     for event in events {

@@ -6,7 +6,7 @@ use plimsoll_workload::mailbox::{
 };
 use plimsoll_workload::step::{Arena, Completion, HeapArena, Io, IoKind, StepWorkload, Wait};
 
-/// Files in memory; every I/O is done by the next step.
+/// Files in memory; the next step completes every I/O.
 struct Files(Vec<Vec<u8>>);
 
 impl Files {
@@ -22,7 +22,7 @@ impl Files {
         }
     }
 
-    /// Runs a machine until it ends or `steps` have been taken; gives the allocations in the steps
+    /// Runs a machine until it ends or for `steps` steps. Returns the allocations in the steps
     /// after `counted_from`.
     fn run(&mut self, machine: &mut dyn StepWorkload, steps: u64, counted_from: u64) -> u64 {
         let mut arena = HeapArena(vec![0; machine.arena_size_bytes() as usize]);

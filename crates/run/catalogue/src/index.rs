@@ -58,7 +58,8 @@ pub struct Filter {
 #[derive(Debug)]
 pub struct Catalogue {
     connection: Connection,
-    /// Directories of bundles. If two have a bundle of one name, the first directory counts.
+    /// Directories of bundles. If two directories have a bundle of the same name, the first one
+    /// counts.
     directories: Vec<PathBuf>,
     /// State of the files that the index was built from.
     fingerprint: Fingerprint,
@@ -415,8 +416,8 @@ impl<'a> LedgerRuns<'a> {
         Self { positions, ends }
     }
 
-    /// Builds the entry of a run without a bundle, and a stamp of the ledger lines used. `None`
-    /// if the line is not the start of such a run.
+    /// Builds the entry of a run without a bundle, and a stamp from its ledger lines. `None` if the
+    /// line is not the start of such a run.
     fn without_bundle(&self, start: &Link, there: &HashSet<String>) -> Option<(Entry, String)> {
         let line = &start.entry;
         let Event::Started { name, experiment, .. } = &line.event else { return None };

@@ -19,8 +19,8 @@ pub(crate) const FLEET: &str = "all/fleet.json";
 /// Paths of one user's runs, ledger and index.
 #[derive(Clone, Debug, Default)]
 pub struct Roots {
-    /// Directories of bundles and experiments. If two have a bundle of one name, the first
-    /// directory counts.
+    /// Directories of bundles and experiments. If two have a bundle of the same name, the first one
+    /// counts.
     pub directories: Vec<PathBuf>,
     pub ledger: PathBuf,
     /// Path of the index, which may be deleted at any time.

@@ -204,7 +204,7 @@ impl Team {
                 format!("cannot fetch {run_id}: the stored bundle does not match its checksum");
             Err(CatalogueError::Team { address: address.clone(), reason })
         });
-        // The archive is either unpacked or not usable.
+        // The archive is unpacked, or not usable.
         let _ = fs::remove_file(&packed);
         let found = found?;
         if found.file_name().is_some_and(|name| name == run_id) {

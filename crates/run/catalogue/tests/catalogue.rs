@@ -207,8 +207,8 @@ fn the_catalogue_is_current_until_a_run_or_label_changes() {
     assert!(!settled().is_current(&moved));
 }
 
-/// A server reads the ledger repeatedly and must list the same runs as a process that reads it
-/// once.
+/// A server reads the ledger repeatedly. It must list the same runs as a process that reads the
+/// ledger once.
 #[test]
 fn a_cached_ledger_gives_the_same_runs() {
     let place = Place::new();

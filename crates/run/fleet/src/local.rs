@@ -170,8 +170,8 @@ impl LocalFleet {
     }
 }
 
-/// Returns the options that permit the targets of a plan: the parent of the directories or prefixes
-/// of all agents.
+/// Returns the options that permit a plan's targets on all agents: the common parent directory or
+/// prefix.
 ///
 /// # Errors
 /// The kind of target is not supported, or agents would share a directory.

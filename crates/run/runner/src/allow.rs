@@ -1,5 +1,5 @@
 //! Targets that an operator allows for plans of other people: those sent to an agent of a fleet, or
-//! to the web page. Without such a list every write is refused.
+//! to the web page. Without such a list, every write is refused.
 
 use std::path::{Path, PathBuf};
 
@@ -131,8 +131,8 @@ impl Allow {
         paths.chain(devices).chain(exports).chain(buckets).collect()
     }
 
-    /// Checks that a plan's only target is allowed and that the plan needs nothing else of this
-    /// host. Creates a missing directory inside an allowed one.
+    /// Checks that a plan's only target is allowed and that the plan needs no other resource of
+    /// this host. Creates a missing directory inside an allowed one.
     ///
     /// # Errors
     /// The reason for refusing the plan.

@@ -1,5 +1,5 @@
-//! Runs the targets of a plan in turns and compares them. Each round runs every target once, in
-//! random order. Drift over time then does not affect one target more than the others.
+//! Runs the targets of a plan alternately and compares them. Each round runs every target once, in
+//! random order. Drift over time therefore does not affect one target more than the others.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;

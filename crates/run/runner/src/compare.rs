@@ -18,7 +18,7 @@ use crate::error::RunnerError;
 use crate::experiment::FILE;
 use crate::fleet;
 
-/// Differing conditions that do not prevent naming a winner.
+/// Differing conditions that do not prevent a winner.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Exemptions<'a> {
     /// Accepted by the user.

@@ -1,5 +1,5 @@
 //! Checks evidence on reading. A bundle is read with its seal, ledger entry, signature and derived
-//! files. Anything that does not match is reported before the bundle is used.
+//! files. Any mismatch is reported before the bundle is used.
 //!
 //! | check | if it fails |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | the signature against the key named in the bundle | refused |
 //! | the evidence against itself | INVALID, by the rule `evidence-consistent` |
 //!
-//! Anything that cannot be checked (a bundle of another machine, a report of another version) is
-//! reported and refuses nothing. A bundle of this catalogue that is missing from its ledger gives
+//! If something cannot be checked (a bundle of another machine, a report of another version), this
+//! is reported but not refused. A bundle of this catalogue that is missing from its ledger gives
 //! exit code 3.
 
 mod checks;
@@ -77,7 +77,7 @@ pub enum DerivedFileState {
     Missing,
     /// Written by another build, with a hash that is in the ledger.
     InLedger,
-    /// Written by another build or changed; which of both is unknown.
+    /// Written by another build, or changed. Which of the two is unknown.
     Other,
     /// Changed after it was written.
     Changed,
@@ -88,8 +88,7 @@ pub enum DerivedFileState {
 pub enum SignatureState {
     /// Not signed.
     Unsigned,
-    /// Signed with the public key that the evidence names. Whose key it is cannot be known from
-    /// here.
+    /// Signed with the public key that the evidence names. The owner of the key is unknown here.
     ByDeclaredKey(String),
     /// Signed with the public key that the user required.
     ByRequiredKey(String),

@@ -62,7 +62,8 @@ impl fmt::Display for RunnerError {
 impl From<EvidenceError> for RunnerError {
     fn from(error: EvidenceError) -> Self {
         let kind = match &error {
-            // An unreadable file gives no information about the storage.
+            // Converts an error from before the start of a run. A wrong name in the plan is a usage
+            // error.
             EvidenceError::Io { .. }
             | EvidenceError::Malformed { .. }
             | EvidenceError::LedgerBroken { .. } => Exit::Environment,

@@ -60,7 +60,7 @@ pub struct FleetBundle {
     pub fleet: Fleet,
     /// Verdict on all hosts.
     pub verdict: FleetVerdict,
-    /// Bundles and verdicts of the hosts that left one.
+    /// Bundles and verdicts of the hosts that wrote one.
     pub hosts: Vec<(Bundle, Verdict)>,
     /// All hosts combined into one run, for experiments. Rates, counts and requirements are sums.
     pub combined: Box<(Bundle, Verdict)>,
@@ -80,7 +80,7 @@ fn error_ns(host: &Host) -> u64 {
     interpolate_offset(&host.clock, at_ns).map_or(0, |offset| offset.error_ns)
 }
 
-/// Returns the bundles of the hosts that left one, in order.
+/// Returns the bundles of the hosts that wrote one, in order.
 ///
 /// # Errors
 /// An unreadable bundle, or one that the fleet's evidence does not name.
@@ -144,7 +144,7 @@ pub fn read(directory: &Path) -> Result<FleetBundle, RunnerError> {
     }
     let parts = parts(directory, &fleet)?;
     let summed = sum_bundles(&parts, &fleet)?;
-    // The recorded window is used only if the bundles give the same.
+    // The recorded window is used only if the bundles give the same one.
     let merged =
         summed.filter(|(window, _)| Some(*window) == fleet.window).map(|(_, merged)| merged);
     let hosts: Vec<(Bundle, Verdict)> = parts
@@ -189,7 +189,7 @@ pub fn parse_plan(text: &str, name: &str, job: Option<&str>) -> Result<Plan, Pla
     Plan::parse_with(text, name, &|_| job.map(str::to_owned).ok_or_else(none), &read_job)
 }
 
-/// Returns the plan as written, and resolved as run.
+/// Returns the plan as written, and the resolved plan as executed.
 fn plan_of(all: &Path, sealed: &SealedFiles) -> Result<(String, ResolvedPlan), RunnerError> {
     const RESOLVED: &str = "resolved.toml";
     let malformed =

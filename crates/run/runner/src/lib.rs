@@ -1,4 +1,4 @@
-//! Runs a plan and leaves a bundle. A run is a library call; nothing here prints or uses a
+//! Runs a plan and writes a bundle. A run is a library call; nothing here prints or uses a
 //! terminal.
 //!
 //! - [`run`]: a run on its own thread, with typed events and a way to stop it.
@@ -6,7 +6,7 @@
 //! - [`run_request`]: what to run. [`session`]: one run, from lock to verdict. [`finished_run`]:
 //!   its result. [`listener`]: listeners of its progress. [`model_run`]: runs on models.
 //! - [`parameters`], [`sizing`], [`fitting`]: parameters of a model, sizing with it, fitting it.
-//! - [`repeat`]: repeats of a plan. [`arms`]: targets in turns. [`search`]: the load line.
+//! - [`repeat`]: repeats of a plan. [`arms`]: alternating targets. [`search`]: the load line.
 //!   [`sweep`]: points. [`stages`]: stages of a job. [`compare`]: comparisons of finished runs.
 //! - [`observe`]: observes the command of another tool. [`audit`]: judges results of other tools.
 //! - [`driver`]: drivers for this host. [`fleet`]: reads the bundle of a fleet's run.

@@ -1,8 +1,8 @@
 //! Observes the command of another benchmark (tier T2).
 //!
 //! The command runs unchanged. Meanwhile the devices below its paths, the host, and the processes
-//! are sampled. With a result file, the figures come from it. Without one, the bundle has only what
-//! the system did.
+//! are sampled. With a result file, the figures come from it. Without one, the bundle has only the
+//! observations of the system.
 
 mod command;
 pub mod detection;
@@ -65,7 +65,7 @@ pub struct Signals<'a> {
     pub latest: &'a dyn Fn() -> Option<ReceivedSignal>,
 }
 
-/// Runs and observes the command, judges the evidence and leaves a bundle. Forwards the operator's
+/// Runs and observes the command, judges the evidence and writes a bundle. Forwards the operator's
 /// signals to the command.
 ///
 /// # Errors
@@ -103,8 +103,8 @@ pub fn carry_out(
         known: &custody::witnesses(&places.runs),
         experiment: None,
     };
-    // The counters are read before the command starts: on a busy host it may have moved all its data
-    // before they could be read afterwards.
+    // The counters are read before the command starts. On a busy host, it may have moved all its
+    // data before a later reading.
     observer.begin(0, || 0, None);
     let (running, position) = match RunningCommand::begin(observation, &entry, &ledger, listener) {
         Ok(started) => started,

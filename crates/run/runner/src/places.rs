@@ -44,8 +44,8 @@ impl Places {
     pub fn bundles(&self, out: Option<&Path>) -> Result<PathBuf, RunnerError> {
         let Some(out) = out else { return Ok(self.runs.clone()) };
         let directory = Self::create(out)?;
-        // The catalogue also lists bundles there. A state directory that is not writable fails
-        // later anyway.
+        // The catalogue also lists bundles there. An error of the state directory is reported later
+        // anyway.
         let _ = external_directories::add(&self.bundle_directory_list(), &directory);
         Ok(directory)
     }

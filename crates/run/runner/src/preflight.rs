@@ -89,7 +89,7 @@ impl Preflight {
     }
 }
 
-/// Reports what the stages of a job will take, or rejects them. Returns true if they are to be run
+/// Reports the time and space of a job's stages, or rejects them. Returns true if they should run
 /// (false for a dry run).
 ///
 /// # Errors
@@ -124,8 +124,8 @@ pub fn check_stages(
     Ok(!dry_run)
 }
 
-/// Reports what a plan will take, or rejects it. Returns true if it should run. A dry run lists
-/// the runs, checks every target and server, and returns false.
+/// Reports the time and space of a plan, or rejects it. Returns true if it should run. A dry run
+/// lists the runs, checks every target and server, and returns false.
 ///
 /// # Errors
 /// Data that does not fit, more than 30 days without `--yes`, or a missing directory.
@@ -149,7 +149,7 @@ pub fn check(
 }
 
 /// Makes the checks that each run makes before it reserves its target, for every target and point.
-/// The run would otherwise refuse what a dry run accepts.
+/// Otherwise the run would refuse a plan that a dry run accepts.
 fn check_runs(plan: &ResolvedPlan, preflight: &Preflight) -> Result<(), RunnerError> {
     if plan.targets.len() > 1 {
         search::refuse_auto(plan)?;

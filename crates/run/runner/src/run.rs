@@ -128,12 +128,12 @@ pub enum Event {
         /// Directories of kept data.
         kept: Vec<String>,
     },
-    /// All runs of an experiment have finished: repeats, targets in turns, points of a sweep.
+    /// All runs of an experiment have finished: repeats, alternating targets, points of a sweep.
     ExperimentFinished {
         /// Directory of the experiment.
         directory: PathBuf,
     },
-    /// A run left no verdict, and no further run follows.
+    /// A run has no verdict, and no further run follows.
     Failed(RunnerError),
 }
 
@@ -169,8 +169,8 @@ impl Work {
 pub struct Runner;
 
 impl Runner {
-    /// Starts all runs of a plan: repeats; targets in turns and their comparison; the points of a
-    /// sweep; the search for the number of threads and the runs with it. A shared plan
+    /// Starts all runs of a plan: repeats; alternating targets and their comparison; the points of
+    /// a sweep; the search for the number of threads and the runs with it. A shared plan
     /// ([`Options::shared`]) runs once.
     ///
     /// # Errors

@@ -25,7 +25,8 @@ use crate::run_request::{self, Driver, RunRequest};
 
 /// Default maximum number of threads, or queue depth.
 const LOAD_MAX: u64 = 1024;
-/// An open loop is searched from the plan's rate divided by this to that rate times this.
+/// An open loop is searched from the plan's rate divided by this number to that rate times this
+/// number.
 const RATE_FACTOR: u64 = 16;
 
 /// Options of a search.
@@ -157,7 +158,7 @@ pub enum ThreadSearch {
     /// The plan with the smallest number that meets the requirement, else the number at the load
     /// line. The unchanged plan if it states a number.
     Known(ResolvedPlan),
-    /// No number stays within every ceiling, or the search was stopped; with the exit code.
+    /// No number meets every ceiling, or the search was stopped; with the exit code.
     None(Exit),
 }
 
@@ -198,7 +199,7 @@ fn is_auto(plan: &ResolvedPlan) -> bool {
     plan.workload.mailbox().is_some_and(|store| store.threads_auto)
 }
 
-/// Rejects `threads = "auto"` where no search is possible.
+/// Rejects `threads = "auto"` if no search is possible.
 ///
 /// # Errors
 /// A plan with `threads = "auto"`.

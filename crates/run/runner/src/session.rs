@@ -28,7 +28,7 @@ use crate::run_request::{RunRequest, reject_fleet_plan};
 use crate::trace;
 use crate::until_steady::UntilSteady;
 
-/// Executes one run. Once its data exists, the run leaves a bundle whatever happens.
+/// Executes one run. Once its data exists, the run writes a bundle, whatever happens.
 ///
 /// # Errors
 /// An unusable workload or target, or a bundle or ledger that cannot be written.
@@ -152,7 +152,7 @@ struct PreparedRun<H> {
 }
 
 impl<H> PreparedRun<H> {
-    /// Executes the run with `drive`, which returns the data and whether it is usable. Leaves the
+    /// Executes the run with `drive`, which returns the data and whether it is usable. Writes the
     /// bundle, and keeps or removes the data.
     fn carry_out(
         self,
@@ -180,7 +180,7 @@ fn run_matrix(
     progress: &mut dyn Listener,
 ) -> Result<FinishedRun, RunnerError> {
     let mut end_condition = UntilSteady::new(request.config.resolved)?;
-    // A wrong trace is reported before anything is written.
+    // An invalid trace is reported before anything is written.
     let trace = trace::of_plan(request.config.resolved)?;
     let overwriting = random_overwrite(matrix);
     let id = RunId::now(&request.config.resolved.name);

@@ -65,7 +65,7 @@ impl Question<'_> {
         let model = ConfiguredModel::load(self.model, &set).ok()?;
         let request =
             SizeRequest { range: (smallest, self.request.range.1), ..self.request.clone() };
-        // A system of one node cannot lose it.
+        // A system of one node cannot lose a node.
         size(&model, &request).ok().map(|sizing| (self.failed_nodes, sizing))
     }
 }

@@ -1,7 +1,7 @@
 //! Runs the stages of a job one after the other in one experiment. A stage that does not complete
 //! ends the job.
 //!
-//! Each stage creates its data. It does not see the data of earlier stages, and reports say so.
+//! Each stage creates its data. It does not use the data of earlier stages, and reports say so.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;

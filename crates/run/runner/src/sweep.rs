@@ -32,7 +32,8 @@ pub enum EarlierSweep {
 }
 
 impl EarlierSweep {
-    /// Chooses by the flags to start again (`anew`) or to measure nothing (`show_only`).
+    /// Chooses the treatment from the flags to start again (`anew`) or to measure nothing
+    /// (`show_only`).
     pub fn from_flags(anew: bool, show_only: bool) -> Self {
         match (anew, show_only) {
             (true, _) => Self::Ignore,

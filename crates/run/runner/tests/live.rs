@@ -1,4 +1,4 @@
-//! A run is a library call: it sends events, leaves a bundle, and can be stopped.
+//! A run is a library call: it sends events, writes a bundle, and can be stopped.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::collections::BTreeMap;

@@ -17,7 +17,7 @@ const RECHECK_AFTER: Duration = Duration::from_secs(1);
 /// Maximum age of a snapshot whose ledger and directories look unchanged. Rereading visits every
 /// bundle.
 const REREAD_AFTER: Duration = Duration::from_secs(30);
-/// A name is no longer than that.
+/// Maximum length of a name.
 const NAME_LENGTH_MAX: usize = 200;
 
 /// The runs of one user.
@@ -26,11 +26,11 @@ pub struct CachedCatalogue {
     team: Option<Arc<Team>>,
     fetching: Mutex<()>,
     snapshot: Mutex<Option<Snapshot>>,
-    /// The ledger, with what was read of it.
+    /// The ledger, with a cache of its lines.
     ledger: Mutex<Option<Arc<CachedLedger>>>,
 }
 
-/// The catalogue as it was read.
+/// Snapshot of the catalogue.
 struct Snapshot {
     at: Instant,
     looked: Instant,
@@ -40,13 +40,13 @@ struct Snapshot {
 }
 
 impl CachedCatalogue {
-    /// Not read yet.
+    /// Nothing was read yet.
     pub fn new(roots: FindRoots, team: Option<Arc<Team>>) -> Self {
         let (fetching, snapshot, ledger) = (Mutex::default(), Mutex::default(), Mutex::default());
         Self { roots, team, fetching, snapshot, ledger }
     }
 
-    /// Where runs lie.
+    /// Locations of runs.
     pub fn roots(&self) -> Roots {
         (self.roots)()
     }
@@ -69,11 +69,11 @@ impl CachedCatalogue {
         self.team.as_ref()
     }
 
-    /// The bundles of runs of others, unpacked here; where the last lies.
+    /// Unpacks bundles of other users' runs; returns the location of the last one.
     fn fetch_bundles(&self, runs: &[Entry]) -> Result<PathBuf, Problem> {
         let nothing = || Problem::not_found("the bundle no longer exists");
         let team = self.team.as_ref().ok_or_else(nothing)?;
-        // Two who query for one at the same time would unpack it twice.
+        // Two concurrent requests for the same bundle would unpack it twice.
         let _one = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
         let mut fetched = None;
         for run in runs {
@@ -143,10 +143,10 @@ impl CachedCatalogue {
         *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// The directory of a run or experiment that is called so.
+    /// Returns the directory of the run or experiment with this name.
     ///
     /// # Errors
-    /// Nothing is called so, several are, or its bundle was removed.
+    /// No match, several matches, or a removed bundle.
     pub fn directory(&self, called: &str) -> Result<PathBuf, Problem> {
         if called.len() > NAME_LENGTH_MAX {
             return Err(Problem::not_found("the run's name is too long"));

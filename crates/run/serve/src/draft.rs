@@ -1,5 +1,5 @@
-//! A plan or a fio job from a form, or a plan from its text: what is wrong with it, whether it may be started here, and
-//! what it will take.
+//! A plan or a fio job from a form, or a plan from its text: its errors, whether it may be started
+//! here, and its expected cost.
 
 mod check;
 mod goal;
@@ -17,30 +17,30 @@ pub use goal::RunGoal;
 
 /// File name of the plan in messages.
 const NAME: &str = "plan.toml";
-/// A plan is no longer than that.
+/// Maximum length of a plan.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
-/// How a field of a form is written into the plan.
+/// Format of a form field's value in the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueFormat {
     /// Always quoted.
     Text,
-    /// A number, `true` and `false` as they are, all else in quotes.
+    /// Numbers, `true` and `false` unchanged, everything else in quotes.
     Value,
-    /// As [`ValueFormat::Value`], and as a list where commas part it.
+    /// Like [`ValueFormat::Value`], and a list if the value has commas.
     Values,
 }
 
 /// A field of a form.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    /// The field of the plan.
+    /// Field of the plan.
     pub name: &'static str,
     /// Label on the page.
     pub label: &'static str,
     /// Initial value on the page.
     pub initial: &'static str,
-    /// How it is written.
+    /// Format of its value.
     pub format: ValueFormat,
 }
 
@@ -63,7 +63,7 @@ pub const COMMON: &[Field] = &[
     field("repeat.runs", "Runs", "", Value),
 ];
 
-/// Of a mail store.
+/// Fields of a mail store.
 pub const MAILBOX: &[Field] = &[
     field("workload.mailbox.mailboxes", "Mailboxes", "100", Value),
     field("workload.mailbox.mailbox_size", "Mailbox size", "16MiB", Value),
@@ -75,7 +75,7 @@ pub const MAILBOX: &[Field] = &[
     field("phases.verify", "Verify data after the run", "", Value),
 ];
 
-/// Of a matrix.
+/// Fields of a matrix.
 pub const MATRIX: &[Field] = &[
     field("workload.matrix.sizes", "Block size", "4KiB", Value),
     field("workload.matrix.reads", "Reads", "70%", Value),
@@ -117,7 +117,7 @@ pub fn fields(kind: &str) -> Option<Vec<Field>> {
 /// Checks the plan that a submitted form describes.
 ///
 /// # Errors
-/// A kind that there is none of, changes that are none.
+/// An unknown kind, or invalid changes.
 pub fn check_form(
     given: &dyn Fn(&str) -> Option<String>,
     allow: &Allow,
@@ -135,17 +135,17 @@ pub fn check_form(
     Ok(check(&text(given)?, goal, allow))
 }
 
-/// The kind of place that is chosen.
+/// Kind of the chosen place.
 fn target_kind(given: &dyn Fn(&str) -> Option<String>) -> String {
     let chosen =
         given("place_kind").filter(|kind| TARGET_KINDS.iter().any(|(of, _, _)| of == kind));
     chosen.unwrap_or_else(|| "path".to_owned())
 }
 
-/// The text of the plan that a form asks for.
+/// Returns the plan text for a form.
 ///
 /// # Errors
-/// A kind that there is none of, changes that are none.
+/// An unknown kind, or invalid changes.
 pub fn text(given: &dyn Fn(&str) -> Option<String>) -> Result<String, Problem> {
     let kind = given("kind").unwrap_or_default();
     let wrong = || Problem::bad_request("there is no such form");
@@ -158,7 +158,7 @@ pub fn text(given: &dyn Fn(&str) -> Option<String>) -> Result<String, Problem> {
         return Ok(text.replace("\r\n", "\n"));
     }
     let place_kind = target_kind(given);
-    // Exports may be several.
+    // There may be several exports.
     let format = if place_kind == "nfs" { Values } else { Text };
     let place =
         given("place").map(|place| (format!("target.{place_kind}"), literal(format, place.trim())));
@@ -187,7 +187,7 @@ fn apply_changes(text: &str, changes: &[String]) -> Result<String, Problem> {
     overlay(text, NAME, &changes).map_err(|errors| Problem::bad_request(errors.to_string()))
 }
 
-/// Fields with their values as TOML, each section once, in the order in which they come.
+/// Returns fields with their values as TOML, each section once, in their order.
 fn sections(fields: impl Iterator<Item = (String, String)>) -> String {
     let mut sections: Vec<(String, Vec<String>)> =
         vec![(String::new(), vec!["version = 1".to_owned()])];
@@ -214,7 +214,7 @@ fn literal(format: ValueFormat, text: &str) -> String {
             let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
             format!("[{}]", parts.map(|part| literal(Value, part)).collect::<Vec<_>>().join(", "))
         }
-        // Only numbers that Rust and TOML write in the same way.
+        // Only numbers with the same format in Rust and TOML.
         Value | Values
             if bare && text.starts_with(|c: char| c.is_ascii_digit()) && !text.ends_with('.') =>
         {
@@ -225,7 +225,7 @@ fn literal(format: ValueFormat, text: &str) -> String {
     }
 }
 
-/// A string of TOML.
+/// Returns a TOML string.
 fn toml_string(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.trim().chars() {

@@ -17,13 +17,13 @@ pub struct Frames {
     pub now: Bytes,
     /// Charts.
     pub charts: Bytes,
-    /// Changes with the charts.
+    /// Changes including the charts.
     pub charts_number: u64,
     /// Messages once, at the end.
     pub end: Option<Bytes>,
 }
 
-/// A server-sent event (WHATWG HTML, 9.2): each line of what it says stands behind `data: `.
+/// Formats a server-sent event (WHATWG HTML, 9.2): each line of the text follows `data: `.
 pub fn event(name: &str, text: &str) -> Bytes {
     let mut event = format!("event: {name}\n");
     for line in text.split('\n') {
@@ -35,7 +35,7 @@ pub fn event(name: &str, text: &str) -> Bytes {
     event.into()
 }
 
-/// Somebody who watches.
+/// A viewer.
 #[derive(Debug)]
 pub struct Viewer {
     frames: watch::Receiver<Frames>,
@@ -46,7 +46,7 @@ pub struct Viewer {
 }
 
 impl Viewer {
-    /// Somebody new, who takes one of the places for those who watch.
+    /// Adds a viewer, who takes one of the limited places.
     pub fn new(frames: watch::Receiver<Frames>, slot: OwnedSemaphorePermit) -> Self {
         Self { frames, has_started: false, charts_number: 0, has_ended: false, _slot: slot }
     }
@@ -66,7 +66,7 @@ impl Viewer {
         if self.has_started {
             match tokio::time::timeout(KEEP_ALIVE, self.frames.changed()).await {
                 Ok(Ok(())) => {}
-                // The next run took its place.
+                // The next run replaced it.
                 Ok(Err(_)) => return None,
                 Err(_) => return Some(Bytes::from_static(b":\n\n")),
             }

@@ -1,4 +1,5 @@
-//! The hosts of a fleet: asked every few seconds by a thread of its own, so that no page waits for their server.
+//! The hosts of a fleet. A separate thread polls them every few seconds, so that no page waits for
+//! the server.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +11,7 @@ use plimsoll_report::hosts::HostRow;
 use plimsoll_report::number::{Letters, Unit};
 use plimsoll_report::time::utc;
 
-/// The hosts as of now, or why they are not known.
+/// Current state of the hosts, or the reason why it is unknown.
 pub type FindHosts = Box<dyn Fn() -> Result<Vec<HostRow>, String> + Send + Sync>;
 
 /// Polling interval.
@@ -33,15 +34,15 @@ struct State {
 }
 
 impl Fleet {
-    /// Not asked yet.
+    /// Not polled yet.
     pub fn new(find: FindHosts) -> Self {
         Self { find, state: Mutex::default(), stop: AtomicBool::new(false) }
     }
 
-    /// Asks until it is stopped.
+    /// Polls until it is stopped.
     ///
     /// # Errors
-    /// No thread can be started.
+    /// A thread that cannot be started.
     pub fn follow(self: &Arc<Self>) -> std::io::Result<()> {
         let fleet = Arc::clone(self);
         let thread = std::thread::Builder::new().name("fleet".to_owned()).spawn(move || {
@@ -53,7 +54,7 @@ impl Fleet {
                 }
             }
         });
-        // It ends by itself.
+        // The thread ends by itself.
         thread.map(drop)
     }
 
@@ -75,7 +76,7 @@ impl Fleet {
         }
     }
 
-    /// As the overview shows them.
+    /// State for the overview.
     pub fn template_value(&self) -> Value {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let host = |host: &HostRow| {

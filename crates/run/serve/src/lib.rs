@@ -1,4 +1,4 @@
-//! The web page: what runs, what was run, and what it says, for people with a browser and for programs.
+//! The web page: running and finished runs and their reports, for browsers and programs.
 //!
 //! | file | what |
 //! |---|---|
@@ -18,7 +18,7 @@
 //! | `site` | the frame around every page, and its templates |
 //! | `pages` | a page a file; `api` gives the same to programs |
 //!
-//! Pages are made by plain functions on threads that may wait; nothing but connections is asynchronous.
+//! Plain functions on threads that may block create the pages; only connections are asynchronous.
 //!
 //! # Where to change what
 //!
@@ -60,32 +60,32 @@ pub use server::serve;
 pub use tls::{Tls, TlsError};
 pub use tokens::{PasswordError, Tokens, TokensError, hash_password};
 
-/// Where a user's runs lie, as of now.
+/// Current locations of a user's runs.
 pub type FindRoots = Box<dyn Fn() -> Roots + Send + Sync>;
 
 /// Options of the server.
 pub struct ServeOptions {
-    /// Where it answers; port 0 takes a free one.
+    /// Address of the server; port 0 selects a free port.
     pub listen: SocketAddr,
     /// Accepted tokens; `None` grants every request the role `run`.
     pub tokens: Option<Tokens>,
-    /// The certificate that it is served with; `None`: plain HTTP.
+    /// Certificate of the server; `None` for plain HTTP.
     pub tls: Option<Tls>,
-    /// Names that this host is called by, beside `localhost` and addresses.
+    /// Further names of this host, besides `localhost` and addresses.
     pub names: Vec<String>,
     /// Targets that plans may use. An empty list allows no plan that writes.
     pub allow: Allow,
     /// Ledger and bundles.
     pub places: Places,
-    /// Where runs lie.
+    /// Locations of runs.
     pub roots: FindRoots,
-    /// The team's catalogue: this user's runs are put there, and those of others are shown.
+    /// The team's catalogue: receives this user's runs, and provides those of others.
     pub team: Option<TeamClient>,
-    /// The hosts of a fleet, which the overview shows.
+    /// The hosts of a fleet for the overview.
     pub hosts: Option<FindHosts>,
 }
 
-/// Why it could not be served.
+/// Reason why the server could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// An address that cannot be listened on.
@@ -102,10 +102,10 @@ pub enum ServeError {
     /// Other hosts can reach the address, TLS is off, and `--insecure` was not given.
     #[error("cannot serve on {0}: other hosts can reach it, and the connection is not encrypted")]
     Plain(SocketAddr),
-    /// Threads, random numbers.
+    /// Threads or random numbers are not available.
     #[error("{0}")]
     System(String),
-    /// A template of this program.
+    /// A defect in a template of this program.
     #[error("a page's template: {0}")]
     Template(String),
 }

@@ -52,7 +52,7 @@ struct CurrentRun {
 /// HTML of a run.
 #[derive(Debug)]
 pub struct LiveHtml {
-    /// The phase, what is left of it, rates.
+    /// The phase, its remaining time, and rates.
     pub now: String,
     /// Tables.
     pub more: String,
@@ -61,7 +61,7 @@ pub struct LiveHtml {
 }
 
 impl Live {
-    /// Nothing was started yet.
+    /// No run was started yet.
     pub fn new(places: Places, templates: Arc<Environment<'static>>) -> Self {
         let viewers = Arc::new(Semaphore::new(VIEWERS_MAX));
         let others = OtherProcesses::new(places.clone());
@@ -128,7 +128,7 @@ impl Live {
         Ok(())
     }
 
-    /// Stops it and waits for its end: the server ends.
+    /// Stops the run and waits for its end, because the server ends.
     pub fn end(&self) {
         let mut current = self.lock();
         let Some(known) = current.as_mut() else { return };
@@ -139,7 +139,7 @@ impl Live {
         }
     }
 
-    /// Asks what is known of it; `None`: this server started none.
+    /// Returns the state of the run; `None` if this server has started none.
     pub fn with<T>(&self, query: impl FnOnce(&State) -> T) -> Option<T> {
         let state = self.lock().as_ref().map(|one| Arc::clone(&one.state));
         state.map(|state| query(&lock(&state)))
@@ -162,10 +162,10 @@ impl Live {
         Ok(LiveHtml { now, more, charts: render::charts(state) })
     }
 
-    /// Somebody watches the run of this server, or that of a process of this user.
+    /// Adds a viewer of this server's run, or of a run of another process of this user.
     ///
     /// # Errors
-    /// No run was started there, or too many watch.
+    /// No run was started, or there are too many viewers.
     pub fn watch(&self, process: Option<u32>) -> Result<Viewer, Problem> {
         let slot = Arc::clone(&self.viewers).try_acquire_owned().map_err(|_| {
             let says = format!("the limit of {VIEWERS_MAX} viewers is reached");
@@ -191,7 +191,7 @@ fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Takes events in until the last, and draws what is shown now and then.
+/// Processes events until the last, and renders the state at intervals.
 fn follow(
     handle: RunHandle,
     time_max: Option<Duration>,
@@ -233,7 +233,7 @@ fn publish(
     frames: &watch::Sender<Frames>,
     with_charts: bool,
 ) {
-    // A template that is defective shows on the page itself, which is drawn by the same.
+    // A defect in a template is visible on the page itself, which uses the same template.
     let (now, more) = render::status_and_tables(state, templates).unwrap_or_default();
     let charts = with_charts.then(|| event("charts", &render::charts(state)));
     frames.send_modify(|frames| {

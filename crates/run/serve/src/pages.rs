@@ -1,4 +1,4 @@
-//! The pages, one a file.
+//! The pages, one per file.
 
 pub mod api;
 pub mod assets;

@@ -1,4 +1,4 @@
-//! Reports that were drawn: the latest few, for as long as nothing below them changes.
+//! Cache of rendered reports: the latest few, until their files change.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use plimsoll_runner::render;
 use crate::catalogue::CachedCatalogue;
 use crate::response::Problem;
 
-/// Reports that are cached.
+/// Maximum number of cached reports.
 const CACHED_MAX: usize = 32;
 
 /// A report as the page shows it.
@@ -24,16 +24,16 @@ pub struct RenderedReport {
     pub verdict: String,
     /// The report.
     pub body: String,
-    /// The same for programs.
+    /// JSON for programs.
     pub json: String,
     /// Doubts about the evidence, one per line.
     pub custody: Vec<String>,
 }
 
-/// Where a report lies, and what changes when it may have changed.
+/// Location of a report, and the time of its last change.
 type Key = (PathBuf, String);
 
-/// Reports that were drawn.
+/// Rendered reports.
 #[derive(Debug, Default)]
 pub struct ReportCache {
     cached: Mutex<Vec<(Key, Arc<RenderedReport>)>>,
@@ -44,7 +44,7 @@ impl ReportCache {
     /// not used, because anyone could have written it.
     ///
     /// # Errors
-    /// Evidence that can't be read or relied on.
+    /// Evidence that cannot be read or is not reliable.
     pub fn get(
         &self,
         directory: &Path,
@@ -93,8 +93,8 @@ fn render_report(directory: &Path, catalogue: &CachedCatalogue) -> Result<Render
     })
 }
 
-/// When the files were changed that a report is made of: the seal of a run, and for an experiment all that lies
-/// in it.
+/// Returns the modification times of a report's files: the seal of a run, and everything in the
+/// directory of an experiment.
 fn stamp(directory: &Path) -> String {
     let at = |path: &Path| {
         let changed = path.metadata().and_then(|data| data.modified()).ok();

@@ -1,15 +1,15 @@
-//! A request as pages get it: names and values, no paths and no headers.
+//! A request for pages: names and values, no paths and no headers.
 
 use crate::access::Identity;
 
 /// A request.
 #[derive(Debug, Default)]
 pub struct PageRequest {
-    /// Parts of the path that have a name.
+    /// Named parts of the path.
     pub parts: Vec<(String, String)>,
     /// Query parameters.
     pub query: Vec<(String, String)>,
-    /// The fields of a form that was sent.
+    /// Fields of a submitted form.
     pub form: Vec<(String, String)>,
     /// Raw body.
     pub body: Vec<u8>,
@@ -18,23 +18,23 @@ pub struct PageRequest {
 }
 
 impl PageRequest {
-    /// The part of the path of this name.
+    /// Returns the part of the path with this name.
     pub fn part(&self, name: &str) -> &str {
         first(&self.parts, name).unwrap_or_default()
     }
 
-    /// A value of the query that says something.
+    /// Returns a non-empty value of the query.
     pub fn given(&self, name: &str) -> Option<&str> {
         first(&self.query, name).map(str::trim).filter(|value| !value.is_empty())
     }
 
-    /// All values of the query of this name that say something.
+    /// Returns all non-empty values of the query with this name.
     pub fn all_given(&self, name: &str) -> Vec<String> {
         let values = self.query.iter().filter(|(of, _)| of == name).map(|(_, value)| value.trim());
         values.filter(|value| !value.is_empty()).map(str::to_owned).collect()
     }
 
-    /// A field of the form that says something.
+    /// Returns a non-empty field of the form.
     pub fn field(&self, name: &str) -> Option<&str> {
         first(&self.form, name).filter(|value| !value.trim().is_empty())
     }

@@ -14,28 +14,28 @@ use crate::events::Viewer;
 /// Response of a page.
 #[derive(Debug)]
 pub enum PageResponse {
-    /// A page.
+    /// An HTML page.
     Html(String),
     /// JSON text.
     Json(String),
-    /// A file of this program: style, script.
+    /// A file of this program: style sheet or script.
     Asset(&'static str, String),
     /// Text of this type.
     Text(&'static str, String),
-    /// A file to keep, with its name.
+    /// A download, with its file name.
     File(&'static str, String, Vec<u8>),
     /// Stream of server-sent events.
     Events(Box<Viewer>),
-    /// Another page, to be asked for (GET).
+    /// Redirect to another page (GET).
     Redirect(String),
-    /// Another page, with a cookie.
+    /// Redirect to another page, with a cookie.
     RedirectWithCookie(String, String),
 }
 
 /// Error returned to the client.
 #[derive(Debug)]
 pub struct Problem {
-    /// As HTTP says it.
+    /// HTTP status.
     pub status: StatusCode,
     /// Message: which action failed, and the reason.
     pub message: String,
@@ -44,7 +44,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// A problem of this kind.
+    /// Creates an error of this status.
     pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
         Self { status, message: message.into(), hints: Vec::new() }
     }
@@ -64,14 +64,14 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, message)
     }
 
-    /// Adds what to do.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// As programs get it.
+    /// Returns the JSON for programs.
     pub fn json(&self) -> String {
         let Self { status, message, hints } = self;
         let error = serde_json::json!({
@@ -124,7 +124,7 @@ pub fn json(value: &impl Serialize) -> Result<PageResponse, Problem> {
 }
 
 impl PageResponse {
-    /// As HTTP.
+    /// Converts to an HTTP response.
     pub fn into_response(self, status: StatusCode) -> Response<Body> {
         const HTML: &str = "text/html; charset=utf-8";
         const JSON: &str = "application/json";
@@ -140,7 +140,8 @@ impl PageResponse {
             }
             Self::File(kind, name, bytes) => {
                 let mut response = response(status, kind, bytes);
-                // Names of runs are letters, digits and hyphens; whatever else there is does not get into a header.
+                // Names of runs are letters, digits and hyphens. Other characters must not get into
+                // a header.
                 let bare = |c: &char| c.is_ascii_alphanumeric() || "-_.".contains(*c);
                 let name: String = name.chars().filter(bare).collect();
                 let value = format!("attachment; filename=\"{name}\"");

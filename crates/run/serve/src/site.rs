@@ -1,4 +1,4 @@
-//! The frame around every page.
+//! Frame of every page.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -48,24 +48,24 @@ pub struct Site {
     pub live: Live,
     /// Targets that plans may use.
     pub allow: Allow,
-    /// The hosts of a fleet, where one is named.
+    /// The hosts of a fleet, if one is configured.
     pub fleet: Option<Arc<Fleet>>,
     /// Reports.
     pub reports: ReportCache,
-    /// Archives are packed one at a time: each is held in memory.
+    /// Archives are packed one at a time, because each is in memory.
     pub packing_lock: Mutex<()>,
-    /// Models are run one at a time.
+    /// Models run one at a time.
     pub modelling_lock: Mutex<()>,
-    /// Where they are packed.
+    /// Directory for packing.
     pub cache: PathBuf,
     templates: Arc<Environment<'static>>,
 }
 
 impl Site {
-    /// A site with its templates.
+    /// Creates a site with its templates.
     ///
     /// # Errors
-    /// A defect in one of these.
+    /// A defect in a template.
     pub fn new(
         access: AccessControl,
         catalogue: CachedCatalogue,
@@ -97,7 +97,7 @@ impl Site {
         })
     }
 
-    /// A page. `within` is the entry of the menu that it belongs to.
+    /// Renders a page. `within` is its entry in the menu.
     ///
     /// # Errors
     /// A defect in its template.
@@ -131,7 +131,7 @@ impl Site {
         Ok(self.templates.get_template(template)?.render(values)?)
     }
 
-    /// The page that says what went wrong.
+    /// Renders the page for an error.
     pub fn problem(&self, problem: &Problem, request: &PageRequest) -> PageResponse {
         let title = problem.status.canonical_reason().unwrap_or("Problem");
         let values = context! {

@@ -15,18 +15,18 @@ use crate::response::Problem;
 
 /// Maximum data in a model. Its tables take about 400 MB per TiB and size.
 pub const DATA_BYTES_MAX: u64 = 4 << 40;
-/// The largest size that is tried.
+/// Largest size to try.
 pub const SIZE_MAX: u64 = 64;
 /// Databases.
 const DATABASES_MAX: u64 = 2_000;
 /// I/Os per second.
 pub const RATE_PER_S_MAX: f64 = 1e6;
-/// A field may be changed to as many times what the model has, and to as small a part.
+/// Factor by which a field may be increased or decreased.
 const CHANGE_MAX: f64 = 16.0;
 /// Fields that are shown.
 const FIELDS_MAX: usize = 24;
-/// Endings of fields that may be changed: counts, times and rates. Units and extents would change how large tables
-/// become that a model holds.
+/// Suffixes of fields that may be changed: counts, times and rates. Units and extents would change
+/// the size of the model's tables.
 const ENDINGS: [&str; 13] = [
     "nodes",
     ".count",
@@ -43,7 +43,7 @@ const ENDINGS: [&str; 13] = [
     ".queue_depth",
 ];
 
-/// A shipped model of this name.
+/// Returns a shipped model by name.
 ///
 /// # Errors
 /// Unknown model.
@@ -55,7 +55,7 @@ pub fn load_spec(name: &str) -> Result<Spec, Problem> {
     Ok(Spec::load(name).map_err(|error| model_error(&error))?)
 }
 
-/// Fields of a model that may be changed, those that are chosen first.
+/// Returns the fields of a model that may be changed, choices first.
 pub fn fields(spec: &Spec) -> Vec<(String, Fact)> {
     let facts = spec.facts().into_iter();
     let changeable = |path: &str| {
@@ -71,10 +71,10 @@ pub fn fields(spec: &Spec) -> Vec<(String, Fact)> {
     all
 }
 
-/// A field of a model with another value: one that may be changed, and as far as it may.
+/// Sets a field of a model, if it may be changed to this value.
 ///
 /// # Errors
-/// One that may not.
+/// A field or value that is not permitted.
 pub fn check_change(spec: &Spec, path: &str, value: &str) -> Result<(), Problem> {
     let fields = fields(spec);
     let Some((_, fact)) = fields.iter().find(|(known, _)| known == path) else {
@@ -96,7 +96,7 @@ fn check_near(path: &str, number: f64, own: f64) -> Result<(), Problem> {
     }
 }
 
-/// Fields that can be searched: those that the model names, or else what is counted in it.
+/// Returns fields that can be searched: those that the model names, or else its counts.
 pub fn searchable_fields(spec: &Spec) -> Vec<String> {
     let named = spec.size.as_ref().and_then(|table| table.fields.get("fields"));
     if let Some(Field::List(fields)) = named {
@@ -108,10 +108,10 @@ pub fn searchable_fields(spec: &Spec) -> Vec<String> {
     if found.is_empty() { vec!["model.nodes".to_owned()] } else { found }
 }
 
-/// The question that a form asks.
+/// Parses the form.
 ///
 /// # Errors
-/// A value that is none, or that is beyond what is answered here.
+/// An invalid value, or one beyond the limits of this server.
 pub fn question<'a>(
     name: &'a str,
     given: &dyn Fn(&str) -> Option<String>,
@@ -188,7 +188,7 @@ fn load(given: &dyn Fn(&str) -> Option<String>) -> Result<MailLoad, Problem> {
     Ok(MailLoad { databases, database_bytes, rate_ios_per_s })
 }
 
-/// A question of which only the limits of latency count.
+/// A request that only uses the latency limits.
 fn limits(given: &dyn Fn(&str) -> Option<String>) -> Result<SizeRequest, Problem> {
     let duration = |name: &str, default: &str| {
         let text = given(name).unwrap_or_else(|| default.to_owned());

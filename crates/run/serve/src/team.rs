@@ -1,4 +1,5 @@
-//! The team's catalogue beside this user's: asked every few seconds by a thread of its own, so that no page waits for it.
+//! The team's catalogue. A separate thread synchronises it every few seconds, so that no page waits
+//! for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -28,12 +29,12 @@ struct State {
 }
 
 impl Team {
-    /// Not asked yet.
+    /// Not synchronised yet.
     pub fn new(shared: TeamClient) -> Self {
         Self { shared, state: Mutex::default(), stop: AtomicBool::new(false) }
     }
 
-    /// Where it is.
+    /// Address of the catalogue.
     pub fn shared(&self) -> &TeamClient {
         &self.shared
     }
@@ -52,7 +53,7 @@ impl Team {
     /// Shares local runs until stopped. Calls `on_new_runs` after runs of other users arrived.
     ///
     /// # Errors
-    /// No thread can be started.
+    /// A thread that cannot be started.
     pub fn share(
         self: &Arc<Self>,
         roots: impl Fn() -> Roots + Send + 'static,
@@ -77,9 +78,9 @@ impl Team {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether others put some there.
+    /// Returns whether there are runs of other users.
     fn sync(&self, roots: &Roots) -> bool {
-        // Opens an index of its own, because pages use theirs at the same time.
+        // Opens a separate index, because pages use theirs at the same time.
         let shared = Catalogue::open(roots)
             .and_then(|mut catalogue| self.shared.sync(&mut catalogue, &|_| true));
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

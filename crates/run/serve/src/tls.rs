@@ -1,4 +1,4 @@
-//! The certificate that the page is served with.
+//! Certificate of the server.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,14 +31,14 @@ pub enum TlsError {
     },
 }
 
-/// A certificate with its key, both read.
+/// A certificate with its key.
 #[derive(Clone)]
 pub struct Tls {
     config: Arc<ServerConfig>,
 }
 
 impl Tls {
-    /// Reads a certificate, those of the authorities between it and a root after it, and its key; all PEM.
+    /// Reads a certificate, the intermediate certificates after it, and its key; all PEM.
     ///
     /// # Errors
     /// [`TlsError`].

@@ -1,9 +1,9 @@
 //! `ledger.head`: the number of lines of the ledger and the SHA-256 of the last.
 //!
-//! In the chain, each line is protected by the next one, so nothing protects the last. The head
-//! does: if the last line is changed or removed, it no longer matches the head. The head is
-//! replaced after each line, under the ledger's lock. A writer that is killed between the two, or
-//! meets a full disk, leaves a head that is behind, never one that is ahead.
+//! In the chain, the next line protects each line, so nothing protects the last one. The head does:
+//! if the last line is changed or removed, it no longer matches the head. The head is replaced
+//! after each line, under the ledger's lock. A writer that is killed between the two, or meets a
+//! full disk, leaves a head that is behind, never one that is ahead.
 //!
 //! A person who can write the ledger can write the head too. A signed statement protects against
 //! that.

@@ -23,7 +23,7 @@ pub struct ClaimedPosition {
 pub enum LedgerMatch {
     /// The ledger has the run and agrees with the bundle.
     Recorded(RecordedRun),
-    /// The ledger lacks the run or its end, so it cannot vouch for the bundle.
+    /// The ledger lacks the run or its end, so it cannot confirm the bundle.
     Missing {
         /// Reason in a sentence.
         says: String,

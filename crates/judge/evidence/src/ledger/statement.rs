@@ -1,6 +1,5 @@
-//! Signed statements of a ledger: its length and the hash of its last line. Once the owner has
-//! given a statement away, the ledger cannot be truncated or rewritten before that line without
-//! detection.
+//! Signed statements of a ledger: its length and the hash of its last line. After the owner has
+//! passed on a statement, any truncation or change of the ledger before that line is detectable.
 //!
 //! A statement is a small text file, `ledger-000057.txt`, with a signature that minisign checks
 //! (`ledger-000057.txt.minisig`). Its owner can add an RFC 3161 timestamp token
@@ -77,8 +76,8 @@ impl Statement {
         Self::read(&path)
     }
 
-    /// Reads a statement and checks its signature with the key that it names. To know whose key
-    /// that is, the reader must have it from another source.
+    /// Reads a statement and checks its signature with the key that it names. The reader must know
+    /// from another source whose key that is.
     ///
     /// # Errors
     /// The file is not a statement, or the signature is not valid.

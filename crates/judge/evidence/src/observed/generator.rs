@@ -80,8 +80,8 @@ pub struct GeneratorThread {
     pub user_ns: u64,
     /// System CPU time in the measured phase, without the kernel's I/O workers.
     pub system_ns: u64,
-    /// Time in the measured phase that the thread spent busy-waiting: before a start, or polling for a
-    /// completion that had not come. It counts as busy CPU time, but the thread could have taken work.
-    /// `None` if not recorded.
+    /// Time in the measured phase that the thread spent busy-waiting: before a start, or polling
+    /// for a completion that had not arrived. It counts as busy CPU time, although the thread was
+    /// available for work. `None` if not recorded.
     pub spun_ns: Option<u64>,
 }

@@ -13,7 +13,7 @@ use crate::stats::welch::RUNS_MIN;
 use crate::verdict::{Verdict, VerdictKind};
 use crate::words::many;
 
-/// Headroom from which a requirement counts as met with room to spare. Capacity planning keeps this
+/// Headroom from which a requirement counts as met with a margin. Capacity planning keeps this
 /// share free for growth and node failures.
 const HEADROOM: f64 = 0.2;
 
@@ -27,11 +27,11 @@ pub enum Outcome {
     OneMeets,
     /// No side meets the requirement.
     NoneMeets,
-    /// A run is not what it claims to be, so no winner is named.
+    /// A run is not what it claims to be, so there is no winner.
     NotBelieved,
-    /// A rule that a comparison requires is unknown in a run, so no winner is named.
+    /// A rule that a comparison requires is unknown in a run, so there is no winner.
     NotShown,
-    /// Conditions differ and were not accepted, so no winner is named.
+    /// Conditions differ and were not accepted, so there is no winner.
     UnlikeConditions,
     /// Too few runs a side to distinguish a difference from noise.
     TooFewRuns,
@@ -127,7 +127,7 @@ pub(super) fn decide(
             }
         });
         let each: Vec<String> = each.collect();
-        // A figure in doubt also blocks a winner by requirement.
+        // A doubtful figure also prevents a winner by requirement.
         let doubt = find_refuted(sides, accepted).or_else(|| not_shown(sides, accepted));
         let describe = |primary: Primary| match (primary.winner, &doubt) {
             (Some(_), Some(doubt)) => format!("{}. {doubt}", primary.summary),

@@ -1,4 +1,4 @@
-//! Rules that cast doubt on a comparison in one of its runs, even if the run does not claim them.
+//! Rules that make a comparison doubtful in one of its runs, even if the run does not claim them.
 //! The user can accept each by name.
 
 use plimsoll_evidence::Bundle;

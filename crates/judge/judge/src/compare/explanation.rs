@@ -20,9 +20,9 @@ use crate::figures::{self, Pick};
 const LONGER: f64 = 1.5;
 /// Ratio of a device's times per I/O from which the sides diverge.
 const SLOWER: f64 = 1.25;
-/// Number of stretches into which the measured phase is divided.
+/// Number of parts into which the measured phase is divided.
 const STRETCHES: usize = 20;
-/// Difference of two stretches, in standard deviations of neighbouring ones, from which the sides
+/// Difference of two parts, in standard deviations of neighbouring ones, from which the sides
 /// diverge.
 const APART: f64 = 3.0;
 /// Minimum difference of the mean latencies, as a share, for an explanation.
@@ -169,12 +169,12 @@ fn ms(ns: f64) -> String {
     if ns.abs() < 1e6 { format!("{:.0} us", ns / 1e3) } else { format!("{:.2} ms", ns / 1e6) }
 }
 
-/// Returns the first stretch of the measured phase in which the rates differ by more than
-/// neighbouring stretches do.
+/// Returns the first part of the measured phase in which the rates differ by more than neighbouring
+/// parts do.
 fn interval(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
     let (a, b) = (a.completed().next()?.0, b.completed().next()?.0);
     let length_ns = figures::measured(a)?.duration_ns.min(figures::measured(b)?.duration_ns);
-    // Stretches cannot be shorter than the recorded intervals.
+    // Parts cannot be shorter than the recorded intervals.
     let recorded_ns = a.plan.evidence.interval_ns.max(b.plan.evidence.interval_ns);
     let width_ns = (length_ns / STRETCHES as u64).max(1_000_000_000).max(recorded_ns);
     let rates = |bundle: &Bundle| figures::rates_per_s(bundle, Pick::Transactional, width_ns);

@@ -367,7 +367,7 @@ fn says(figure: &GateFigure, needed: Needed, runs: usize) -> String {
 enum Needed {
     /// The figure is decided.
     None,
-    /// This many, those already made included.
+    /// Number of runs, including those already made.
     Runs(usize),
     /// More than [`RUNS_ADVISED_MAX`].
     TooMany,

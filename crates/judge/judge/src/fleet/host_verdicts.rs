@@ -2,7 +2,8 @@
 //! the least margin, findings and declarations.
 //!
 //! A sum shows no more than the weakest of its parts. A claim has the support of the host with the
-//! weakest support. If a fleet rule leaves open that the total is a sum, no claim is supported.
+//! weakest support. If a fleet rule does not confirm that the total is a sum, no claim is
+//! supported.
 
 use std::collections::BTreeMap;
 
@@ -100,7 +101,7 @@ fn checks(reported: &[(&str, &Verdict)]) -> Vec<Check> {
     worst.into_iter().map(noted).collect()
 }
 
-/// Returns true if `check` is broken, undecided or closer to its limit than `known`.
+/// Returns true if `check` failed, is undecided or is closer to its limit than `known`.
 fn is_nearer(check: &Check, known: &Check) -> bool {
     let rank = |check: &Check| match check.ok {
         Some(false) => 0,

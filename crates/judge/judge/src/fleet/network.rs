@@ -3,7 +3,8 @@
 //! Counters that several agents of one machine share count once.
 //!
 //! Agents of one machine that share a mount or an interface see each other's bytes in its counters.
-//! Each seems to have moved its own bytes even if these are another agent's. The sum reveals it.
+//! Each seems to have transferred its own bytes even if these belong to another agent. The sum
+//! reveals it.
 
 use std::collections::BTreeMap;
 

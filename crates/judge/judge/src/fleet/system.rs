@@ -1,7 +1,7 @@
 //! Comparison of the hosts' I/O with the storage system's own counters.
 //!
-//! A host's cache, a server in between, or a wrong share can answer I/O that the system never sees.
-//! The hosts cannot detect it. The system's own counters can, if the plan names them.
+//! A host's cache, a server in between, or a wrong share can answer I/O that never reaches the
+//! system. The hosts cannot detect this. The system's own counters can, if the plan names them.
 
 use std::collections::BTreeMap;
 

@@ -121,7 +121,7 @@ fn a_load_that_stays_in_a_corner_shows_no_capacity() {
         assert!(note.contains("only"), "{note}");
         assert_eq!(judge(&bundle).verdict, VerdictKind::Fail);
     }
-    // The operations stay in a corner, although the plan does not.
+    // The operations use only a corner, although the plan does not restrict them.
     for bytes in [4096, 1 << 20, 32 << 20] {
         let mut bundle = roomy(SIZE, SIZE);
         touching(&mut bundle, bytes);
@@ -443,7 +443,7 @@ fn a_limit_missed_by_a_factor_fails_whatever_is_unknown() {
     assert_eq!(verdict.verdict, VerdictKind::Fail, "{}", verdict.reason);
 }
 
-/// A disk takes 100 ms per flush for 12 s. 121 flushes are too few for a p99, and each breaks a
+/// A disk takes 100 ms per flush for 12 s. 121 flushes are too few for a p99, and each exceeds a
 /// limit of 10 ms.
 #[test]
 fn operations_too_few_for_a_percentile_still_break_its_limit() {

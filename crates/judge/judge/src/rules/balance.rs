@@ -1,18 +1,18 @@
 //! Balance of bytes: compares the bytes that the load requested with the bytes that devices moved
-//! for this process. A cache, a hole or a compressing layer answers without moving them.
+//! for this process. If a cache, a hole or a compressing layer answers, they do not move them.
 //!
 //! The balance compares the process with the devices under the target's file system. It then
 //! compares each layer below with the next, down to the disks. Other processes' I/O must never
 //! count as ours:
 //!
-//! - At the top, the process's own counters (`/proc/PID/io`) separate it. The kernel counts reads
-//!   when   it submits them to a block device. It counts writes when they bypass the page cache or
-//!   make a page   dirty, but not if the page is dirty already. The counter less the bytes that are
-//!   still dirty is   therefore the least that reached the device.
+//! - At the top, the process's own counters (`/proc/PID/io`) separate its I/O. The kernel counts
+//!   reads when it submits them to a block device. It counts writes when they bypass the page cache
+//!   or make a page dirty, but not if the page is dirty already. The counter less the bytes that
+//!   are still dirty is therefore the least that reached the device.
 //! - If this process speaks the network protocol itself, the interfaces' counters are used
 //!   (`wire`).
 //! - Further down, traffic from other partitions and volumes is subtracted. Under a loop device,
-//!   the   counters of the kernel's own threads, which do its work, and of other processes separate
+//!   the counters of the kernel's own threads, which do its work, and of other processes separate
 //!   it.
 
 mod layers;
@@ -40,8 +40,8 @@ pub const REDUCTION_MAX: f64 = 5.0;
 /// Minimum requested bytes for a finding against a target: its metadata is of this size.
 const REQUESTED_MIN: u64 = 1 << 20;
 /// Minimum measured time for a finding against a target. The counters are first read some
-/// milliseconds after the measurement begins. On a busy host, a quarter of the bytes written in 49
-/// ms preceded that reading (measured).
+/// milliseconds after the start of the measurement. On a busy host, a quarter of the bytes written
+/// in 49 ms preceded that reading (measured).
 const MEASURED_NS_MIN: u64 = 250_000_000;
 /// Maximum delay of the first counter reading, as a share of the measurement. It is half of the
 /// margin that [`SHARE_MIN`] leaves, because load is uneven.

@@ -1,4 +1,4 @@
-//! Warns if a run is one of many that tried the same.
+//! Warns if a run is one of many with the same question.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{LedgerPosition, Tier};
@@ -7,7 +7,7 @@ use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Number of earlier runs alike from which a figure counts as one of many.
+/// Number of earlier runs with the same question from which a figure counts as one of many.
 const EARLIER_MIN: u64 = 5;
 /// Minimum age of the ledger at the start of a run. A day is enough for a hundred runs of ten
 /// minutes.

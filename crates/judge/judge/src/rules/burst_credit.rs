@@ -53,7 +53,7 @@ pub const RULE: Rule = Rule {
 fn check(bundle: &Bundle) -> Option<Finding> {
     measured(bundle)?;
     let rates = rates(bundle);
-    // The rates are too few to divide: `not-steady` reports that.
+    // The rates are too few to divide into levels: `not-steady` reports that.
     if rates.len() < 40 {
         return None;
     }

@@ -81,7 +81,7 @@ pub(crate) fn streams(bundle: &Bundle) -> &[Stream] {
     matrix(bundle).map_or(&[], |matrix| &matrix.streams)
 }
 
-/// Returns the matrix, if that is the workload.
+/// Returns the matrix, if the plan has one.
 pub(crate) fn matrix(bundle: &Bundle) -> Option<&Matrix> {
     match &bundle.plan.workload {
         Workload::Matrix(matrix) => Some(matrix),

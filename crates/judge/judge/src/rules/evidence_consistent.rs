@@ -226,7 +226,7 @@ mod tests {
         );
     }
 
-    /// The first writes of this store joined pages. The thread that issued them hung, and its
+    /// The first writes of this store joined pages. The thread that issued them hung, so its
     /// profile is missing.
     #[test]
     fn transfers_that_the_profile_did_not_see_may_be_of_other_sizes() {

@@ -14,7 +14,7 @@ use crate::words::span;
 /// Jetstress hours.
 const SUSTAINED_NS_MIN: u64 = 300_000_000_000;
 
-/// Minimum measurement for a PASS, whatever the plan says: the length of the quickstart. Write
+/// Minimum measurement for a PASS, regardless of the plan: the length of the quickstart. Write
 /// caches, burst credit and the cache of fresh flash last for seconds.
 pub const PASS_NS_MIN: u64 = 30_000_000_000;
 /// Minimum operations for a PASS, so that the slowest hundredth has ten of them.
@@ -90,7 +90,7 @@ fn length(bundle: &Bundle, measured_ns: u64) -> Option<Finding> {
         (if bundle.plan.requirement.is_some() { PASS_NS_MIN } else { 0 }, "a PASS requires"),
     ];
     let (limit_ns, who) = limits.into_iter().max_by_key(|(ns, _)| *ns)?;
-    // A phase ends on its first completion after the time is up, and never early. A millisecond
+    // A phase ends on its first completion after its planned end, and never early. A millisecond
     // covers the rounding of its ends.
     if measured_ns + 1_000_000 >= limit_ns {
         return None;

@@ -195,7 +195,7 @@ fn check_holes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
     fails(says, "write the file in full before reading it, and do not delete it")
 }
 
-/// Checks that the processes with the files open moved the bytes.
+/// Checks that the processes that had the files open moved the bytes.
 fn check_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
     let holders = command.processes.iter().filter(|process| {
         let mut files = process.files.iter().filter_map(|at| command.files.get(*at as usize));

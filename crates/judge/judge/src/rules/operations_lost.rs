@@ -80,7 +80,8 @@ fn operations(bundle: &Bundle) -> impl Iterator<Item = &ClassTotals> {
     bundle.run.classes.iter().filter(|class| class.group != figures::DURABLE)
 }
 
-/// Returns the counts from the classes, or in older bundles from the driver; `None` without either.
+/// Returns the counts from the classes, or in older bundles from the driver; `None` if both lack
+/// them.
 fn unfinished(bundle: &Bundle) -> Option<UnfinishedOperations> {
     let sum = |of: fn(&ClassTotals) -> Option<u64>| operations(bundle).map(of).sum::<Option<u64>>();
     let of_classes = sum(|class| class.abandoned).zip(sum(|class| class.never_started));
@@ -191,7 +192,7 @@ mod tests {
         };
         assert_eq!(with(180 * fixtures::RATE, 180), Some(Outcome::Unknown));
         assert_eq!(with(100 * fixtures::RATE, 180), Some(Outcome::Unknown));
-        // The storage answered for a while, and then stopped.
+        // The storage answered for some time, and then stopped.
         assert_eq!(with(80 * fixtures::RATE, 180), Some(Outcome::Fail));
         assert_eq!(with(8, 180), Some(Outcome::Fail));
         assert_eq!(with(0, 0), Some(Outcome::Fail), "nobody waited");

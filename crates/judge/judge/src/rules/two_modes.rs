@@ -1,5 +1,5 @@
-//! Detects two modes in a latency distribution: fast answers from nearby, slow ones from far
-//! away.
+//! Detects two modes in a latency distribution: fast answers from a cache, slow ones from the
+//! media.
 
 use hdrhistogram::Histogram;
 

@@ -43,7 +43,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     }
     let phase = measured(bundle)?;
     let Some(all_stopped_ns) = bundle.observed.clock.stopped_ns else {
-        // Runs of other tools are watched only under `observe`.
+        // Runs of other tools are only observed under `observe`.
         let ours = bundle.run.driver == Driver::Real;
         return ours.then(|| {
             let says = "the version that measured did not record whether the run was stopped";

@@ -1,20 +1,20 @@
-//! Autocorrelation of a series, and the number of independent samples that it is worth.
+//! Autocorrelation of a series, and the number of independent samples to which it is equivalent.
 //!
-//! Figures of one second depend on those of the second before. A cache warms, a log checkpoints, a
-//! disk seeks in its own rhythm. The mean of `n` such figures is only as good as that of
+//! Figures of one second depend on those of the previous second. A cache warms, a log checkpoints,
+//! a disk seeks periodically. The mean of `n` such figures is only as precise as that of
 //! `n_effective` independent ones. For a first-order autoregressive series, AR(1), with coefficient
 //! phi that is `n (1 - phi) / (1 + phi)` (G. V. Bayley and J. M. Hammersley, *The "Effective"
 //! Number of Independent Observations in an Autocorrelated Time Series*, 1946).
 //!
-//! The plain estimate of phi is too low in short series, which is the dangerous side. The
+//! The plain estimate of phi is too low in short series, which makes intervals too narrow. The
 //! first-order bias of M. G. Kendall corrects it (*Note on Bias in the Estimation of
 //! Autocorrelation*, Biometrika 41 (1954)). A slow drift under white noise is not AR(1). Its lag-1
-//! autocorrelation is small, and yet so is its effective sample. So the means of batches of two,
-//! four, eight values and so on, down to 30 batches, are tested as well. If they are more alike
+//! autocorrelation is small, but so is its effective sample. The means of batches of two, four,
+//! eight values and so on, down to 30 batches, are therefore tested as well. If they are more alike
 //! than AR(1) explains, their own autocorrelation is used instead.
 
 /// Minimum number of finer batches for the test of the lag-1 autocorrelation. The standard error is
-/// then 0.18. Over the ten batches of the interval it would be 0.32, which is useless.
+/// then 0.18. With the ten batches of the interval it would be 0.32, which is useless.
 const FINER_BATCHES_MIN: usize = 30;
 
 /// Standard errors by which the finer batches must disagree with AR(1) to replace it.
@@ -55,8 +55,9 @@ pub fn ar1_effective_sample(n: f64, phi: f64) -> f64 {
     n * (1.0 - phi) / (1.0 + phi)
 }
 
-/// Returns the effective sample size of a series: the number of independent values that its mean is
-/// worth, at most its length. 0 for an empty series. A series of equal values counts in full.
+/// Returns the effective sample size of a series: the number of independent values to which its
+/// mean is equivalent, at most its length. 0 for an empty series. A series of equal values counts
+/// in full.
 #[must_use]
 pub fn effective_sample(values: &[f64]) -> f64 {
     Persistence::of(values).n_effective
@@ -74,7 +75,7 @@ pub struct Persistence {
     pub level_points: usize,
     /// Effective sample size of the whole series.
     pub n_effective: f64,
-    /// The same, minus the caution for short series. Gates compare against this value.
+    /// The same, minus the safety margin for short series. Gates compare against this value.
     pub n_effective_low: f64,
 }
 
@@ -132,7 +133,8 @@ impl Persistence {
         // At the level of finer batches, phi is already the larger of two candidates.
         let errors = if self.level_values == 1 { WIDENING_ERRORS } else { 1.0 };
         let error = libm::sqrt((1.0 - self.phi * self.phi) / points);
-        // The addition is smaller for a small phi: without correlation there is none to misjudge.
+        // The addition is smaller for a small phi: without correlation, there is no correlation to
+        // underestimate.
         let phi = (self.phi + errors * error * libm::sqrt(self.phi)).min(PHI_MAX);
         let m = batches as f64;
         let whole = ar1_mean_variance(points, phi);

@@ -1,6 +1,6 @@
 //! Mean of a time series with an interval that accounts for autocorrelation: batch means.
 //!
-//! The series is cut into ten consecutive batches. Their means are nearly independent if the
+//! The series is divided into ten consecutive batches. Their means are nearly independent if the
 //! batches are long compared with the memory of the series. Student's t with nine degrees of
 //! freedom gives the interval (B. Schmeiser, *Batch Size Effects in the Analysis of Simulation
 //! Output*, Operations Research 30 (1982): more than ten to thirty batches gain little and cost

@@ -66,7 +66,7 @@ pub fn block_bootstrap(
     Ok(Interval { mean: statistic(values), low, high, half_width, n, n_effective })
 }
 
-/// Returns the block length for a series of `n` values worth `n_effective`.
+/// Returns the block length for a series of `n` values with `n_effective` independent ones.
 fn block_length(n: usize, n_effective: f64) -> usize {
     let worth = (n as f64 / n_effective.max(1.0)).max(1.0);
     let length = libm::cbrt(n as f64) * libm::pow(worth, 2.0 / 3.0);

@@ -8,10 +8,10 @@
 //! segmentation finds several changes (A. J. Scott and M. Knott, *A Cluster Analysis Method for
 //! Grouping Means*, Biometrics 30 (1974)).
 //!
-//! An autocorrelated series wanders, and a test for independent values would cut it to pieces. So
-//! the fall is compared with the long-run variance of the residuals behind the change: their
-//! scatter times their length over their effective sample. That requires no permutations and hence
-//! no seed.
+//! An autocorrelated series wanders, and a test for independent values would divide it into many
+//! pieces. The fall is therefore compared with the long-run variance of the residuals behind the
+//! change: their scatter times their length over their effective sample. That requires no
+//! permutations and hence no seed.
 
 use super::autocorrelation::Persistence;
 use super::student::t_two_sided;
@@ -90,7 +90,7 @@ pub struct Change {
     pub p_value: f64,
     /// Share of the series' variance that the change explains.
     pub share: f64,
-    /// Effective sample of the residuals, at the cautious end.
+    /// Effective sample of the residuals, at the lower end of its range.
     pub n_effective_low: f64,
 }
 
@@ -144,8 +144,7 @@ pub fn strongest_change_within(values: &[f64], shapes: Shapes, tolerance: f64) -
     let persistence = Persistence::of(tail);
     let n_effective = persistence.n_effective;
     let tail_length = tail.len() as f64;
-    // A tail that by chance lacks the rare high values of the whole must not turn them into a
-    // change.
+    // If a tail lacks the rare high values of the whole by chance, this must not count as a change.
     let long_run =
         (tail_error / (tail_length - 2.0) * tail_length / n_effective).max(error / (n - 2) as f64);
     // An exact fit leaves only rounding errors: any change is then certain.

@@ -1,16 +1,16 @@
 //! Number of independent samples behind a percentile.
 //!
 //! Latencies come in clusters: a stall delays every operation in flight, and a cache that writes
-//! back is slow for seconds. Ten thousand operations whose slowest hundred are one stall reveal no
-//! more about the p99 than a single one.
+//! back is slow for seconds. If the slowest hundred of ten thousand operations are one stall, they
+//! reveal no more about the p99 than a single one.
 //!
-//! A quantile depends on the share of samples beyond it, `q`. For independent samples its variance
-//! is `q (1 - q) / n`. In general, the numbers beyond in consecutive spans of time give the
-//! variance, as a series gives the variance of a mean ([`super::batch`]). The effective sample is
-//! the `n` whose binomial has the observed width, `n_effective = q (1 - q) (z / h)²` with the half
-//! width `h` of the share. The order statistics then use the effective sample (compare P.
-//! Heidelberger and P. A. W. Lewis, *Quantile Estimation in Dependent Sequences*, Operations
-//! Research 32 (1984)).
+//! A quantile depends on the share of samples beyond it, `q`. For independent samples the variance
+//! of that share is `q (1 - q) / n`. In general, the numbers of samples beyond the quantile in
+//! consecutive spans of time give the variance, as a series gives the variance of a mean
+//! ([`super::batch`]). The effective sample is the `n` whose binomial has the observed width,
+//! `n_effective = q (1 - q) (z / h)²` with the half width `h` of the share. The order statistics
+//! then use the effective sample (compare P. Heidelberger and P. A. W. Lewis, *Quantile Estimation
+//! in Dependent Sequences*, Operations Research 32 (1984)).
 
 use super::batch::batch_means;
 use super::interval::Refusal;
@@ -35,7 +35,7 @@ pub fn effective_sample_beyond(spans: &[Span]) -> Result<f64, Refusal> {
     let beyond: u64 = spans.iter().map(|span| span.beyond).sum();
     let n = count as f64;
     let share = beyond as f64 / n.max(1.0);
-    // Excess of each span over the number beyond that its samples explain.
+    // Samples of each span beyond the quantile, less the number that the span's size explains.
     let excess: Vec<f64> =
         spans.iter().map(|span| span.beyond as f64 - share * span.count as f64).collect();
     let interval = batch_means(&excess)?;

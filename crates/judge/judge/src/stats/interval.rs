@@ -16,7 +16,7 @@ pub struct Interval {
     pub half_width: f64,
     /// Number of values.
     pub n: usize,
-    /// Number of independent values that they are worth.
+    /// Number of independent values to which they are equivalent.
     pub n_effective: f64,
 }
 
@@ -61,7 +61,8 @@ pub enum Refusal {
     EffectiveSampleTooSmall {
         /// Number of values given.
         n: usize,
-        /// Number of independent values that they are worth, at the cautious end.
+        /// Number of independent values to which they are equivalent, at the lower end of its
+        /// range.
         n_effective: f64,
         /// Number of independent values required.
         needed: usize,

@@ -23,7 +23,8 @@ pub fn percentile_gate(n: usize, n_effective: f64, p: f64) -> Result<(), Refusal
     if !(p > 0.0 && p < 1.0) {
         return Err(Refusal::OutOfRange { name: "percentile", value: p });
     }
-    // 1 - 0.99 is a hair below 0.01. Without the allowance, 1,000 samples would not support a p99.
+    // 1 - 0.99 is slightly below 0.01. Without this tolerance, 1,000 samples would not support a
+    // p99.
     let beyond = n_effective * (1.0 - p) * (1.0 + 1e-12);
     if beyond >= BEYOND_MIN {
         return Ok(());
@@ -60,7 +61,7 @@ pub fn quantile_ranks(n: u64, n_effective: f64, p: f64, confidence: f64) -> Resu
     percentile_gate(n as usize, n_effective, p)?;
     let trials = libm::floor(n_effective) as u64;
     let tail = 0.5 * (1.0 - confidence);
-    // The sample of rank l is at most the quantile unless fewer than l samples are below the
+    // The sample of rank l is at most the quantile, unless fewer than l samples are below the
     // quantile.
     let low = binomial_rank(trials, p, tail);
     let high = binomial_rank(trials, p, 1.0 - tail) + 1;
@@ -130,7 +131,8 @@ mod tests {
         assert_eq!(percentile_gate(10_000, 10_000.0, 0.999), Ok(()));
         let refused = percentile_gate(999, 999.0, 0.99).unwrap_err();
         assert!(matches!(refused, Refusal::EffectiveSampleTooSmall { needed: 1000, .. }));
-        // A hundred thousand samples worth five hundred do not support a p99 either.
+        // A hundred thousand samples with an effective sample of five hundred do not support a p99
+        // either.
         assert!(percentile_gate(100_000, 500.0, 0.99).is_err());
         assert!(matches!(percentile_gate(10, 10.0, 1.0), Err(Refusal::OutOfRange { .. })));
     }

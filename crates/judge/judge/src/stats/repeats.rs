@@ -1,8 +1,8 @@
 //! Summary of several runs of one experiment.
 //!
-//! The headline is the mean with its interval. The best run is never among the figures (a best of
-//! seven overstated the median by 40 % in a measurement). The spread accompanies the mean, because
-//! an interval from three runs reveals little and a spread of 30 % reveals enough.
+//! The headline is the mean with its interval. The best run is never among the figures (in a
+//! measurement, the best of seven was 40 % above the median). The spread accompanies the mean: an
+//! interval from three runs is imprecise, and a spread of 30 % is a clear warning.
 
 use super::interval::{Interval, Refusal, require_finite};
 use super::moments::Moments;

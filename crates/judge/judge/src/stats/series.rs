@@ -1,4 +1,4 @@
-//! Steady part of a whole time series: where the series settled, and the mean from there.
+//! Steady part of a whole time series: the start of the steady level, and the mean from there.
 
 use super::batch::batch_means_at;
 use super::interval::{Interval, Refusal};

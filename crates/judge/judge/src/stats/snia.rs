@@ -9,8 +9,9 @@
 //!
 //! A test is steady at the first round in which every tracked variable is. It gives up after 25.
 //!
-//! The rule alone proves little. Reduced to five rounds of a minute, it passes a device that still
-//! decays and is overstated by 88 %. [`super::until_steady`] adds the conditions that make it safe.
+//! The rule alone proves little. Reduced to five rounds of a minute, it passes a device that is
+//! still slowing down, and overstates it by 88 %. [`super::until_steady`] adds the conditions that
+//! make it safe.
 
 /// Number of rounds in the measurement window.
 pub const WINDOW_ROUNDS: usize = 5;

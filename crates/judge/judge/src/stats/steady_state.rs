@@ -4,22 +4,22 @@
 //! reason. There are two rules:
 //!
 //! - *Rounds*: SNIA PTS 2.0.2 ([`super::snia`]) over rounds of a given number of values.
-//! - *Series*: a sequential rule for the values themselves. It looks at the series at geometrically
-//!   growing lengths. A look cuts the warm-up ([`super::warm_up`]). The fifths of the rest must
+//! - *Series*: a sequential rule for the values themselves. It checks the series at geometrically
+//!   growing lengths. A check cuts the warm-up ([`super::warm_up`]). The fifths of the rest must
 //!   meet the two SNIA criteria. The interval of the mean, which accounts for autocorrelation
 //!   ([`super::batch`]), must be narrow enough.
 //!
 //! A rule that stops when an interval is narrow favours moments in which it is too narrow by chance
 //! (Y. S. Chow and H. Robbins, *On the Asymptotic Theory of Fixed-Width Sequential Confidence
-//! Intervals*, 1965). Measured with these looks, 95 % intervals cover 91.7-94.6 % at the stop. So
-//! each look uses 97.5 %, and the reported interval covers 95.3-97.2 % (eight kinds of noise, 3,000
-//! measurements each).
+//! Intervals*, 1965). Measured with these checks, 95 % intervals cover 91.7-94.6 % at the stop.
+//! Each check therefore uses 97.5 %, and the reported interval covers 95.3-97.2 % (eight kinds of
+//! noise, 3,000 measurements each).
 //!
-//! For writes, time proves little: five rounds of a minute pass a device that still decays and is
-//! overstated by 88 %. So the load must also have written twice the capacity in all, conditioning
-//! included (SNIA's preconditioning, PTS 2.2). Within the judged window it must have written the
-//! whole capacity once. Rounds that are too short for that are joined, so that five of them cover
-//! it.
+//! For writes, time proves little: five rounds of a minute pass a device that is still slowing
+//! down, and overstate it by 88 %. The load must therefore also have written twice the capacity in
+//! all, conditioning included (SNIA's preconditioning, PTS 2.2). Within the judged window it must
+//! have written the whole capacity once. Rounds that are too short for that are joined, so that
+//! five of them cover it.
 
 use thiserror::Error;
 
@@ -28,10 +28,10 @@ use super::interval::{Interval, Refusal};
 use super::snia::{ROUNDS_MAX, WINDOW_ROUNDS, Window};
 use super::warm_up::settled_within;
 
-/// Growth factor of the series from look to look.
+/// Growth factor of the series from check to check.
 const LOOK_GROWTH: f64 = 1.5;
 
-/// Confidence of the interval at each look, so that the one at the stop covers 95 %.
+/// Confidence of the interval at each check, so that the one at the stop covers 95 %.
 const CONFIDENCE: f64 = 0.975;
 
 /// Maximum bias of the mean by the rest of a warm-up, as a share of the target half width.
@@ -54,7 +54,7 @@ pub enum Rule {
     },
     /// Sequential rule.
     Series {
-        /// Number of values at the first look; at least 20.
+        /// Number of values at the first check; at least 20.
         values_min: usize,
         /// Half width of the interval, as a share of the mean, at which the measurement stops.
         relative_half_width: f64,
@@ -84,12 +84,12 @@ pub struct Settings {
 /// Reason why a measurement is not steady.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum UnsteadyReason {
-    /// The first look, or the fifth round, is still ahead.
+    /// The first check, or the fifth round, is still ahead.
     #[error("{values} of at least {needed} intervals measured")]
     TooFewValues {
         /// Number of values.
         values: usize,
-        /// Number of values at the next look.
+        /// Number of values at the next check.
         needed: usize,
     },
     /// The load wrote too little in all.
@@ -247,7 +247,7 @@ impl SteadyStateDetector {
         &self.values
     }
 
-    /// Judges the current values, and schedules the next look.
+    /// Judges the current values, and schedules the next check.
     fn look(&mut self, at_cap: bool) {
         let n = self.values.len();
         let mut rounds_over = false;
@@ -259,7 +259,7 @@ impl SteadyStateDetector {
                 (joined.and_then(|round| self.judge_rounds(round)), n + values)
             }
             Rule::Series { relative_half_width, .. } => match self.enough_written(0) {
-                // A look requires enough written bytes; until then none is used up.
+                // A check requires enough written bytes; until then it is postponed.
                 Err(reason) => (Err(reason), n + 1),
                 Ok(()) => {
                     let next = libm::ceil(n as f64 * LOOK_GROWTH) as usize;

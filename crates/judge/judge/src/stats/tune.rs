@@ -4,18 +4,18 @@
 //! load within every latency ceiling, the knee, and the minimum number of threads that meets the
 //! requirement. The search takes at most 16 steps:
 //!
-//! 1. *Grow* fourfold until a ceiling is broken or throughput no longer grows.
+//! 1. *Grow* fourfold until a ceiling is exceeded or throughput no longer grows.
 //! 2. *Refine* between the best point and its neighbours, at the largest possible gain.
-//! 3. *Requirement*: close in on the minimum number of threads that meets it.
+//! 3. *Requirement*: narrow down the minimum number of threads that meets it.
 //! 4. *Confirm* the answer with a second measurement.
 //!
 //! The search does not assume that more load gives more throughput or more latency: a disk tier
-//! pushed past its efficient range loses both. Throughput between two measured loads could continue
-//! to grow up to the upper load, and drop there. The search closes such a gap only if even that
-//! gain would not be worth a step. The best load is final only with measured neighbours on both
-//! sides within a factor of two. The search finds curves that flatten (J. Zahorjan et al.,
-//! *Balanced Job Bound Analysis of Queueing Networks*, CACM 25 (1982)), that fall (N. J. Gunther,
-//! *Guerrilla Capacity Planning*, 2007) and that drop at a cliff.
+//! beyond its efficient range loses both. Throughput between two measured loads could grow up to
+//! the upper load, and drop there. The search ignores such a gap only if even that gain would not
+//! justify a step. The best load is final only with measured neighbours on both sides within a
+//! factor of two. The search finds curves that flatten (J. Zahorjan et al., *Balanced Job Bound
+//! Analysis of Queueing Networks*, CACM 25 (1982)), that fall (N. J. Gunther, *Guerrilla Capacity
+//! Planning*, 2007) and that drop at a cliff.
 
 mod curve;
 mod search;

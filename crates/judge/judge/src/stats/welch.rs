@@ -1,13 +1,13 @@
 //! Comparison of two arms: is one faster, and by what ratio?
 //!
 //! The unit of replication is the run. Values within a run share its data, its cache and its
-//! neighbours, and thousands of them do not replace a second run. So the runs' means are compared
-//! on a logarithmic scale, on which a ratio is a difference (T. Kalibera and R. Jones, *Rigorous
-//! Benchmarking in Reasonable Time*, ISMM 2013: report the effect size with its interval). The test
-//! is the t test for unequal variances of B. L. Welch, *The Generalization of "Student's" Problem
-//! when Several Different Population Variances are Involved*, Biometrika 34 (1947). Measured on two
-//! equal arms of five runs, it declares a difference in 3.8 to 5.6 % of 2,000 cases. A percentile
-//! bootstrap over the same runs does so in 11 %.
+//! neighbours, and thousands of them do not replace a second run. The runs' means are therefore
+//! compared on a logarithmic scale, on which a ratio is a difference (T. Kalibera and R. Jones,
+//! *Rigorous Benchmarking in Reasonable Time*, ISMM 2013: report the effect size with its
+//! interval). The test is the t test for unequal variances of B. L. Welch, *The Generalization of
+//! "Student's" Problem when Several Different Population Variances are Involved*, Biometrika 34
+//! (1947). Measured on two equal arms of five runs, it declares a difference in 3.8 to 5.6 % of
+//! 2,000 cases. A percentile bootstrap over the same runs does so in 11 %.
 
 use super::interval::{Interval, Refusal};
 use super::moments::Moments;

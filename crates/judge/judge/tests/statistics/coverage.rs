@@ -26,9 +26,9 @@ impl Tally {
         1.0 - f64::from(self.accepted) / f64::from(SERIES)
     }
 
-    /// Checks the coverage. Accepted series must cover 92.5-97.5 %, and at most 5 % may be refused
-    /// with 30 effective values or more. With fewer than ten effective values nearly all are
-    /// refused; the rest must be few.
+    /// Checks the coverage. Intervals of accepted series must cover 92.5-97.5 %, and at most 5 %
+    /// may be refused with 30 effective values or more. With fewer than ten effective values nearly
+    /// all are refused; the rest must be few.
     fn check(&self, what: &str, n: usize, n_effective: f64) {
         let coverage = self.coverage();
         println!(

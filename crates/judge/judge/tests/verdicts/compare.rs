@@ -191,7 +191,7 @@ fn a_run_that_is_not_what_it_claims_wins_nothing_on_either_side() {
     let found = compared(&a, &b, &["interface", "invalid-runs"]);
     assert_eq!(found.outcome, Outcome::Differ, "{}", found.reason);
     assert_eq!(compared(&a, &b, &[]).outcome, Outcome::UnlikeConditions);
-    // The same problem on both sides still blocks a winner.
+    // The same problem on both sides still prevents a winner.
     let mut a = a;
     a.iter_mut().for_each(from_memory);
     let found = compared(&a, &b, &[]);
@@ -293,7 +293,7 @@ fn a_gate_decides_after_conditions_are_accepted_and_not_before() {
     let refused = gated(&compared(&base, &slow, &[]), "rate=10%");
     assert_eq!(refused.outcome, Undecided);
     assert!(refused.reason.starts_with("A condition differs (kernel)"), "{}", refused.reason);
-    // Accepted conditions are no reason to pass a regression of 70 %.
+    // Accepted conditions must not turn a regression of 70 % into a pass.
     let accepted = gated(&compared(&base, &slow, &["kernel"]), "rate=10%");
     assert_eq!(accepted.outcome, Worse, "{}", accepted.reason);
     assert_eq!(accepted.figures[0].figure, "rate");

@@ -349,7 +349,7 @@ fn a_row_shows_the_slowest_database_and_names_the_one_that_leaves_it_open() {
     for part in ["worst: db0", "db1 with 1.98", "too few or too unsteady samples"] {
         assert!(row.note.contains(part), "{row:?}");
     }
-    // A database that certainly breaks the limit decides, and the note names it if another has the
+    // A database that certainly exceeds the limit decides. The note names it if another has the
     // larger mean.
     let above = |_| 2_300_000;
     let higher = |s: u64| if s % 20 == 7 { 23_000_000 } else { 1_300_000 };

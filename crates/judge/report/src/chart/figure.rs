@@ -15,7 +15,7 @@ pub const CSS: &str = include_str!("chart.css");
 /// Script of charts: read-out at the pointer and zoom along x. Charts are complete without it.
 pub const JS: &str = include_str!("chart.js");
 
-/// Maximum number of points of a series for the script. Longer series are thinned to extremes, and
+/// Maximum number of points of a series for the script. Longer series are reduced to extremes, and
 /// the read-out says so.
 const SCRIPT_POINTS_MAX: usize = 10_000;
 

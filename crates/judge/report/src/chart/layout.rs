@@ -172,7 +172,7 @@ impl Frame {
         out.push_str("</g>");
     }
 
-    /// Draws shaded intervals. A name is hidden if the label of a horizontal line needs the space.
+    /// Draws shaded intervals. A name is hidden if the label of a horizontal line needs its space.
     pub fn bands(&self, bands: &[Band], labels: &[LevelLabel], out: &mut String) {
         out.push_str("<g class=\"bands\">");
         for band in bands.iter().filter(|band| band.from.is_finite() && band.to.is_finite()) {
@@ -300,7 +300,7 @@ impl Frame {
                     px(if rule.kind == RuleKind::LoadLine {
                         self.bottom() - 8.0
                     } else if self.names_above {
-                        // The first name of a row occupies this position inside the frame.
+                        // The name of the first row occupies this position inside the frame.
                         self.top - 2.0
                     } else {
                         self.top + 12.0

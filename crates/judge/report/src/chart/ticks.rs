@@ -2,7 +2,7 @@
 //!
 //! Linear axes: P. Heckbert, "Nice Numbers for Graph Labels", Graphics Gems (1990), with 2.5 added
 //! to 1, 2 and 5. Time axes: the divisions of a clock. Logarithmic axes: decades, with 2 and 5
-//! between them where there is room; powers of two for sizes.
+//! between them if there is space; powers of two for sizes.
 
 /// Returns the step, of 1, 2, 2.5 or 5 times a power of ten, that divides `span` into at most
 /// `count` parts.

@@ -38,7 +38,7 @@ pub fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-/// Returns the result. Ends with a line feed.
+/// Escapes the value of a label.
 pub fn text(bundle: &Bundle, verdict: &Verdict) -> String {
     let run = &bundle.run;
     let plan = run.name.as_str();

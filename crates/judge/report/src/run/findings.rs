@@ -1,4 +1,4 @@
-//! Findings, worst first, and the claims that they leave open.
+//! Findings, worst first, and the claims that they do not decide.
 
 use plimsoll_judge::claim::{Claim, ClaimStatus};
 use plimsoll_judge::finding::{Finding, Outcome};

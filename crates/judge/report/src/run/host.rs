@@ -103,7 +103,7 @@ fn footprint(bundle: &Bundle) -> Vec<Fact> {
     facts
 }
 
-/// Describes on which CPUs the generator's threads ran and why, grouped by reason.
+/// Lists the CPUs of the generator's threads with the reasons, grouped by reason.
 fn threads(generator: &Generator) -> Vec<Fact> {
     let mut reasons: Vec<(&str, u32, Vec<u32>)> = Vec::new();
     for thread in &generator.threads {

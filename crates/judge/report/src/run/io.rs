@@ -230,7 +230,7 @@ pub(crate) fn total(bundle: &Bundle) -> Table {
     for (name, operation) in [("all reads", Operation::Read), ("all writes", Operation::Write)] {
         let mut totals = Totals::default();
         for class in bundle.run.classes.iter().filter(|c| {
-            // It is already counted as a write and a flush.
+            // Already counted as a write and a flush.
             c.group != DURABLE && Operation::of(c) == operation
         }) {
             totals.add(class);

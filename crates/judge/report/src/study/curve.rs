@@ -42,7 +42,7 @@ pub struct Curve {
     pub steps: Vec<Step>,
     /// Required rate.
     pub required_per_s: Option<f64>,
-    /// Index of the step that is the load line: the highest rate carried within every ceiling.
+    /// Index of the step that is the load line: the highest rate sustained within every ceiling.
     pub load_line: Option<usize>,
     /// Index of the step with the lowest load that meets the requirement.
     pub fewest: Option<usize>,

@@ -13,7 +13,7 @@ const GAP: usize = 2;
 const INDENT: usize = 2;
 /// Minimum width of a value next to its name in a list; otherwise it is printed below.
 const RECORD_MIN: usize = 16;
-/// Text columns are wrapped down to this width, or to a slightly longer word.
+/// Text columns are wrapped to this width, or to a slightly longer word.
 const FOLDED_MIN: usize = 14;
 /// Longer words (paths, hashes) are broken.
 const WORD_MAX: usize = 24;

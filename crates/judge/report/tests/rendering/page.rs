@@ -47,7 +47,7 @@ fn what_stands_in_backticks_is_set_as_code() {
     let page = page(&common::bundle(Sample { buffered: true, ..QUICK }));
     let mut prose = page.as_str();
     let mut seen = String::new();
-    // Plans may hold backticks, and the script does.
+    // Plans may contain backticks, and so may the script.
     while let Some((before, after)) = prose.split_once("<pre>") {
         seen.push_str(before);
         prose = after.split_once("</pre>").unwrap().1;
@@ -117,7 +117,7 @@ fn a_hypervisor_without_a_name_is_named_once_and_a_run_without_a_measurement_say
     );
 }
 
-/// Phrases that readers misunderstood must not appear in any report.
+/// Phrases that readers misunderstand must not appear in any report.
 #[test]
 fn no_report_says_one_of_many_or_ends_before_its_list() {
     use plimsoll_evidence::run::EndKind;
@@ -288,7 +288,7 @@ fn a_run_without_a_measurement_has_a_report() {
     plimsoll_report::fio_json(&bundle);
 }
 
-/// The answer of a quickstart is in every format of its report, and in no other run's report.
+/// The estimate of a quickstart is in every format of its report, and in no other run's report.
 #[test]
 fn a_quickstart_says_what_the_storage_would_carry() {
     let mut bundle = common::bundle(QUICK);
@@ -304,7 +304,7 @@ fn a_quickstart_says_what_the_storage_would_carry() {
     for mount in &mut bundle.environment.mounts {
         mount.free_bytes = Some(80 << 30);
     }
-    // 621 I/Os per second would be 3,100 heavy mailboxes, and there is less space.
+    // 621 I/Os per second would be 3,100 heavy mailboxes, but the space is too small for them.
     for form in forms(&bundle) {
         for says in [
             "What this storage would carry",

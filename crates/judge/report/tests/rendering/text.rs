@@ -42,7 +42,7 @@ fn colour_changes_nothing_but_colour() {
         rest = after.split_once('m').map_or("", |(_, after)| after);
     }
     stripped.push_str(rest);
-    // A verdict in colour has a margin of its own.
+    // A verdict in colour has padding.
     assert_eq!(stripped.replacen(" PASS ", "PASS", 1), plain);
 }
 

@@ -15,31 +15,31 @@ use super::{Input, SearchAnalysis};
 pub struct Question {
     /// Text of the question.
     pub text: String,
-    /// The arm that it is about.
+    /// Arm of the question.
     pub arm: Option<String>,
     /// Arm to compare with.
     pub over: Option<String>,
-    /// The figure; without it the arm's verdict and mechanism answer.
+    /// Figure of the question. Without one, the arm's verdict and mechanism are the answer.
     pub figure: Option<String>,
     /// Arms to rank; empty for all.
     #[serde(default)]
     pub among: Vec<String>,
 }
 
-/// A published statement that one result is below another by some share, and that both are equal
-/// once corrected for the speed of their CPUs.
+/// A published statement: one result is below another by some share, and both are equal once
+/// corrected for the speed of their CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// The published statement, as a sentence.
     pub text: String,
-    /// How far below the other the result is said to be, as a share.
+    /// Stated difference of the result from the other, as a share.
     pub below: f64,
-    /// How much faster a core of the other's CPU is, as a share.
+    /// Stated difference of the other's CPU core, as a share.
     pub cpu_faster: f64,
-    /// How far apart both are said to be once corrected, as a share at most.
+    /// Stated maximum difference after the correction, as a share.
     pub apart_max: f64,
-    /// The arm that the result is of: its own figure is corrected in the same way.
+    /// Arm of the result, whose own figure is corrected in the same way.
     pub arm: Option<String>,
 }
 
@@ -78,7 +78,7 @@ fn answer(
     let found = |name: &Option<String>| arms.iter().find(|arm| Some(&arm.name) == name.as_ref());
     let of_arm = found(&question.arm);
     let over = found(&question.over);
-    // An arm that was left out leaves the question open.
+    // An omitted arm leaves the question undecided.
     if question.arm.is_some() != of_arm.is_some() || question.over.is_some() != over.is_some() {
         return None;
     }
@@ -101,7 +101,7 @@ fn figure_unit(key: &str) -> FigureUnit {
     metrics::all().find(|f| f.key == key).map_or(FigureUnit::PerSecond, |figure| figure.unit)
 }
 
-/// A figure in words.
+/// Formats a figure in words.
 fn value(key: &str, value: f64) -> String {
     match figure_unit(key) {
         FigureUnit::PerSecond => per_second(value),
@@ -123,7 +123,7 @@ fn shown(figure: &FigureAnalysis) -> String {
     format!("{}{interval}{published}", value(&figure.key, mean))
 }
 
-/// More or less of it, in the words of the figure; the same within half a percent.
+/// Describes more or less of a figure; the same within half a percent.
 fn more_or_less(key: &str, ratio: f64) -> &'static str {
     let longer = matches!(figure_unit(key), FigureUnit::Nanoseconds);
     match (ratio, longer) {
@@ -146,7 +146,7 @@ fn compared(
         return "Not measured.".to_owned();
     };
     let ratio = mean / base;
-    // Intervals that overlap: the difference is within the scatter of the runs.
+    // Overlapping intervals: the difference is within the scatter of the runs.
     let apart = match (a.interval, b.interval) {
         (Some([low, high]), Some([b_low, b_high])) if low <= b_high && b_low <= high => {
             " Their intervals overlap: the difference is not significant."
@@ -181,7 +181,7 @@ fn named(arm: &ArmAnalysis) -> String {
     }
 }
 
-/// Verdict, headroom, and the first sentences of the mechanism.
+/// Returns verdict, headroom, and the first sentences of the mechanism.
 fn stands(arm: &ArmAnalysis) -> String {
     let mut kinds: Vec<VerdictKind> = arm.verdicts.clone();
     kinds.sort();
@@ -195,11 +195,11 @@ fn stands(arm: &ArmAnalysis) -> String {
     if let Some(failure) = &arm.failure {
         return format!("{} {why}", capital(&failure.says));
     }
-    // A table's points are runs of a moment: what they show is the mechanism, no verdict.
+    // A table's points are very short runs: they show the mechanism, not a verdict.
     if arm.point.is_some() && !arm.group.is_empty() {
         return format!("{}: {why}", capital(&named(arm)));
     }
-    // A verdict other than MEASURED or PASS is explained, unless the arm was made to get it.
+    // A verdict other than MEASURED or PASS is explained, unless it is the expected one.
     let plain = |kind: &VerdictKind| matches!(kind, VerdictKind::Measured | VerdictKind::Pass);
     let rate = arm.servers > 1 && arm.reason.contains("iops");
     let all = if rate { " (all servers together)" } else { "" };
@@ -216,7 +216,7 @@ fn stands(arm: &ArmAnalysis) -> String {
     format!("{}{caught}{headroom}{because}. {why}", words.join(" or ")).trim().to_owned()
 }
 
-/// Arms by a figure: those that were named, or all.
+/// Returns arms by a figure: the named ones, or all.
 fn ranked(arms: &[ArmAnalysis], among: &[String], key: &str) -> Option<String> {
     let mut known: Vec<(&str, f64)> = arms
         .iter()
@@ -284,7 +284,7 @@ fn capital(text: &str) -> String {
     chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }
 
-/// The arm's own figure beside what the other's run, as published, would be on the arm's CPU.
+/// Compares the arm's own figure with the published run of the other, corrected for the arm's CPU.
 fn corrected(claim: &Claim, arms: &[ArmAnalysis]) -> Option<String> {
     let arm = arms.iter().find(|arm| Some(&arm.name) == claim.arm.as_ref())?;
     let figure = arm.figure(RATE)?;
@@ -305,7 +305,7 @@ fn corrected(claim: &Claim, arms: &[ArmAnalysis]) -> Option<String> {
     ))
 }
 
-/// Both readings of "x % below": below the other's figure, or the other above this one.
+/// Both meanings of "x % below": below the other's figure, or the other above this one.
 fn arithmetic(claim: &Claim) -> String {
     let literal = 1.0 / (1.0 - claim.below);
     let turned = 1.0 + claim.below;

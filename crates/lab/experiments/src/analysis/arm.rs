@@ -1,4 +1,4 @@
-//! One arm: its figures over its runs, beside what was published for it.
+//! One arm: its figures over its runs, beside the published ones.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
@@ -14,7 +14,7 @@ use super::point::{Point, point_of};
 use super::servers::{Server, servers};
 use super::{Arm, Input, Role, mechanism};
 
-/// The rate of transactional I/Os, shown for one of an arm's servers.
+/// Key of the rate of transactional I/Os, shown per server.
 pub(super) const RATE: &str = "achieved_iops_per_s";
 
 /// A figure of an arm.
@@ -37,49 +37,49 @@ pub struct FigureAnalysis {
     /// 95 % interval of the ratio, from the scatter of the runs alone: the error of the published
     /// figure is unknown.
     pub ratio_interval: Option<[f64; 2]>,
-    /// Over the same figure of the reference arm.
+    /// Ratio to the same figure of the reference arm.
     pub over_reference: Option<f64>,
-    /// The same of the published figures.
+    /// The same ratio of the published figures.
     pub published_over_reference: Option<f64>,
 }
 
 impl FigureAnalysis {
-    /// Whether the ratio to the published figure is within `tolerance` of 1.
+    /// Returns whether the ratio to the published figure is within `tolerance` of 1.
     pub fn within(&self, tolerance: f64) -> bool {
         self.ratio.is_some_and(|ratio| (ratio - 1.0).abs() <= tolerance)
     }
 }
 
-/// An arm and what came of it.
+/// An arm and its results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArmAnalysis {
     /// Short name.
     pub name: String,
     /// Descriptive title.
     pub title: String,
-    /// The table that it belongs to.
+    /// Table of the arm.
     pub group: String,
     /// Number of servers; reports show the achieved rate per server.
     pub servers: u32,
-    /// Settings that differ from the arm before.
+    /// Settings that differ from the previous arm.
     pub changes: Vec<(String, String)>,
-    /// How many runs it is to have.
+    /// Planned number of runs.
     pub planned: u32,
-    /// How many came to their end.
+    /// Number of completed runs.
     pub completed: u32,
     /// Ids of the runs.
     pub run_ids: Vec<String>,
     /// Verdicts, in the order of the runs.
     pub verdicts: Vec<VerdictKind>,
-    /// Why: the reason of the first run.
+    /// Reason of the first run's verdict.
     pub reason: String,
     /// Rules that failed, over all runs.
     pub failed_rules: Vec<String>,
-    /// The verdict that it was made for.
+    /// Expected verdict.
     pub expects: Option<VerdictKind>,
-    /// Rules that have to find its trick.
+    /// Rules that must detect its trick.
     pub caught_by: Vec<String>,
-    /// Least headroom over the requirement.
+    /// Minimum headroom over the requirement.
     pub headroom: Option<f64>,
     /// Figures of the arm.
     pub figures: Vec<FigureAnalysis>,
@@ -95,21 +95,22 @@ pub struct ArmAnalysis {
     /// Threads of the mail store, of all servers together.
     #[serde(default)]
     pub threads: Option<u32>,
-    /// A node that failed while the load was measured.
+    /// Failure of a node during the measurement.
     #[serde(default)]
     pub failure: Option<Failure>,
 }
 
 impl ArmAnalysis {
-    /// A figure by its key.
+    /// Returns a figure by its key.
     pub fn figure(&self, key: &str) -> Option<&FigureAnalysis> {
         self.figures.iter().find(|figure| figure.key == key)
     }
 
-    /// Whether every run has the verdict that the arm was made for, by the rules that were named.
+    /// Returns whether every run has the expected verdict, by the named rules.
     pub fn is_as_expected(&self) -> bool {
         let Some(expects) = self.expects else { return true };
-        // An honest twin may stay undecided for want of privileges: only a failed rule speaks against it.
+        // An honest twin may stay undecided for lack of privileges: only a failed rule counts
+        // against it.
         let verdict = |kind: &VerdictKind| match expects {
             VerdictKind::Invalid => *kind == VerdictKind::Invalid,
             _ => *kind != VerdictKind::Invalid,
@@ -192,7 +193,7 @@ fn figures(input: &Input<'_>, arm: &Arm<'_>, completed: &[&Bundle]) -> Vec<Figur
     all.filter(|figure| !figure.values.is_empty() || figure.published.is_some()).collect()
 }
 
-/// Ratios over the reference arm, of what came out and of what was published.
+/// Returns ratios to the reference arm, of the results and of the published figures.
 pub(super) fn form_ratios(input: &Input<'_>, arms: &mut [ArmAnalysis]) {
     let Some(reference) = input.reference.as_ref() else { return };
     let Some(at) = arms.iter().position(|arm| arm.name == *reference) else { return };

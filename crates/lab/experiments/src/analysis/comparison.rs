@@ -9,7 +9,8 @@ use super::arm::ArmAnalysis;
 use super::mechanism::{PATHS, called, path};
 use super::words::ms;
 
-/// A change of a latency's part between two arms that is worth a sentence, over the latency before.
+/// Minimum change of a latency's part between two arms for a sentence, relative to the earlier
+/// latency.
 const CHANGE_LEAST: f64 = 0.03;
 
 /// Returns the arm to compare with: the previous arm if arms are cumulative steps, otherwise the
@@ -89,7 +90,7 @@ fn of_a_read(before: &Bundle, now: &Bundle, before_name: &str) -> Option<String>
     Some(format!("Against arm {before_name} a {name} takes {change}{of_it}."))
 }
 
-/// Whether two runs of a model were one and the same load.
+/// Returns whether two runs of a model had the same load.
 fn did_the_same(before: &Bundle, now: &Bundle) -> bool {
     match (&before.observed.inside, &now.observed.inside) {
         (Some(a), Some(b)) => (a.events, &a.paths, &a.nodes) == (b.events, &b.paths, &b.nodes),

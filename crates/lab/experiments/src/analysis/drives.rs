@@ -3,12 +3,12 @@
 use plimsoll_evidence::model_statistics::ModelStatistics;
 use plimsoll_judge::model_figures::shares;
 
-/// Whether a station is a drive, by the names that models give them.
+/// Returns whether a station is a drive, by its name in models.
 pub(super) fn is_drive(station: &str) -> bool {
     ["ssd", "hdd", "drive", "flash", "disk"].iter().any(|word| station.contains(word))
 }
 
-/// Share of reads that another node answered.
+/// Returns the share of reads that another node answered.
 pub(super) fn remote_share(inside: &ModelStatistics) -> f64 {
     let remote: u64 = inside.nodes.iter().map(|node| node.remote_reads.ios).sum();
     let count: u64 = shares(inside, false).iter().map(|(_, tally, _)| tally.ios).sum();

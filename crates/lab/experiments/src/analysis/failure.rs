@@ -1,4 +1,4 @@
-//! A node that fails while the load is measured: when, and what it cost.
+//! Failure of a node during the measurement: its time and cost.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::figures::{NS_PER_S, Pick, Sums, intervals, measured};
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 
 use super::words::{ms, per_second};
 
-/// The parameters of a model that say when nodes fail, and how many.
+/// Model parameters for the time of node failures and their number.
 const FAILING: [&str; 2] = ["model.failing_at_s", "model.failing_nodes"];
-/// Width of the intervals that are drawn.
+/// Interval width of the charts.
 const INTERVAL_NS: u64 = 5_000_000_000;
 
 /// A node failure during the measured phase, with rate and latency over time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Failure {
-    /// When and what it cost, in a sentence.
+    /// Time and cost, in a sentence.
     pub says: String,
-    /// When, from the begin of the measured phase.
+    /// Time, from the start of the measured phase.
     pub at_ns: u64,
     /// Width of an interval of the lines below.
     #[serde(alias = "stretch_ns")]
     pub interval_ns: u64,
     /// Transactional I/Os per second of one server, interval by interval.
     pub rates_per_s: Vec<f64>,
-    /// Mean latency of database reads, interval by interval; `None`: there were none.
+    /// Mean latency of database reads, interval by interval; `None` without reads.
     pub read_latency_ns: Vec<Option<f64>>,
 }
 

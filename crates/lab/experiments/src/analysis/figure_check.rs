@@ -1,12 +1,12 @@
-//! Every published figure counts: whether it was met, and whether it was an input.
+//! Counts every published figure: whether it was met, and whether it was an input.
 
 use super::arm::{ArmAnalysis, RATE};
 use super::{Ending, Input, Role};
 
-/// Errors that a sentence names, the largest first.
+/// Number of errors that a sentence names, the largest first.
 const NAMED_MAX: usize = 6;
 
-/// A published figure and what came out.
+/// A published figure and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FigureCheck {
     arm: String,
@@ -28,7 +28,7 @@ impl FigureCheck {
     }
 }
 
-/// The published figures of all arms and searches.
+/// Returns the published figures of all arms and searches.
 pub(super) fn check_figures(input: &Input<'_>, arms: &[ArmAnalysis]) -> Vec<FigureCheck> {
     let one = |given: &super::PublishedFigure| {
         let came = match arms.iter().find(|arm| arm.name == given.arm) {
@@ -55,7 +55,7 @@ fn of_search(input: &Input<'_>, given: &super::PublishedFigure) -> Option<Option
     Some(rate.filter(|_| given.figure == RATE))
 }
 
-/// How it ends.
+/// Returns the result.
 pub(super) fn ending(counted: &[FigureCheck], tolerance: f64, ordered: bool) -> Ending {
     let met = counted.iter().all(|one| one.is_met(tolerance));
     match met && ordered {
@@ -65,7 +65,8 @@ pub(super) fn ending(counted: &[FigureCheck], tolerance: f64, ordered: bool) -> 
     }
 }
 
-/// Numbers of met figures among inputs and among predictions, and the errors of the predictions.
+/// Returns the numbers of met figures among inputs and among predictions, and the errors of the
+/// predictions.
 pub(super) fn says(counted: &[FigureCheck], tolerance: f64) -> String {
     let (inputs, mut free): (Vec<&FigureCheck>, Vec<&FigureCheck>) =
         counted.iter().partition(|one| one.role == Role::Input);

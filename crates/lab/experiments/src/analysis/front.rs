@@ -13,11 +13,11 @@ use super::drives::{is_drive, remote_share};
 /// Both sides of a storage system.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Front {
-    /// I/Os per second that the load was given.
+    /// I/Os per second of the load.
     pub front_ios_per_s: f64,
-    /// Bytes per second that the load was given.
+    /// Bytes per second of the load.
     pub front_bytes_per_s: f64,
-    /// Mean latency that the load saw.
+    /// Mean latency of the load.
     pub front_latency_ns: Option<f64>,
     /// I/Os per second at the drives; `None`: not observed.
     pub drive_ios_per_s: Option<f64>,
@@ -25,15 +25,16 @@ pub struct Front {
     pub drive_bytes_per_s: Option<f64>,
     /// Mean latency at the drives; `None`: not observed, or no I/O.
     pub drive_latency_ns: Option<f64>,
-    /// Distinct bytes that were read; on a model expected of the plan's pattern, elsewhere observed.
+    /// Distinct bytes that were read: on a model expected from the plan's pattern, otherwise
+    /// observed.
     pub read_set_bytes: Option<u64>,
-    /// Distinct bytes that were written, in the same way; 0 where nothing was written.
+    /// Distinct bytes that were written, in the same way; 0 without writes.
     pub write_set_bytes: Option<u64>,
-    /// The order of addresses, as the plan says; empty for a mail store.
+    /// Access pattern of the plan; empty for a mail store.
     pub pattern: String,
-    /// Places that reads came from, with their shares; empty where that was not observed.
+    /// Sources of reads, with their shares; empty if not observed.
     pub reads_from: Vec<(String, f64)>,
-    /// Share of reads that followed the one before.
+    /// Share of sequential reads.
     pub sequential_share: Option<f64>,
     /// Share of reads that another node answered; `None`: not observed.
     #[serde(default)]
@@ -71,7 +72,7 @@ pub(super) fn front(bundle: &Bundle) -> Option<Front> {
     })
 }
 
-/// The stream of a plan that has one.
+/// Returns the stream of a plan that has one.
 fn stream(bundle: &Bundle) -> Option<&plimsoll_plan::Stream> {
     match &bundle.plan.workload.matrix()?.streams[..] {
         [only] => Some(only),
@@ -79,9 +80,9 @@ fn stream(bundle: &Bundle) -> Option<&plimsoll_plan::Stream> {
     }
 }
 
-/// Distinct bytes that I/Os of one pattern touch in a set of files. Sequential patterns touch every
-/// byte that they move. n random I/Os over b blocks touch b (1 - e^(-n/b)) of them, the occupancy
-/// of n balls in b urns.
+/// Returns the distinct bytes that I/Os of one pattern touch in a set of files. Sequential patterns
+/// touch every byte that they transfer. n random I/Os over b blocks touch b (1 - e^(-n/b)) of them,
+/// the occupancy of n balls in b urns.
 fn expected_set(bundle: &Bundle, pick: Pick) -> Option<u64> {
     let sums = totals(bundle, pick);
     if sums.count == 0 {

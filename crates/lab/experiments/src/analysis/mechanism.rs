@@ -11,15 +11,15 @@ use plimsoll_judge::model_figures::{
 use super::drives::{is_drive, remote_share};
 use super::words::{ms, percent};
 
-/// A place with less than this share of the reads or writes is not worth a word.
+/// Minimum share of the reads or writes for a source to be mentioned.
 const SHARE_LEAST: f64 = 0.005;
-/// A part of a latency that is worth a sentence.
+/// Minimum part of a latency for a sentence.
 const PART_LEAST: f64 = 0.05;
 
-/// The operations whose way is described.
+/// The operations whose path is described.
 pub(super) const PATHS: [&str; 3] = ["read", "write", "log write"];
 
-/// Like stations in words, where their names are those that models give them.
+/// Names of similar stations, if they are those of models.
 pub(super) fn called(station: &str) -> String {
     let last = station.trim_end_matches(".*").rsplit('.').next().unwrap_or(station);
     match last {
@@ -48,7 +48,7 @@ pub(super) fn place(word: &str) -> &str {
     }
 }
 
-/// Where writes became durable.
+/// Describes the destinations of writes.
 fn landed(word: &str) -> String {
     match word {
         "zero" => "as a zero marker without data".to_owned(),
@@ -57,7 +57,7 @@ fn landed(word: &str) -> String {
     }
 }
 
-/// The sentences of one run; empty where the system's inside is not known.
+/// Returns the sentences of one run; empty if the system's internals are unknown.
 pub(super) fn sentences(bundle: &Bundle) -> Vec<String> {
     let Some(measure) = measured(bundle) else { return Vec::new() };
     let Some(inside) = &bundle.observed.inside else { return outside(bundle) };
@@ -71,7 +71,7 @@ pub(super) fn sentences(bundle: &Bundle) -> Vec<String> {
     all
 }
 
-/// Where reads came from and writes went.
+/// Describes the sources of reads and destinations of writes.
 fn sources(inside: &ModelStatistics) -> Vec<String> {
     let from = |writes: bool| -> Vec<(String, f64)> {
         let all = shares(inside, writes).into_iter();
@@ -105,7 +105,7 @@ fn sources(inside: &ModelStatistics) -> Vec<String> {
     all
 }
 
-/// How busy the drives were, each kind for itself.
+/// Describes the utilisation of the drives, by kind.
 fn drives(inside: &ModelStatistics, window_ns: u64) -> Vec<String> {
     let worth =
         |group: &Stations| is_drive(&group.name) && group.utilisation.is_some_and(|u| u >= 0.01);
@@ -129,7 +129,7 @@ fn drives(inside: &ModelStatistics, window_ns: u64) -> Vec<String> {
     stations(inside, window_ns).into_iter().filter(worth).map(one).collect()
 }
 
-/// Where the time of one kind of operation goes: queueing and service at what has most of it.
+/// Describes the time of one kind of operation: queueing and service at the largest contributor.
 pub(super) fn path(path: &Path) -> Option<String> {
     let (mean_ns, parts) = contributions(path);
     if path.traced == 0 || mean_ns <= 0.0 {
@@ -151,7 +151,8 @@ pub(super) fn path(path: &Path) -> Option<String> {
     Some(format!("A {} took {}, {queued} of it queueing{at}.", path.operation, ms(mean_ns)))
 }
 
-/// The utilisation law: what is full first, and at which multiple of this load.
+/// Applies the utilisation law: the first saturated station, and the multiple of this load at which
+/// it saturates.
 fn full_first(inside: &ModelStatistics, window_ns: u64) -> Option<String> {
     let most = bottleneck(inside, window_ns)?;
     let utilisation = most.utilisation_max.filter(|u| *u > 0.0)?;

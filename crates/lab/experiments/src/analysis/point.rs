@@ -12,13 +12,13 @@ pub struct Point {
     pub read_percent: f64,
     /// Share of metadata operations among all, in percent.
     pub metadata_percent: f64,
-    /// Order of access.
+    /// Access pattern.
     pub pattern: String,
-    /// Operations that each client keeps outstanding.
+    /// Outstanding operations of each client.
     pub queue_depth: u32,
 }
 
-/// The point of an arm whose plan is one stream of one size.
+/// Returns the point of an arm whose plan is one stream of one size.
 pub(super) fn point_of(bundle: &Bundle) -> Option<Point> {
     let [stream] = &bundle.plan.workload.matrix()?.streams[..] else { return None };
     let [size] = &stream.sizes[..] else { return None };

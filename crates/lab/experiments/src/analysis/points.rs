@@ -1,4 +1,4 @@
-//! Whole tables: the arms of a group that differ in I/O size and read share alone, beside the
+//! Whole tables: the arms of a group that differ only in I/O size and read share, beside the
 //! published table, with errors, goals, and a few summary figures.
 //!
 //! Errors here are |modelled / published - 1|, medians and 90th percentiles by linear interpolation between
@@ -15,7 +15,7 @@ use super::{Input, Role};
 const LATENCY: &str = "latency_ns_avg";
 /// Figures that are compared for whole tables.
 const FIGURES: [&str; 2] = [RATE, LATENCY];
-/// From this size on writes are limited by bytes and no longer by operations.
+/// From this size on, bytes limit writes rather than operations.
 const LARGE_BYTES: u64 = 8192;
 
 /// A goal for a model on one table.
@@ -26,22 +26,22 @@ pub struct Goal {
     pub group: String,
     /// The figure.
     pub figure: String,
-    /// Largest median error.
+    /// Maximum median error.
     pub median_max: f64,
-    /// Largest 90th percentile of the errors.
+    /// Maximum 90th percentile of the errors.
     pub p90_max: Option<f64>,
-    /// Largest median error as a share of that of copying.
+    /// Maximum median error as a share of that of copying.
     pub of_copying_max: Option<f64>,
 }
 
-/// Errors of several ways to say the same figures.
+/// Errors of several predictions of the same figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableScore {
     /// The figure.
     pub figure: String,
     /// Role of the published figures in the fit.
     pub role: Role,
-    /// How many.
+    /// Number of figures.
     pub rows: usize,
     /// Median error of the model.
     pub model_median: f64,
@@ -51,12 +51,12 @@ pub struct TableScore {
     pub copied_median: Option<f64>,
     /// 90th percentile of its errors.
     pub copied_p90: Option<f64>,
-    /// Median error of the line between the next smaller and the next larger I/O of the same published
-    /// table, which the model does not know.
+    /// Median error of interpolation between the next smaller and the next larger I/O of the same
+    /// published table, which the model does not use.
     pub interpolated_median: Option<f64>,
 }
 
-/// A goal and what came of it.
+/// A goal and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GoalAnalysis {
     /// The goal.
@@ -70,7 +70,7 @@ pub struct GoalAnalysis {
 /// A table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableAnalysis {
-    /// The group of its arms.
+    /// Group of its arms.
     pub group: String,
     /// Title of the arm that the table belongs to.
     pub title: String,
@@ -80,12 +80,12 @@ pub struct TableAnalysis {
     pub read_percents: Vec<f64>,
     /// Scores; empty without published figures.
     pub scores: Vec<TableScore>,
-    /// Figures to keep in mind.
+    /// Key figures.
     #[serde(default)]
     pub kept: Vec<TableHighlight>,
 }
 
-/// A figure of a table that is worth remembering, in words.
+/// A key figure of a table, in words.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableHighlight {
     /// Name of the figure.
@@ -101,13 +101,13 @@ pub struct TableHighlight {
 pub struct Layout {
     /// The table.
     pub group: String,
-    /// The one below the line.
+    /// The table in the denominator.
     pub over: String,
     /// Ratios, point by point.
     pub ratios: Vec<LayoutRatio>,
 }
 
-/// The rate of one point over that of the same point of another table.
+/// Rate of one point over that of the same point of another table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LayoutRatio {
     /// Share of reads, in percent.
@@ -116,17 +116,17 @@ pub struct LayoutRatio {
     pub size_bytes: u64,
     /// Modelled ratio.
     pub modelled: f64,
-    /// The ratio of the published figures.
+    /// Ratio of the published figures.
     pub published: Option<f64>,
 }
 
-/// The arms of a group that are points.
+/// Returns the arms of a group that are points.
 fn of_group<'a>(arms: &'a [ArmAnalysis], group: &str) -> Vec<(&'a ArmAnalysis, &'a Point)> {
     let of = arms.iter().filter(|arm| arm.group == group && !group.is_empty());
     of.filter_map(|arm| Some((arm, arm.point.as_ref()?))).collect()
 }
 
-/// The tables among the arms.
+/// Returns the tables among the arms.
 pub(super) fn tables(input: &Input<'_>, arms: &[ArmAnalysis]) -> Vec<TableAnalysis> {
     let mut groups: Vec<&str> = Vec::new();
     for arm in arms.iter().filter(|arm| arm.point.is_some() && !arm.group.is_empty()) {
@@ -188,12 +188,12 @@ fn score(
     })
 }
 
-/// The roles of the published figures of all arms.
+/// Returns the roles of the published figures of all arms.
 pub(super) fn roles(arms: &[ArmAnalysis]) -> Vec<Role> {
     arms.iter().flat_map(|arm| &arm.figures).filter_map(|figure| figure.role).collect()
 }
 
-/// One sentence for each published table that has no goal and whose median error exceeds the
+/// Returns one sentence for each published table without a goal whose median error exceeds the
 /// tolerance.
 pub(super) fn without_goal(
     tables: &[TableAnalysis],
@@ -216,7 +216,7 @@ pub(super) fn without_goal(
     all
 }
 
-/// The same row of another table that was an input: one of the same pattern, else of any.
+/// Returns the same row of another table that was an input: one of the same pattern, else of any.
 fn twin(
     input: &Input<'_>,
     arms: &[ArmAnalysis],
@@ -263,7 +263,7 @@ pub(super) fn interpolated(arms: &[ArmAnalysis], arm: &ArmAnalysis, key: &str) -
     between(&of_group(arms, &arm.group), arm.point.as_ref()?, key)
 }
 
-/// Between order statistics; `None` of nothing.
+/// Interpolates between order statistics; `None` for an empty list.
 pub(super) fn quantile(errors: &mut [f64], q: f64) -> Option<f64> {
     errors.sort_by(f64::total_cmp);
     let at = q * (errors.len().max(1) - 1) as f64;
@@ -272,7 +272,7 @@ pub(super) fn quantile(errors: &mut [f64], q: f64) -> Option<f64> {
     Some(low + (high - low) * (at - libm::floor(at)))
 }
 
-/// The goals of tables that ran.
+/// Returns the goals of tables that ran.
 pub(super) fn goals(input: &Input<'_>, tables: &[TableAnalysis]) -> Vec<GoalAnalysis> {
     let one = |goal: &Goal| {
         let table = tables.iter().find(|table| table.group == goal.group)?;
@@ -296,7 +296,7 @@ pub(super) fn goals(input: &Input<'_>, tables: &[TableAnalysis]) -> Vec<GoalAnal
     input.goals.iter().filter_map(one).collect()
 }
 
-/// A published figure beside the modelled one, as a pair of values.
+/// Returns a published figure and the modelled one, as a pair of values.
 #[derive(Clone, Copy)]
 struct Pair {
     modelled: f64,
@@ -323,7 +323,7 @@ fn gigabytes(value: f64) -> String {
     format!("{:.2} GB/s", value / 1e9)
 }
 
-/// Bytes of data per second that a rate of operations carries.
+/// Returns the bytes of data per second at a rate of operations.
 fn bytes(point: &Point, rate: f64) -> f64 {
     rate * (1.0 - point.metadata_percent / 100.0) * point.size_bytes as f64
 }
@@ -355,7 +355,7 @@ fn place(p: &Point) -> String {
     format!("{} {what}", kib(p.size_bytes))
 }
 
-/// The largest of a table, modelled and published each for itself.
+/// The maximum of a table, separately for modelled and published figures.
 fn most(
     name: &str,
     rates: &[(&Point, Pair)],
@@ -373,7 +373,7 @@ fn most(
     })
 }
 
-/// Writes are limited in bytes: how far their bandwidth depends on the size.
+/// Bytes limit writes: shows how much their bandwidth depends on the size.
 fn writes(rates: &[(&Point, Pair)]) -> Option<TableHighlight> {
     let of: Vec<(&Point, Pair)> = rates
         .iter()
@@ -393,15 +393,16 @@ fn writes(rates: &[(&Point, Pair)]) -> Option<TableHighlight> {
     Some(TableHighlight { name, modelled, published: published.and_then(range) })
 }
 
-/// Cost of a read that is added to a stream of writes, at the middle size: time per read over the
-/// time that the writes alone would take.
+/// Cost of reads added to a stream of writes, at the middle size: time per read over the time that
+/// the writes alone would take.
 fn mixing(rates: &[(&Point, Pair)]) -> Option<TableHighlight> {
     let size = 32_768;
     let at = |read: f64| {
         rates.iter().find(|(p, _)| p.size_bytes == size && p.read_percent == read).map(|r| r.1)
     };
     let (alone, half) = (at(0.0)?, at(50.0)?);
-    // Half of the operations are writes: each takes as long as alone, and what is left is the reads'.
+    // Half of the operations are writes: each takes the same time as alone, and the rest is the
+    // reads' time.
     let cost_us = |alone: f64, half: f64| 1e6 * (2.0 / half - 1.0 / alone);
     let cost = Pair {
         modelled: cost_us(alone.modelled, half.modelled),
@@ -411,7 +412,8 @@ fn mixing(rates: &[(&Point, Pair)]) -> Option<TableHighlight> {
     Some(cost.kept(&name, |us| format!("{us:.1} µs")))
 }
 
-/// Each later table over the first one of the same pattern and depth: what another layout brings.
+/// Compares each later table with the first one of the same pattern and depth, to show the effect
+/// of another layout.
 pub(super) fn layouts(tables: &[TableAnalysis], arms: &[ArmAnalysis]) -> Vec<Layout> {
     let mut all = Vec::new();
     for (at, table) in tables.iter().enumerate() {

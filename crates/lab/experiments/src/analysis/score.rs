@@ -1,7 +1,9 @@
-//! Compares predictions with two methods without a model: copying the nearest known row, and a line
-//! between the rows on both sides of it. A model that is no better than these explains nothing.
+//! Compares predictions with two methods without a model: copying the nearest known row, and
+//! interpolating between the rows on both sides of it. A model that is no better than these
+//! explains nothing.
 //!
-//! Errors are |ln(predicted / published)|, so that half and double are alike; medians over the figures.
+//! Errors are |ln(predicted / published)|, so that half and double have equal errors; medians over
+//! the figures.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,14 +21,14 @@ pub struct ScoreLine {
     pub published: f64,
     /// Value that the model predicted.
     pub predicted: f64,
-    /// The nearest row that was known, and its arm; `None`: no other row has the figure.
+    /// Nearest known row, and its arm; `None` if no other row has the figure.
     pub copied: Option<(String, f64)>,
-    /// Between the rows on both sides; `None` if one side has none.
+    /// Value between the rows on both sides; `None` if one side has none.
     pub interpolated: Option<f64>,
 }
 
 impl ScoreLine {
-    /// Relative error of a value: of its logarithm, as a share.
+    /// Returns the relative error of a value: of its logarithm, as a share.
     pub fn error_of(&self, value: f64) -> f64 {
         libm::fabs(libm::log(value / self.published))
     }
@@ -43,7 +45,7 @@ pub struct Score {
     pub copied_error_median: Option<f64>,
     /// Median error of interpolation, over the lines that have both sides.
     pub interpolated_error_median: Option<f64>,
-    /// How many published figures were inputs, and are not in the score.
+    /// Number of published figures that were inputs, and are not in the score.
     pub inputs: usize,
 }
 
@@ -91,7 +93,8 @@ pub(super) fn score(input: &Input<'_>, arms: &[ArmAnalysis]) -> Option<Score> {
     })
 }
 
-/// The row to copy: of another table the row of the same label, of this one the nearest arm.
+/// Returns the row to copy: of another table the row of the same label, of this one the nearest
+/// arm.
 fn nearest(
     arms: &[ArmAnalysis],
     at: usize,
@@ -107,8 +110,8 @@ fn nearest(
     twin.or(closest).map(|(_, given)| (given.arm.clone(), given.value))
 }
 
-/// Interpolates between the nearest known rows on both sides, by their places in the order of the
-/// arms.
+/// Interpolates between the nearest known rows on both sides, by their positions in the order of
+/// the arms.
 fn between(at: usize, known: &[(usize, &PublishedFigure)]) -> Option<f64> {
     let before = known.iter().filter(|(other, _)| *other < at).max_by_key(|(other, _)| *other)?;
     let after = known.iter().filter(|(other, _)| *other > at).min_by_key(|(other, _)| *other)?;

@@ -1,4 +1,4 @@
-//! Each server of a run that several share: what its databases saw.
+//! Servers of a run that several share: the figures of their databases.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,8 @@ pub struct Server {
     pub log_latency_ns_avg: Option<u64>,
 }
 
-/// Where a database lies: the node in `virtual disk 2 of node1`, else the directory of its file.
+/// Returns the location of a database: the node in `virtual disk 2 of node1`, else the directory of
+/// its file.
 fn server_of(instance: &Instance) -> String {
     match instance.path.rsplit_once(" of ") {
         Some((_, node)) => node.to_owned(),
@@ -35,7 +36,7 @@ fn server_of(instance: &Instance) -> String {
     }
 }
 
-/// The servers of a mail store's run; empty where there is only one.
+/// Returns the servers of a mail store's run; empty if there is only one.
 pub(super) fn servers(bundle: &Bundle) -> Vec<Server> {
     let Some(measure) = measured(bundle) else { return Vec::new() };
     let seconds = measure.duration_ns as f64 / NS_PER_S;

@@ -1,6 +1,6 @@
 //! Figures in words.
 
-/// A rate with a mark between thousands.
+/// Formats a rate with a mark between thousands.
 pub(super) fn per_second(value: f64) -> String {
     if value < 1_000.0 {
         return format!("{value:.1}/s");
@@ -16,7 +16,7 @@ pub(super) fn per_second(value: f64) -> String {
     format!("{text}/s")
 }
 
-/// Percent with as many digits as make sense.
+/// Formats a percentage with a suitable number of digits.
 pub(super) fn percent(share: f64) -> String {
     let value = 100.0 * share;
     if (0.05..9.95).contains(&value.abs()) {
@@ -26,7 +26,7 @@ pub(super) fn percent(share: f64) -> String {
     }
 }
 
-/// A latency in milliseconds.
+/// Formats a latency in milliseconds.
 pub(super) fn ms(ns: f64) -> String {
     match ns / 1e6 {
         ms if ms < 0.0995 => format!("{:.1} µs", ns / 1e3),

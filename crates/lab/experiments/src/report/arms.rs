@@ -1,4 +1,4 @@
-//! The arms at a glance: how each stands, with how many threads, and what it is.
+//! Overview of the arms: verdict, threads, and description.
 
 use plimsoll_report::document::{Block, Section};
 use plimsoll_report::number::{Letters, Unit};
@@ -7,7 +7,7 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 use super::{ARMS_FEW, RATE};
 use crate::analysis::{Analysis, ArmAnalysis};
 
-/// How each arm stands: verdict, headroom, what differs.
+/// Returns the state of each arm: verdict, headroom, differing settings.
 pub(super) fn verdicts(analysis: &Analysis) -> Section {
     let made = analysis.arms.iter().any(|arm| arm.expects.is_some());
     let mut table = Table::new(
@@ -79,7 +79,8 @@ fn threads_differ(analysis: &Analysis) -> bool {
         && all.any(|one| Some(one) != first)
 }
 
-/// I/Os per second of one thread: the rate is that of one server, the threads are those of all.
+/// Returns I/Os per second of one thread: the rate is that of one server, the threads are those of
+/// all.
 fn per_thread_of(arm: &ArmAnalysis) -> Option<f64> {
     let rate = arm.figure(RATE)?.mean?;
     Some(rate * f64::from(arm.servers.max(1)) / f64::from(arm.threads.filter(|n| *n > 0)?))
@@ -106,7 +107,7 @@ pub(super) fn verdict_words(arm: &ArmAnalysis) -> String {
     if words.is_empty() { "not run".to_owned() } else { words.join(", ") }
 }
 
-/// A setting's value as people write it: a size with its unit, a word without quotes.
+/// Formats a setting's value for people: a size with its unit, a word without quotes.
 fn plain(name: &str, value: &str) -> String {
     let number = value.parse::<f64>().ok().filter(|_| !value.is_empty());
     match number {

@@ -10,10 +10,10 @@ use super::one_line;
 use crate::definition::{Definition, Overrides, StorageKind};
 use crate::experiment_file::Arm;
 
-/// An experiment as programs read it.
+/// Returns an experiment as JSON.
 ///
 /// # Errors
-/// A plan that is wrong.
+/// An invalid plan.
 pub fn definition_json(definition: &Definition) -> Result<serde_json::Value, RunnerError> {
     let text = &definition.text;
     let mut planned = definition.arms(StorageKind::Model, &Overrides::default())?;
@@ -130,7 +130,7 @@ fn published(definition: &Definition) -> Table {
     table
 }
 
-/// The unit that a figure's key ends in.
+/// Returns the unit at the end of a figure's key.
 fn unit(key: &str) -> Unit {
     match key {
         key if key.ends_with("bytes_per_s") => Unit::Bandwidth,

@@ -8,13 +8,14 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 
 use crate::analysis::{Analysis, ArmAnalysis, Front};
 
-/// Fewer I/Os at the drives than this share of those at the front end: something else answered.
+/// Minimum share of I/Os at the drives, relative to the front end; with fewer, something else
+/// answered.
 const CARRIED_LEAST: f64 = 0.1;
-/// More reads than this from memory or from nowhere were not served by drives.
+/// Maximum share of reads from memory or unwritten space.
 const UNSERVED_MOST: f64 = 0.5;
-/// Shares below are not worth a line.
+/// Minimum share that is shown.
 const SHARE_LEAST: f64 = 0.0005;
-/// Where reads may come from, in the words of statistics pages.
+/// Sources of reads, in the words of statistics pages.
 const SOURCES: [(&str, &str); 8] = [
     ("zero", "zero (never written)"),
     ("dram", "DRAM cache"),
@@ -55,7 +56,7 @@ pub(super) fn fronts(analysis: &Analysis) -> Section {
     ))
 }
 
-/// The figure as it would be shown, and what speaks against it.
+/// Returns the figure as a vendor would show it, and the facts against it.
 fn taken_apart(arm: &ArmAnalysis, front: &Front) -> String {
     let rate = Unit::Rate.show(front.front_ios_per_s, Letters::Unicode);
     let bytes = Unit::Bandwidth.show(front.front_bytes_per_s, Letters::Unicode);

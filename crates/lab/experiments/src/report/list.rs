@@ -1,4 +1,4 @@
-//! Experiments side by side, one a row.
+//! Table of experiments, one per row.
 
 use plimsoll_report::document::{Block, Document, Headline, Section};
 use plimsoll_report::table::{Cell, Column, Table};
@@ -31,7 +31,7 @@ impl From<&Definition> for ExperimentSummary {
     }
 }
 
-/// The list as a table.
+/// Returns the list as a table.
 pub fn list_document(all: &[ExperimentSummary]) -> Document {
     let mut table = Table::new(
         "",

@@ -1,4 +1,4 @@
-//! Arms that share a display: a line along a quantity, a table, or the course of a node failure.
+//! Arms that share a display: a line over a quantity, a table, or the course of a node failure.
 
 use plimsoll_report::chart::plot::{Dot, Rule, RuleKind, Series};
 use plimsoll_report::chart::{Axis, Mark, Plot};
@@ -15,7 +15,7 @@ fn slug(text: &str) -> String {
     text.chars().map(one).take(40).collect()
 }
 
-/// A section for each title of panels that have arms.
+/// Returns a section for each title of panels that have arms.
 pub(super) fn panels(analysis: &Analysis) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
     for panel in &analysis.panels {
@@ -99,7 +99,7 @@ fn line(analysis: &Analysis, panel: &Panel) -> Plot {
     plot
 }
 
-/// Nodes that failed while the load was measured.
+/// Nodes that failed during the measurement.
 pub(super) fn failures(analysis: &Analysis) -> Section {
     let mut section = Section::brief("failures", "A node fails");
     for arm in &analysis.arms {

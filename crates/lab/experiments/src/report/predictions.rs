@@ -1,4 +1,4 @@
-//! How well published figures were predicted: each one, whole tables, and the goals.
+//! Quality of the predictions: each published figure, whole tables, and the goals.
 
 use plimsoll_report::comparison::unit;
 use plimsoll_report::document::{Block, Section};

@@ -11,9 +11,9 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 use super::{came_out, capital, name_of};
 use crate::analysis::{Analysis, ArmAnalysis, LayoutRatio, TableAnalysis};
 
-/// The figures that tables are drawn of.
+/// Figures that the tables show.
 const FIGURES: [&str; 2] = ["achieved_iops_per_s", "latency_ns_avg"];
-/// An error of more is set off.
+/// An error above this is highlighted.
 const ERROR_LARGE: f64 = 0.25;
 
 /// Sections on tables: a summary, then each table.
@@ -40,7 +40,7 @@ fn slug(text: &str) -> String {
     text.chars().map(one).collect()
 }
 
-/// A row for each table, and one below it for what was published.
+/// Returns a row for each table, and one below it for the published figures.
 fn keep_in_mind(analysis: &Analysis) -> Section {
     let section = Section::brief("keep", "Key figures");
     let Some(first) = analysis.tables.iter().find(|table| !table.kept.is_empty()) else {
@@ -125,7 +125,7 @@ fn map(analysis: &Analysis, table: &TableAnalysis, key: &str) -> Plot {
     let (sizes, mut reads) = (&table.sizes_bytes, table.read_percents.clone());
     reads.reverse();
     let figure = |size, read| arm_at(analysis, table, size, read).and_then(|arm| arm.figure(key));
-    // Whole percents: more would not be read in a cell.
+    // Whole percents, because a cell has no space for more.
     let held = |size, read| {
         let ratio = figure(size, read).and_then(|figure| figure.ratio)?;
         // Adding 0.0 turns "-0 %" into "0 %".
@@ -212,7 +212,7 @@ fn grid(analysis: &Analysis, table: &TableAnalysis, key: &str) -> Table {
             row.push(match error {
                 Some(error) => {
                     let tone = if error.abs() > ERROR_LARGE { Tone::Warn } else { Tone::Plain };
-                    // Half a percent either way is none: no "-0 %".
+                    // Half a percent either way is shown as none: no "-0 %".
                     let percent = match (100.0 * error).round() as i64 {
                         0 => "0".to_owned(),
                         percent => format!("{percent:+}"),
@@ -233,7 +233,7 @@ fn grid(analysis: &Analysis, table: &TableAnalysis, key: &str) -> Table {
     grid
 }
 
-/// Published against what came out: a point on the diagonal was met.
+/// Plots published figures against results: a point on the diagonal was met.
 fn scatters(analysis: &Analysis) -> Section {
     let mut section = Section::full("charts", "Published and modelled, point by point");
     for key in FIGURES {
@@ -277,7 +277,7 @@ fn scatters(analysis: &Analysis) -> Section {
     section
 }
 
-/// Whether an arm's mechanism is shown: every arm, but of tables the corners only.
+/// Returns whether an arm's mechanism is shown: for tables only the corners, otherwise every arm.
 pub(super) fn is_corner(analysis: &Analysis, arm: &ArmAnalysis) -> bool {
     let Some(table) = analysis.tables.iter().find(|table| table.group == arm.group) else {
         return true;

@@ -124,7 +124,7 @@ pub fn stream(file_size_bytes: u64) -> StreamConfig {
 
 /// Returns the address space for a target without a size.
 fn empty_bytes(case: &Case) -> u64 {
-    // Followed content takes memory for every group of units.
+    // Tracked content takes memory for every group of units.
     if case.work.ends_with("-sampled") || case.work.ends_with("-made") { 1 << 30 } else { 1 << 40 }
 }
 
@@ -154,7 +154,7 @@ fn stream_of(case: &Case) -> StreamConfig {
     stream
 }
 
-/// Returns the content of writes, against which reads are checked.
+/// Returns the content of writes, which reads are compared with.
 fn content(case: &Case, space_bytes: u64) -> Result<WriteContent, String> {
     let (compressibility, duplicate_share) = match case.work.as_str() {
         "half" => (2.0, 0.3),
@@ -230,7 +230,7 @@ fn print(report: &RunReport) {
         service.merge(&class.service);
     }
     let ended: u64 = report.groups.iter().map(|group| group.end.ended).sum();
-    // The comparison depends on this: every operation was recorded in full.
+    // The comparison is valid only if every operation was recorded in full.
     assert_eq!(service.count(), ended, "an operation is missing from the histograms");
     let line = json!({
         "operations": operations,

@@ -24,9 +24,9 @@ impl Metric {
 pub enum Want {
     /// Minimum or maximum, depending on the metric's direction.
     Bound(f64),
-    /// The bound, and the whole interval on the better side of 1.
+    /// The bound is met, and the whole interval is on the better side of 1.
     BoundAndInterval(f64),
-    /// The interval isn't wholly on the worse side of 1.
+    /// Part of the interval is on the better side of 1.
     NotWorse,
     /// No requirement: only print the ratio.
     Nothing,

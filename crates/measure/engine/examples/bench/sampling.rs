@@ -1,7 +1,7 @@
-//! `benches/run sampling`: cost of following one block in 256 in every run.
+//! `benches/run sampling`: cost of tracking one block in 256 in every run.
 //!
-//! Both sides are ours, in turns on one pinned core: writes and reads with generated content, and
-//! the same with the sample. Users can't turn the sample off.
+//! Both sides are Plimsoll's, alternating on one pinned core: writes and reads with generated
+//! content, and the same with the sample. Users cannot turn the sample off.
 
 use std::fs::File;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn one(options: &Options, case: &str) -> Result<(f64, f64), String> {
     Ok((operations / (number("measured_ns") / 1e9).max(1e-9), cpu_ns / operations))
 }
 
-/// Creates a file and lays its content out.
+/// Creates a file and writes its content.
 fn laid_out(options: &Options, dir: &Path, direct: u8) -> Result<String, String> {
     std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let path = dir.join("sampling");

@@ -19,9 +19,9 @@ use plimsoll_workload::planned::pace::{Pace, StartTimes};
 use serde_json::{Value, json};
 
 /// Number of recorded gaps, and the stride of the Kolmogorov-Smirnov test that decides. 5,000 gaps
-/// show a distortion of 2 %, 20,000 one of 1 %. On a virtual machine, interrupts and the hypervisor
-/// take about 1 % of a core, and bunch 1 % of the starts. The bench prints both tests; the first
-/// decides.
+/// show a distortion of 2 %, 20,000 gaps one of 1 %. On a virtual machine, interrupts and the
+/// hypervisor take about 1 % of a core, and bunch 1 % of the starts. The bench prints both tests;
+/// the first decides.
 const SAMPLES: usize = 20_000;
 const DECIDING: usize = 4;
 
@@ -108,8 +108,8 @@ struct Noted {
 
 impl Source for Noted {
     fn next(&mut self, client: u32) -> Option<Op> {
-        // Read the clock each time, so that this code takes as long at the start of a gap as at its
-        // end.
+        // Reads the clock each time, so that this code takes the same time at the start and the end
+        // of a gap.
         let now_ns = self.clock.now_ns();
         self.given += 1;
         if self.given % self.every == 1 && self.given > 1 && self.gaps_ns.len() < SAMPLES {

@@ -1,18 +1,18 @@
-//! Number of operations that one call hands over.
+//! Number of operations that one call submits.
 //!
-//! Operations that are handed over together come back together. The device is then idle while the
+//! Operations that are submitted together complete together. The device is then idle while the
 //! thread reaps them and builds the next batch. The last operation of a batch also waits while the
-//! kernel works on the earlier ones. The driver therefore hands over one operation at a time if it
+//! kernel processes the earlier ones. The driver therefore submits one operation at a time if it
 //! had to wait for completions.
 //!
-//! If every operation is back when the call returns, the driver waits for none. Examples are the
-//! page cache, a memory file system, `/dev/null` and the null target. A call may carry more there:
-//! the batch doubles with each such call, and shrinks again with the first operation that isn't
-//! back at once.
+//! If every operation is complete when the call returns, the driver never waits. Examples are the
+//! page cache, a memory file system, `/dev/null` and the null target. A call may then submit more:
+//! the batch doubles with each such call, and shrinks again with the first operation that is not
+//! complete at once.
 //!
 //! On some queues one call costs the same for several operations, as a send on a connection does.
-//! [`Queue::submit_batch_len`](super::Queue::submit_batch_len) reports that number: operations that
-//! came back together then start together.
+//! [`Queue::submit_batch_len`](super::Queue::submit_batch_len) returns that number: operations that
+//! completed together then start together.
 
 /// Current length of a batch.
 #[derive(Clone, Copy, Debug)]
@@ -30,20 +30,20 @@ impl Batch {
         Self { now: least, least, most }
     }
 
-    /// Returns the number of operations to reap and start before the next call hands them over.
+    /// Returns the number of operations to reap and start before the next call submits them.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.now
     }
 
-    /// Returns true if recent operations were back at once.
+    /// Returns true if recent operations completed at once.
     #[inline(always)]
     pub fn is_grown(&self) -> bool {
         self.now > self.least
     }
 
-    /// Adapts the length after a call that didn't wait, when `arrived` of the `in_flight`
-    /// operations are back.
+    /// Adapts the length after a call that did not wait, if `arrived` of the `in_flight` operations
+    /// are complete.
     #[inline(always)]
     pub fn learn(&mut self, arrived: usize, in_flight: usize) {
         self.now = if arrived >= in_flight { (2 * self.now).min(self.most) } else { self.least };

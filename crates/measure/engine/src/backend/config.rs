@@ -85,7 +85,7 @@ pub struct BackendConfig {
     pub dsync: bool,
     /// True if operations flush with `fsync` or `fdatasync`.
     pub flushes: bool,
-    /// Fault the arena in before the first operation.
+    /// Fault in the arena before the first operation.
     pub populate: bool,
     /// Poll the device for completions (`IOPOLL`; only some devices can).
     pub poll_completions: bool,
@@ -93,8 +93,8 @@ pub struct BackendConfig {
     pub poll_submissions: bool,
     /// Longest time that a wait polls for completions before it sleeps. 0 sleeps at once.
     pub spin_ns: u64,
-    /// Targets of operations on names and attributes. If set, threads make all calls: io_uring has
-    /// no listing, no `faccessat` and no `fchmod`.
+    /// Targets of operations on names and attributes. If set, threads execute all calls: io_uring
+    /// has no directory listing, no `faccessat` and no `fchmod`.
     pub names: Option<Names>,
 }
 

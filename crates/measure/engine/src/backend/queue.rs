@@ -12,9 +12,10 @@ use plimsoll_workload::matrix::MetadataKind;
 
 use crate::backend::NameOp;
 
-/// Queue of operations: push, hand over and wait, reap. The compiler builds a driver for each.
+/// Queue of operations: push, submit and wait, reap. The compiler generates a driver for each
+/// implementation.
 pub trait Queue {
-    /// True if operations may still be in flight after a call. If false, the loop is compiled
+    /// True if operations may still be in flight after a call. Otherwise the loop is compiled
     /// without waits.
     const WAITS: bool = true;
     /// Queues an operation without a system call.
@@ -30,13 +31,13 @@ pub trait Queue {
         let _ = (op, user_data);
         Err(PushError::NoNames)
     }
-    /// Returns true if the data of the read that was just reaped can be checked. Returns false
-    /// while a restarted server may have lost writes that the client has yet to send again.
+    /// Returns true if the data of the last reaped read can be checked. Returns false while a
+    /// restarted server may have lost writes that the client has not sent again yet.
     fn is_verifiable(&self, user_data: u64) -> bool {
         let _ = user_data;
         true
     }
-    /// Hands over everything queued and waits for `min_complete` completions or the timeout.
+    /// Submits all queued operations and waits for `min_complete` completions or the timeout.
     ///
     /// # Errors
     /// The queue itself fails.
@@ -45,7 +46,7 @@ pub trait Queue {
         min_complete: u32,
         timeout_ns: Option<u64>,
     ) -> Result<(), SysError>;
-    /// Hands over everything queued without waiting.
+    /// Submits all queued operations without waiting.
     ///
     /// # Errors
     /// The queue itself fails.
@@ -53,8 +54,8 @@ pub trait Queue {
     fn hand_over(&mut self) -> Result<(), SysError> {
         self.submit_and_wait(0, None)
     }
-    /// Returns how many operations that came back together are best handed over together. 1 if a
-    /// call works on one after the other; more only if one call costs the same for several.
+    /// Returns the best number of operations to submit together, after they completed together. 1
+    /// if a call executes one after the other; more only if one call costs the same for several.
     fn submit_batch_len(&self) -> usize {
         1
     }
@@ -62,7 +63,8 @@ pub trait Queue {
     fn arrived(&mut self) -> usize;
     /// Takes up to `most` ready completions. Passes those of operations to `each`, in order of
     /// arrival, with user data and bytes or `errno`. Returns the number passed on. That can be
-    /// fewer than taken: the ring's own timer and a continued transfer complete no operation.
+    /// fewer than the number taken, because the ring's own timer and a continued transfer complete
+    /// no operation.
     fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize;
     /// Returns bytes of the arena that no operation in flight uses, or `None` if the target has no
     /// arena.
@@ -144,8 +146,8 @@ queue_of!(
     }
 );
 
-/// Translates an operation for the directories of this host. A share's small files are dealt over
-/// its directories by number, and a listing picks a directory at random.
+/// Translates an operation for the directories of this host. A share's small files are distributed
+/// over its directories by number, and a listing picks a directory at random.
 fn local(op: &NameOp, per_share: u32) -> names::NameOp {
     let first = op.share.saturating_mul(per_share);
     let of = |number: u64| first.saturating_add((number % u64::from(per_share)) as u32);
@@ -171,13 +173,13 @@ fn local(op: &NameOp, per_share: u32) -> names::NameOp {
     }
 }
 
-/// Null target: every operation completes at once, in full, and moves nothing. It measures the cost
-/// of the driver itself.
+/// Null target: every operation completes at once, in full, and transfers nothing. It measures the
+/// cost of the driver itself.
 #[derive(Debug)]
 pub struct NullQueue {
     arena: AlignedBuffer,
     waiting: Vec<(u64, u32)>,
-    /// Number of waiting operations that were handed over.
+    /// Number of submitted operations that wait to be reaped.
     arrived: usize,
     capacity: usize,
 }
@@ -240,7 +242,7 @@ impl Queue for NullQueue {
     }
 }
 
-/// Queue whose form is known only at run time.
+/// Queue whose kind is known only at run time.
 #[derive(Debug)]
 pub enum AnyQueue {
     /// io_uring.

@@ -35,8 +35,8 @@ pub struct FileReport {
     pub direct_memory_align_bytes: Option<u32>,
     /// Alignment that direct offsets and sizes need, if the kernel reports it.
     pub direct_offset_align_bytes: Option<u32>,
-    /// Reason why kernel workers will carry asynchronous operations on the file, if known. Their
-    /// processor time isn't the issuing thread's.
+    /// Reason why kernel workers will execute asynchronous operations on the file, if known. Their
+    /// processor time is not part of the issuing thread's.
     pub punts_because: Option<String>,
 }
 
@@ -53,7 +53,7 @@ pub struct BackendReport {
     pub worker_threads: u32,
     /// Accepted options of the ring's set-up, by their names in the kernel's interface.
     pub ring_features: Vec<String>,
-    /// Refused options of the ring's set-up, with the reason. A refusal only costs speed.
+    /// Refused options of the ring's set-up, with the reason. A refusal only reduces speed.
     pub ring_refusals: Vec<String>,
     /// Size of the arena.
     pub arena_bytes: u64,

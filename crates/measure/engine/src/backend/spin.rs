@@ -2,11 +2,11 @@
 //!
 //! The kernel has to wake a thread that sleeps. On a device of 20 µs in a virtual machine the
 //! wake-up takes longer than the operation, and the run would report it as the storage's latency.
-//! The polling time follows recent waits, so a slow device costs no CPU.
+//! The polling time adapts to recent waits, so a slow device costs no CPU.
 //!
-//! The thread yields its CPU now and then while it polls, because the kernel thread that carries
-//! the operation may be queued on the same CPU. It does not yield each time: if other programs use
-//! all CPUs, each yield would cost their whole time slices.
+//! The thread sometimes yields its CPU while it polls, because the kernel thread that executes the
+//! operation may be queued on the same CPU. It does not yield each time: if other programs use all
+//! CPUs, each yield would cost their whole time slices.
 
 use plimsoll_evidence::run::Polling;
 use plimsoll_sys::SysError;
@@ -19,7 +19,7 @@ pub const SPIN_NS_MAX: u64 = 200_000;
 /// Shortest polling time: a wake-up costs more.
 const SPIN_NS_MIN: u64 = 20_000;
 /// Polling time as a multiple of the mean wait. At depth 4, three of the four waits for operations
-/// that return together are short. The fourth is four times the mean.
+/// that complete together are short. The fourth is four times the mean.
 const MEAN_TIMES: u64 = 8;
 /// Polling time between two yields.
 const YIELD_NS: u64 = 2_000;
@@ -27,7 +27,7 @@ const YIELD_NS: u64 = 2_000;
 /// had the CPU.
 const LOOK_NS_MAX: u64 = 2 * YIELD_NS;
 /// Number of waits after which the thread polls once for the full time, even if the mean is too
-/// long: a wake-up may be most of the mean.
+/// long: the wake-up time may be most of the mean.
 const PROBE_WAITS: u32 = 64;
 
 /// Polling time of a thread, and the waits that set it.
@@ -38,7 +38,7 @@ pub struct Spin {
     /// Mean of the latest waits.
     mean_ns: u64,
     waits: u32,
-    /// Time that the thread polled in vain.
+    /// Time that the thread polled without a completion.
     pub spun_ns: u64,
 }
 
@@ -49,7 +49,7 @@ impl Spin {
         Self { longest_ns, ..Self::default() }
     }
 
-    /// Hands over everything queued and waits for a completion or the timeout.
+    /// Submits all queued operations and waits for a completion or the timeout.
     ///
     /// # Errors
     /// The queue itself fails.
@@ -138,7 +138,7 @@ fn spin_ns(mean_ns: u64, longest_ns: u64) -> u64 {
 /// Decides how `threads` threads poll on `cpus` CPUs.
 #[must_use]
 pub fn polling(wanted: bool, threads: usize, cpus: f64) -> Polling {
-    // One CPU remains for the kernel's threads, which may carry the operations.
+    // One CPU remains for the kernel's threads, which may execute the operations.
     let why_not = match (wanted, threads as f64 + 1.0 <= cpus) {
         (true, true) => return Polling { longest_ns: SPIN_NS_MAX, ..Polling::default() },
         (false, _) => "the plan turns polling off".to_owned(),
@@ -173,14 +173,14 @@ mod tests {
         assert!(spin.length_ns() > 30 * US);
         (0..63).for_each(|_| spin.learn(5_000 * US));
         assert_eq!(spin.length_ns(), 0);
-        // One wait of 64 polls, and finds the device fast again.
+        // One wait in 64 polls, and detects that the device is fast again.
         while !spin.waits.is_multiple_of(PROBE_WAITS) {
             spin.learn(5_000 * US);
         }
         assert_eq!(spin.length_ns(), SPIN_NS_MAX);
         (0..8).for_each(|_| spin.learn(30 * US));
         assert!(spin.length_ns() > 30 * US);
-        // Four operations that return together.
+        // Four operations that complete together.
         (0..100).for_each(|number| spin.learn(if number % 4 == 0 { 50 * US } else { 0 }));
         assert!(spin.length_ns() > 60 * US);
     }
@@ -233,7 +233,7 @@ mod tests {
         assert!((30 * US..31 * US).contains(&polled_ns), "{polled_ns}");
         assert!((29 * US..31 * US).contains(&spun_ns), "{spun_ns}");
         assert_eq!(waited_ns(0), (70 * US + 100, 0));
-        // The polling time is shorter than the operation: the thread sleeps after all.
+        // The polling time is shorter than the operation, so the thread sleeps.
         assert!(waited_ns(10 * US).0 > 70 * US);
     }
 }

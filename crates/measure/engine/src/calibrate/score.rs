@@ -1,10 +1,10 @@
 //! Score of a single processor of this host for I/O work, for comparing figures from different
 //! hosts.
 //!
-//! The score is the geometric mean of three rates, each as a share of the reference processor's
-//! rate. The rates are driving the null target (integer work and branches), entering the kernel,
-//! and copying memory outside every cache. The reference scores 1,000: one core of an AMD EPYC of
-//! the third generation at 2.45 GHz, in a shared virtual machine in late 2026.
+//! The score is the geometric mean of three rates, each divided by the reference processor's rate.
+//! The rates are driving the null target (integer work and branches), entering the kernel, and
+//! copying memory outside every cache. The reference scores 1,000: one core of an AMD EPYC of the
+//! third generation at 2.45 GHz, in a shared virtual machine in late 2026.
 
 use plimsoll_sys::cpu::{enter_kernel, pin_thread};
 use serde::{Deserialize, Serialize};

@@ -49,7 +49,7 @@ pub struct StoreCheck {
     pub log_changes: u64,
     /// Pages with damage as a crash leaves it, which the log can restore.
     pub pages_recoverable: u64,
-    /// Commits that a witness saw acknowledged.
+    /// Commits that the witness recorded as acknowledged.
     pub commits_expected: u64,
     /// Commits of other stores in the witness's file, which the check skips.
     pub commits_of_others: u64,
@@ -73,7 +73,7 @@ pub fn is_mail_store(path: &Path) -> bool {
 }
 
 /// Checks the store at `path` and creates nothing. With a `witness`, every commit of this store
-/// that the witness saw acknowledged must be present.
+/// that the witness recorded as acknowledged must be present.
 ///
 /// # Errors
 /// Fails if `path` has no store or only part of a copy, or if a file cannot be opened. Also fails

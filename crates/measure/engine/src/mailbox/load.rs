@@ -23,7 +23,7 @@ use super::witness::CommitWitness;
 use crate::step::{Control, Event, PartResult, Stage, WorkloadProgress, run_stage};
 use crate::{EngineError, issue, start_barrier};
 
-/// Counters that are levels, not sums. The difference over a phase has no meaning for them.
+/// Counters that are levels, not sums. Their difference over a phase has no meaning.
 const LEVELS: [&str; 2] = ["pages_used", "cache_pages_dirty"];
 
 impl MailRunState<'_> {
@@ -301,7 +301,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
     fn measure(&mut self, from_ns: u64) {
         let ready = self.latest.ready();
         let note = if ready { String::new() } else { self.warm_up_note() };
-        // The work until the switch counts as warm-up, not as measurement.
+        // The work until the switch counts as warm-up.
         let resident = caches::resident_bytes(&self.run.stage);
         self.run.recording.observed.page_cache.resident_bytes_before = resident.map(|r| r.0);
         let instances = self.run.recording.instances.iter();

@@ -27,7 +27,7 @@ use crate::{EngineError, defect, issue, start_barrier};
 
 /// Maximum number of damages listed in the bundle. Further damages are only counted.
 const DAMAGE_LISTED_MAX: usize = 100;
-/// Maximum number of times that a thread hands over histograms in the measured phase.
+/// Maximum number of times that a thread sends histograms in the measured phase.
 const HISTOGRAM_INTERVALS: u64 = 600;
 const SECOND_NS: u64 = 1_000_000_000;
 

@@ -1,5 +1,5 @@
-//! A witness outside the store. Each acknowledged durable commit is written to a file or pipe. The
-//! reader keeps it even if this process is killed.
+//! A witness outside the store: a file or pipe that receives each acknowledged durable commit. It
+//! keeps the commits even if this process is killed.
 //!
 //! A record has 40 bytes, little endian: database u32, page u32, slot u8, live u8, two zero bytes,
 //! version u32, log position u64, store identity u64, and eight bytes `commit2\n`. A write of this

@@ -112,7 +112,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         page_cache.resident_bytes_before = resident.map(|r| r.0);
     }
 
-    /// Ends the warm-up once the measurement has started.
+    /// Ends the warm-up at the start of the measurement.
     fn measure(&mut self, now_ns: u64) {
         let from_ns = self.phases.measure_from_ns;
         let Some(warm_up) = self.phases.warm_up else { return };

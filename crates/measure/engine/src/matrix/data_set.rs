@@ -223,8 +223,7 @@ impl DataSet {
         Ok(data_set)
     }
 
-    /// Tracks a sample of all blocks. Tracks every block if `follow` is true and all files have
-    /// stamps.
+    /// Tracks a sample of all blocks, or every block if `follow` is true and all files have stamps.
     fn track_generations(
         &mut self,
         follow: bool,

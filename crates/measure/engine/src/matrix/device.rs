@@ -47,7 +47,7 @@ pub struct Device {
     pub path: PathBuf,
     /// Size of the device in bytes.
     pub size_bytes: u64,
-    /// Open handle. With `O_EXCL` it keeps other holders out until it is dropped.
+    /// Open handle. With `O_EXCL` it prevents other exclusive use until it is dropped.
     _held: OwnedFd,
 }
 

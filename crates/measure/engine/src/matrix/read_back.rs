@@ -1,6 +1,6 @@
-//! Verification of a sample of the writes, if the plan does not verify all data. A write has no
-//! value until it can be read. This phase reads and compares up to 1,024 blocks of the sample that
-//! the run wrote. It takes at most ten seconds.
+//! Verification of a sample of the writes, if the plan does not verify all data. A write is only
+//! useful if its data can be read again. This phase reads and compares up to 1,024 blocks of the
+//! sample that the run wrote. It takes at most ten seconds.
 
 use std::sync::Arc;
 

@@ -16,7 +16,7 @@ use crate::stream::run::{RemoteCalls, Target};
 use crate::{EngineError, stop_request};
 
 /// Returns the first XID of one of a run's clients. Scattered values make collisions between
-/// clients unlikely. They also keep a server from treating a call as one of an earlier run.
+/// clients unlikely. They also prevent a server from treating a call as one of an earlier run.
 /// (SplitMix64: Steele, Lea and Flood, 2014.)
 fn xid_seed(run: u64, client: u32) -> u32 {
     let mut z = run.wrapping_add(u64::from(client + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -309,8 +309,8 @@ impl RemoteData {
         }
     }
 
-    /// Removes everything that the run created. A server that was silent until the timeout only
-    /// gets a short time to answer.
+    /// Removes everything that the run created. A server that did not answer until the timeout gets
+    /// only a short time to answer.
     ///
     /// # Errors
     /// Fails if a call fails or if the operator interrupts it.

@@ -1,4 +1,4 @@
-//! Calls of a run, and events of the servers meanwhile, as counters of the run.
+//! Calls of a run, and events of the servers during it, as counters of the run.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub struct Calls {
     pub resent_bytes: u64,
     /// COMMITs after a restart, of files with unstable writes.
     pub doubt_commits: u64,
-    /// Unchecked reads: a restarted server might have lost the written data at that time.
+    /// Unchecked reads: a restarted server might have lost their data at that time.
     pub reads_unsure: u64,
 }
 

@@ -95,7 +95,7 @@ pub(super) fn data_name(number: u32) -> DataName {
     DataName(name)
 }
 
-/// Export as the setting-up client knows it.
+/// Export in the client of the preparation.
 struct MountedExport {
     url: String,
     export: Export,
@@ -103,7 +103,7 @@ struct MountedExport {
     own: ObjectId,
 }
 
-/// Share as the setting-up client knows it.
+/// Share in the client of the preparation.
 struct OwnShare {
     /// Index of its export.
     export: usize,
@@ -382,7 +382,7 @@ impl NfsDataSet {
     /// a server.
     ///
     /// # Errors
-    /// A call failed, or the operator cut the wait short.
+    /// A call failed, or the operator shortened the wait.
     pub fn remove(mut self, timeout_ns: u64) -> Result<(), EngineError> {
         self.client.give_up_after(timeout_ns);
         for export in &self.exports {

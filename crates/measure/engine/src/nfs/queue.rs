@@ -38,8 +38,8 @@ const OWN: u64 = 1 << 63;
 const DIR_BYTES: u32 = 32 * 1024;
 /// Rights in an ACCESS request: read, lookup, modify, extend, delete, execute (RFC 1813, 3.3.4).
 const ACCESS_ALL: u32 = 0x3f;
-/// Bytes of calls per send, beyond which the first of them would wait. This is one segment over a
-/// local link (RFC 9293: the window and the largest IP packet bound it at 64 KiB).
+/// Maximum bytes of calls per send. With more, the first calls would wait. This is one segment over
+/// a local link (RFC 9293: the window and the largest IP packet bound it at 64 KiB).
 const SEND_BYTES: u32 = 64 * 1024;
 /// Maximum number of calls per send. Parsing a reply and building a call take about a microsecond
 /// each.
@@ -67,7 +67,7 @@ pub struct NfsTarget {
     pub xid_seed: u32,
 }
 
-/// Share as this queue's client knows it.
+/// Share in the client of this queue.
 #[derive(Clone, Copy, Debug)]
 struct Directories {
     data: ObjectId,
@@ -171,9 +171,10 @@ impl NfsQueue {
         })
     }
 
-    /// Commits unstable writes. Returns the calls, the first that failed, and the error of this
-    /// function. A COMMIT that fails may lose acknowledged writes. Servers that are disconnected or
-    /// owe an answer get a moment to answer here. With `cut`, the queue sends no more requests.
+    /// Commits unstable writes. Returns the calls, the first failed call, and the error of this
+    /// function. A failed COMMIT may lose acknowledged writes. Servers that are disconnected or
+    /// have not answered get a short time to answer here. With `cut`, the queue sends no more
+    /// requests.
     #[must_use]
     pub fn close(mut self, abort: bool) -> (Calls, Option<String>, Option<EngineError>) {
         self.client.fail_calls_when(stop_request::has_timed_out);
@@ -200,7 +201,7 @@ impl NfsQueue {
         (self.calls, self.first_error, error)
     }
 
-    /// Waits for operations still in flight after the drain time. The timeout of a call bounds the
+    /// Waits for operations still in flight after the drain time. The timeout of a call limits the
     /// wait.
     fn wait_for_outstanding(&mut self) {
         while self.client.core().outstanding() > 0 {
@@ -225,7 +226,7 @@ impl NfsQueue {
         }
     }
 
-    /// Hands over COMMITs of files in doubt, as far as there is room.
+    /// Sends COMMITs of files with possibly lost writes, up to the maximum in flight.
     fn submit_doubt_commits(&mut self) {
         while let Some(file) = self.window.next_commit() {
             let Some(Some((object, _))) = self.files.get(file as usize).copied() else {
@@ -273,13 +274,13 @@ impl NfsQueue {
     }
 }
 
-/// Returns how many calls that came back together go into one send. One send costs the same for
-/// many small calls; separate sends would delay the last call by all sends before it.
+/// Returns the number of calls for one send, after they completed together. One send costs the same
+/// for many small calls; separate sends would delay the last call by all sends before it.
 fn calls_per_send(size_bytes_max: u32) -> usize {
     ((SEND_BYTES / size_bytes_max.max(1)) as usize).clamp(1, SEND_CALLS)
 }
 
-/// Converts a failure to wait for sockets, which no server causes.
+/// Converts a failed wait for sockets, which no server can cause.
 fn poll_error(_: plimsoll_nfs::PollError) -> SysError {
     SysError::new("epoll_wait", libc::EIO)
 }

@@ -1,11 +1,10 @@
 //! Writes that a restarted server may have lost.
 //!
 //! A server loses acknowledged unstable writes if it restarts before they are committed (RFC 1813,
-//! 3.3.7). The client notices this from the write verifier of the next COMMIT, and sends them
-//! again. Until then a read may return the earlier content, and this is not damage. A lost
-//! connection is the first sign of a restart. From then on the queue commits every file with
-//! unstable writes at once. It does not check reads that were handed over before the last of these
-//! COMMITs.
+//! 3.3.7). The client detects this from the write verifier of the next COMMIT, and sends them
+//! again. Until then a read may return the earlier content, which is not damage. A lost connection
+//! is the first sign of a restart. From then on the queue commits every file with unstable writes
+//! at once. It does not check reads that were submitted before the last of these COMMITs.
 
 /// Files with unstable writes, and whether the server may still have lost some of them.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +17,7 @@ pub struct UnverifiedWindow {
     commits_in_flight: u32,
     /// True while writes may be lost.
     is_open: bool,
-    /// Start of checks: reads handed over before this are not checked.
+    /// Start of checks: reads submitted before this are not checked.
     verifiable_from_ns: u64,
 }
 
@@ -37,7 +36,8 @@ impl UnverifiedWindow {
         }
     }
 
-    /// Returns files with unstable writes, rather one too many than one too few.
+    /// Returns files with unstable writes. The list may include a file without any, but never omits
+    /// one.
     pub fn dirty(&self) -> impl Iterator<Item = u32> + '_ {
         (0u32..).zip(&self.dirty).filter(|(_, dirty)| **dirty).map(|(file, _)| file)
     }
@@ -54,7 +54,7 @@ impl UnverifiedWindow {
         self.to_commit.last().copied()
     }
 
-    /// Records that the COMMIT of [`UnverifiedWindow::next_commit`] was handed over.
+    /// Records that the COMMIT of [`UnverifiedWindow::next_commit`] was submitted.
     pub fn commit_submitted(&mut self) {
         self.commits_in_flight += u32::from(self.to_commit.pop().is_some());
     }
@@ -77,7 +77,7 @@ impl UnverifiedWindow {
         }
     }
 
-    /// Returns true if a read that was handed over at `submitted_ns` can be checked.
+    /// Returns true if a read that was submitted at `submitted_ns` can be checked.
     #[inline]
     #[must_use]
     pub fn is_verifiable(&self, submitted_ns: u64) -> bool {

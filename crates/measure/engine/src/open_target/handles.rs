@@ -107,8 +107,8 @@ impl OwnDirectory {
     }
 
     /// Returns true if no other user can write to the directory. Some file systems have no owners,
-    /// and some servers map root to another user. A new file in the directory then shows the same
-    /// owner as the directory.
+    /// and some servers map root to another user. In these cases a new file has the same owner as
+    /// the directory.
     fn is_of_this_user(&self) -> io::Result<bool> {
         const OTHERS_WRITE: u32 = 0o022;
         let own = fstat(&self.fd)?;

@@ -200,7 +200,7 @@ impl S3DataSet {
     /// the store.
     ///
     /// # Errors
-    /// A request failed, or the operator cut the wait short.
+    /// A request failed, or the operator shortened the wait.
     pub fn remove(mut self, timeout_ns: u64) -> Result<(), EngineError> {
         self.client.give_up_after(timeout_ns);
         self.clear("")

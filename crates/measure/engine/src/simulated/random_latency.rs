@@ -1,4 +1,4 @@
-//! Device that completes each operation after a drawn service time, and records the draws.
+//! Device that completes each operation after a drawn service time, and records the drawn times.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;

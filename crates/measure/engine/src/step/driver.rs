@@ -1,13 +1,13 @@
-//! Loop of one driving thread: step the workload with a completion, hand over its new I/O, record.
-//! The thread waits if no completion has arrived.
+//! Loop of one driving thread: step the workload with a completion, submit its new I/O, record. The
+//! thread waits if no completion has arrived.
 //!
-//! As in the driver of streams, the device must never be idle because of this thread. The thread
-//! therefore takes and hands over operations one by one after a wait, and in batches (`Batch`) only
-//! if operations are back at once.
+//! As in the driver of streams, this thread must never cause an idle device. After a wait it
+//! therefore takes and submits operations one by one. It uses batches (`Batch`) only if operations
+//! complete at once.
 //!
-//! Without a schedule, the latency of an I/O starts just before the call that hands it over. Its
-//! delay in this thread is the generator's lag. The lag starts when the thread first saw the
-//! completion that led to the I/O, or at the end of the workload's timed wait.
+//! Without a schedule, the latency of an I/O starts just before the call that submits it. Its delay
+//! in this thread is the generator's lag. The lag starts when the thread first saw the completion
+//! that led to the I/O, or at the end of the workload's timed wait.
 
 use std::sync::mpsc::Sender;
 
@@ -70,9 +70,9 @@ struct InFlight {
     size_bytes: u32,
     /// Scheduled start; `None` if the I/O starts as soon as possible.
     intended_ns: Option<u64>,
-    /// Earliest time at which the thread could have handed it over.
+    /// Earliest time at which the thread could have submitted it.
     ready_ns: u64,
-    /// Time at which it was queued, to be handed over at once.
+    /// Time at which it was queued, to be submitted at once.
     queued_ns: u64,
     /// True if it was in flight, or due, at the end of the measured phase.
     is_late: bool,
@@ -80,12 +80,12 @@ struct InFlight {
 
 /// Drives until the workload is done.
 ///
-/// The thread counts a failed I/O and hands it to the workload, which decides. Only a queue that
-/// fails as a whole or goes silent ends the loop here.
+/// The thread counts a failed I/O and passes it to the workload, which decides. Only a queue that
+/// fails as a whole or stops answering ends the loop here.
 ///
 /// # Errors
-/// [`EngineError`] if the queue fails or rejects an operation of the workload. Also if the queue is
-/// silent for [`DriveArgs::outage_max_ns`], or does not answer one I/O for
+/// [`EngineError`] if the queue fails or rejects an operation of the workload, or if it does not
+/// answer for [`DriveArgs::outage_max_ns`]. Also if one I/O is not answered for
 /// [`one_max_ns`](plimsoll_record::drain::one_max_ns). [`EngineError::Stopped`] after
 /// [`Control::abort`].
 pub fn drive<W: StepWorkload, Q: Queue, T: Timer>(
@@ -135,9 +135,9 @@ struct Thread<'a, W, Q, T> {
     late: Option<LateRecorder>,
     in_flight: Vec<InFlight>,
     batch: Batch,
-    /// Completions that had arrived at the last look and are not taken yet.
+    /// Completions that had arrived at the last check and are not taken yet.
     seen: usize,
-    /// Time of that look.
+    /// Time of that check.
     seen_ns: u64,
     /// Time since the last completion, or since no I/O was in flight.
     silence: Silence,
@@ -192,7 +192,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         }
     }
 
-    /// Queues the I/Os of the workload, and hands over all but the last batch.
+    /// Queues the I/Os of the workload, and submits all but the last batch.
     fn issue(&mut self, out: &[Io], now_ns: u64, ready_ns: u64) -> Result<(), EngineError> {
         let late_before_ns = self.late.as_ref().map_or(0, LateRecorder::end_ns);
         for io in out {
@@ -214,7 +214,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         Ok(())
     }
 
-    /// Hands over queued I/Os, and adapts the batch if they are back at once.
+    /// Submits queued I/Os, and adapts the batch if they complete at once.
     fn submit(&mut self) -> Result<(), EngineError> {
         let backend = &mut *self.args.backend;
         backend.hand_over()?;
@@ -223,7 +223,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         Ok(())
     }
 
-    /// Hands over the rest. If no completion has arrived, waits for one, or until `until_ns`.
+    /// Submits the rest. If no completion has arrived, waits for one, or until `until_ns`.
     fn wait(&mut self, now_ns: u64, until_ns: u64) -> Result<(), EngineError> {
         let is_queued = self.args.backend.queued() > 0;
         if is_queued && (self.batch.is_grown() || self.args.backend.arrived() > 0) {
@@ -268,11 +268,11 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         Ok(())
     }
 
-    /// Treats a single I/O that does not come back, while others do, as an outage too. For example,
-    /// a file system that accepts no writes still answers reads.
+    /// Treats a single unanswered I/O, while others complete, as an outage too. For example, a file
+    /// system that accepts no writes still answers reads.
     ///
     /// # Errors
-    /// [`EngineError::NoAnswer`] if one I/O has been out for
+    /// [`EngineError::NoAnswer`] if one I/O has been in flight for
     /// [`one_max_ns`](plimsoll_record::drain::one_max_ns).
     #[cold]
     fn check_oldest(&mut self, now_ns: u64) -> Result<(), EngineError> {
@@ -295,7 +295,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
 
     /// Records a completion under the class that its I/O was issued with.
     fn record(&mut self, completion: &Completion) {
-        // Few I/Os are in flight, and most that complete were issued early: a scan is short.
+        // Few I/Os are in flight, and most that complete were issued early, so a search is short.
         let Some(at) = self.in_flight.iter().position(|f| f.token == completion.token) else {
             return;
         };
@@ -373,15 +373,15 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         (self.phase, self.drive_phase) = (phase, drive_phase);
     }
 
-    /// Hands over the complete intervals.
+    /// Sends the complete intervals.
     fn hand_over_intervals(&mut self, now_ns: u64) {
         while now_ns.saturating_sub(self.recorder.start_ns()) >= self.args.interval_ns {
             self.hand_over_interval(self.recorder.start_ns() + self.args.interval_ns, false);
         }
     }
 
-    /// Hands over I/Os of the measured phase that had not completed at its end. Called at the end
-    /// of the thread.
+    /// Sends the I/Os of the measured phase that had not completed at its end. Called at the end of
+    /// the thread.
     fn hand_over_unfinished(&mut self, now_ns: u64) {
         let Some(mut late) = self.late.take() else { return };
         for io in self.in_flight.iter().filter(|io| io.is_late) {
@@ -402,7 +402,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         let _ = self.args.snapshots.send(late.into_snapshot(self.args.thread, now_ns));
     }
 
-    /// Hands over the records up to `end_ns`, which is never before the start of the interval.
+    /// Sends the records up to `end_ns`, which is never before the start of the interval.
     fn hand_over_interval(&mut self, end_ns: u64, all: bool) {
         if let Some(cpu) = present_cpu()
             && !self.args.ran_on.contains(&cpu)

@@ -1,4 +1,4 @@
-//! Drives several parts of a workload side by side, one thread each.
+//! Drives several parts of a workload in parallel, one thread each.
 //!
 //! The threads own the objects that they work on. If one waits in a system call that never returns,
 //! as on a frozen file system, the run can abandon it and still end with a report.
@@ -55,7 +55,7 @@ pub struct Stage {
 
 /// Event that the coordinating thread receives.
 pub enum Event {
-    /// A thread hands over an interval.
+    /// A thread sends an interval.
     Snapshot(Box<Snapshot>),
     /// Time has passed.
     Tick,
@@ -77,14 +77,14 @@ impl<W> PartResult<W> {
         Self { workload: None, outcome: Err(error), thread: unknown_thread(index) }
     }
 
-    /// Returns true if the target left I/O unanswered and the stage abandoned it.
+    /// Returns true if the target left an I/O unanswered and the stage abandoned it.
     pub fn is_abandoned(&self) -> bool {
         matches!(self.outcome, Err(EngineError::Abandoned { .. } | EngineError::NoAnswer { .. }))
     }
 }
 
-/// Drives `parts` until each is done. The first that fails makes the others end. If `on_event`
-/// panics, the threads are ended first.
+/// Drives `parts` until each is done. The first failure ends the others. If `on_event` panics, the
+/// threads are ended first.
 pub fn run_stage<W: StepWorkload + Send + 'static>(
     parts: Vec<W>,
     stage: &Stage,
@@ -181,7 +181,7 @@ fn thread_name(index: usize) -> String {
 }
 
 impl<W> StageThreads<W> {
-    /// Collects finished parts. Returns true once the others have used up their time to leave.
+    /// Collects finished parts. Returns true once the grace period of the others is over.
     fn poll_finished(&mut self) -> bool {
         for (index, ended) in self.results.try_iter() {
             self.finished[index] = Some(ended);

@@ -5,14 +5,14 @@ use plimsoll_sys::clock::monotonic_ns;
 use super::Control;
 use crate::{defect, stop_request};
 
-/// Silence of a thread beyond the plan's limit for storage, in ns. A thread hands each interval
-/// over, and may be starved of its processor for a while.
+/// Additional silence of a thread beyond the plan's limit for storage, in ns. A thread sends each
+/// interval, and may get no CPU for a while.
 const STARVED_NS: u64 = 10_000_000_000;
 
 /// Progress of the threads.
 #[derive(Debug)]
 pub(super) struct ThreadTimeouts {
-    /// By thread, time of its last sign of life.
+    /// By thread, time of its last message.
     last_progress_ns: Vec<u64>,
     silence_max_ns: u64,
     outage_max_ns: u64,
@@ -23,7 +23,7 @@ pub(super) struct ThreadTimeouts {
 }
 
 impl ThreadTimeouts {
-    /// Creates timeouts for threads that hand an interval over each `interval_ns` and wait at most
+    /// Creates timeouts for threads that send an interval every `interval_ns` and wait at most
     /// `outage_max_ns` for storage.
     pub(super) fn new(threads: usize, interval_ns: u64, outage_max_ns: u64) -> Self {
         let silence_max_ns =
@@ -45,7 +45,7 @@ impl ThreadTimeouts {
     }
 
     /// Aborts the threads if one is stalled, if a close makes no progress, after a panic, or if the
-    /// stop is urgent. Returns true once their time to leave is over: the stage then abandons the
+    /// stop is urgent. Returns true once their grace period is over: the stage then abandons the
     /// missing ones.
     pub(super) fn abort_stalled_threads(
         &mut self,

@@ -27,7 +27,7 @@ pub enum Event<'a> {
     },
     /// An interval is complete.
     Row(&'a Interval),
-    /// A moment has passed.
+    /// The tick interval has passed.
     Tick,
 }
 

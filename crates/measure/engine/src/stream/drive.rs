@@ -1,14 +1,14 @@
-//! Loop of a driving thread: take a completion, record it, start every operation that is due, hand
-//! it over. The thread waits if no completion has arrived and no start is due.
+//! Loop of a driving thread: take a completion, record it, start every due operation, submit it.
+//! The thread waits if no completion has arrived and no start is due.
 //!
-//! The device must never be idle because of this thread. After a wait, the loop therefore takes one
-//! completion, starts the next operation in its place and hands it over before it takes the next
-//! completion. If operations are back at once, the loop takes them in batches (`Batch`). The call
-//! that waits also hands over the last operation before the wait.
+//! This thread must never cause an idle device. After a wait, the loop therefore takes one
+//! completion, starts the next operation in its place and submits it before it takes the next
+//! completion. If operations complete at once, the loop takes them in batches (`Batch`). The call
+//! that waits also submits the last operation before the wait.
 //!
-//! The loop reads the clock when it looks for completions and just before each call. In a closed
+//! The loop reads the clock when it checks for completions and just before each call. In a closed
 //! loop, latency begins just before the operation's own call and ends when the loop first saw the
-//! completion. From then until the next hand-over the place was ready in this thread: this is the
+//! completion. From then until the next submission the slot was ready in this thread: this is the
 //! generator's lag. The loop never allocates or locks, and shares only one stop flag. The loop is
 //! compiled for each kind of queue; `run/group.rs` lists the sources and pacings.
 
@@ -53,7 +53,7 @@ pub struct DriveConfig {
     pub operations_max: u64,
     /// Classes that the source uses.
     pub classes: u32,
-    /// Distance of the places' buffers in the arena: at least the largest operation.
+    /// Distance of the slots' buffers in the arena: at least the largest operation.
     pub buffer_stride_bytes: u64,
     /// Continue after a failed operation.
     pub carry_on: bool,
@@ -61,8 +61,8 @@ pub struct DriveConfig {
     pub outage_max_ns: u64,
 }
 
-/// Shortest and longest time after which a waiting thread wakes up to hand over its interval and
-/// check for a stop.
+/// Shortest and longest time after which a waiting thread wakes up to send its interval and check
+/// for a stop.
 const TICK_NS_MIN: u64 = 10_000_000;
 const TICK_NS_MAX: u64 = 1_000_000_000;
 
@@ -74,7 +74,7 @@ pub struct Stop<'a> {
     pub at_ns: &'a AtomicU64,
     /// Set by a thread whose operation failed, so that the others end too.
     pub failed: &'a AtomicBool,
-    /// Set if the threads must not wait for operations in flight either.
+    /// Set if the threads must not even wait for operations in flight.
     pub abort: &'a AtomicBool,
 }
 
@@ -85,7 +85,8 @@ pub struct Failure {
     pub op: Op,
     /// Client of the operation.
     pub client: u32,
-    /// Bytes moved, or the `errno`. If all bytes moved, the content failed its check.
+    /// Bytes transferred, or the `errno`. If all bytes were transferred, the content failed its
+    /// check.
     pub result: Result<u32, i32>,
     /// Time at which the thread saw the failure.
     pub at_ns: u64,
@@ -94,9 +95,9 @@ pub struct Failure {
 /// End of a driving thread.
 #[derive(Clone, Debug, Default)]
 pub struct DriveEnd {
-    /// Operations handed to the target.
+    /// Operations submitted to the target.
     pub started: u64,
-    /// Operations that came back, including failed ones.
+    /// Operations that completed, including failed ones.
     pub ended: u64,
     /// Operations still in flight at the end of the drain. The last snapshot contains their waits
     /// until then.
@@ -104,11 +105,11 @@ pub struct DriveEnd {
     /// Operations due before the stop and never started. The last snapshot contains their waits,
     /// too.
     pub never_started: u64,
-    /// Intervals that were lengthened because the writer was late.
+    /// Intervals that were extended because the writer was late.
     pub intervals_merged: u64,
     /// First operation that failed.
     pub failure: Option<Failure>,
-    /// Delay of the last hand-over after its due time. If some due operations never started, the
+    /// Delay of the last submission after its due time. If some due operations never started, the
     /// wait of the first of them at the end.
     pub lag_end_ns: u64,
     /// Time at which the thread stopped starting operations: as planned, on request, or at its
@@ -124,7 +125,7 @@ pub struct DriveEnd {
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
     intended_ns: u64,
-    /// `u64::MAX` until the hand-over.
+    /// `u64::MAX` until the submission.
     submitted_ns: u64,
     op: Op,
     client: u32,
@@ -151,15 +152,15 @@ struct Driver<'a, Q, S: ?Sized, P, T> {
     callbacks: SourceCallbacks,
     /// See [`Pacing::is_scheduled`].
     scheduled: bool,
-    /// Operations by place.
+    /// Operations by slot.
     in_flight: Box<[InFlight]>,
-    /// Places started since the last call.
+    /// Slots started since the last call.
     fresh: Vec<u32>,
     batch: Batch,
     spin: Spin,
-    /// Completions that had arrived at the last look and are not taken yet.
+    /// Completions that had arrived at the last check and are not taken yet.
     seen: usize,
-    /// Time of that look.
+    /// Time of that check.
     seen_ns: u64,
     /// Completions whose content the source checks.
     to_check: Vec<(u32, Result<u32, i32>)>,
@@ -175,11 +176,12 @@ struct Driver<'a, Q, S: ?Sized, P, T> {
     durable: Option<Box<DurableWrites>>,
 }
 
-/// Drives `source` at `pacing` through `queue` until the stop, and hands snapshots to `outbox`.
+/// Drives `source` at `pacing` through `queue` until the stop, and sends snapshots to `outbox`.
 ///
 /// Returns the end together with the error that ended the drive early, if any. The queue itself
-/// failed, rejected an operation of the source, or was silent for [`DriveConfig::outage_max_ns`]. A
-/// failed operation isn't an error here: it is in [`DriveEnd::failure`].
+/// failed, rejected an operation of the source, or did not answer for
+/// [`DriveConfig::outage_max_ns`]. A failed operation is not an error here: it is in
+/// [`DriveEnd::failure`].
 pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
     queue: &mut Q,
     source: &mut S,
@@ -225,7 +227,7 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
     driver.align_intervals(now_ns);
     outbox.current().interval = driver.interval;
     outbox.current().start_ns = now_ns;
-    // A process that was stopped before the start may resume after the end: none of that is
+    // A process that was stopped before the start may resume after the end; then nothing is
     // measured.
     outbox.current().drain = now_ns >= driver.config.stop_ns;
     let result = driver.run(&mut outbox, stop);
@@ -277,7 +279,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     }
 
     /// Ends the measurement early, at the present time, if operations are still in flight. They
-    /// came back later, or never.
+    /// completed later, or never.
     fn end_measurement(&mut self, outbox: &mut Outbox) {
         if self.queue.in_flight() > 0 && !outbox.current().drain {
             let now_ns = self.clock.now_ns();
@@ -286,7 +288,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// Adopts an earlier stop.
+    /// Uses an earlier stop.
     #[inline(always)]
     fn adopt_stop(&mut self, stop: Stop<'_>, now_ns: u64) {
         let mut at_ns = stop.at_ns.load(Ordering::Relaxed);
@@ -299,7 +301,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// Places the grid around `now_ns`.
+    /// Aligns the interval grid with `now_ns`.
     fn align_intervals(&mut self, now_ns: u64) {
         let since = i128::from(now_ns) - i128::from(self.config.measure_from_ns);
         let length = i128::from(self.config.interval_ns.max(1));
@@ -333,7 +335,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// Charges the processor time since the last call to the snapshot.
+    /// Adds the processor time since the last call to the snapshot.
     fn record_cpu_time(&mut self, snapshot: &mut Snapshot) {
         let cpu = thread_time();
         let used = cpu.since(&self.cpu);
@@ -364,7 +366,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     }
 
     /// Records which completions had arrived just before `now_ns`, once the earlier ones are taken.
-    /// The caller reads the clock after it looked for them, so none gets a time before its arrival.
+    /// The caller reads the clock after its check, so no completion gets a time before its arrival.
     #[inline(always)]
     fn note_arrivals(&mut self, arrived: usize, now_ns: u64) {
         if self.seen == 0 {
@@ -372,9 +374,10 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// Returns when a place whose operation was taken at `now_ns` is ready for its next one. With a
-    /// schedule, that is when the thread took the operation. Otherwise it is when the thread first
-    /// saw the completion: any later delay is this thread's, which handled earlier completions.
+    /// Returns the time at which a slot whose operation was taken at `now_ns` is ready for its next
+    /// one. With a schedule, that is when the thread took the operation. Otherwise it is when the
+    /// thread first saw the completion: any later delay is due to this thread, which handled
+    /// earlier completions.
     #[inline(always)]
     fn ready_ns(&self, now_ns: u64) -> u64 {
         if self.scheduled { now_ns } else { self.seen_ns }
@@ -395,7 +398,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         self.pacing.due_ns()
     }
 
-    /// Finishes a batch of operations that have come back.
+    /// Processes a batch of completed operations.
     #[inline(always)]
     fn reap(&mut self, snapshot: &mut Snapshot, now_ns: u64) -> Result<(), EngineError> {
         let ready_ns = self.ready_ns(now_ns);
@@ -443,7 +446,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             // The count includes the ring's own timer, which completes no operation: the next one is
             // younger than those taken.
             self.seen -= most;
-            // The look must precede the next start in that place.
+            // The check must precede the next start in that slot.
             if let Some((place, op)) = read_to_sample {
                 let buffer = buffer(self.queue, &self.config, place, op.size_bytes)?;
                 self.source.sample_read(&op, buffer);
@@ -482,7 +485,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         Ok(taken)
     }
 
-    /// Hands completions that the source follows to it, before the next start in their places.
+    /// Passes completions that the source follows to it, before the next start in their slots.
     #[inline(never)]
     fn check_completions(
         &mut self,
@@ -522,11 +525,11 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         Ok(())
     }
 
-    /// Treats a single operation that does not come back, while others do, as an outage too. After
-    /// the stop the drain bounds the wait for it.
+    /// Treats a single unanswered operation, while others complete, as an outage too. After the
+    /// stop, the drain limits the wait for it.
     ///
     /// # Errors
-    /// [`EngineError::NoAnswer`] if one operation has been out for
+    /// [`EngineError::NoAnswer`] if one operation has been in flight for
     /// [`one_max_ns`](plimsoll_record::drain::one_max_ns).
     #[cold]
     fn check_oldest(&mut self, now_ns: u64) -> Result<(), EngineError> {
@@ -623,7 +626,7 @@ fn record(
     end.ended += 1;
     if result == Ok(issued.op.size_bytes) {
         let service_ns = now_ns.saturating_sub(issued.submitted_ns);
-        // Without a schedule, the hand-over is the only evidence of the intended start.
+        // Without a schedule, the submission is the only evidence of the intended start.
         let latency_ns =
             if scheduled { now_ns.saturating_sub(issued.intended_ns) } else { service_ns };
         cell.record(latency_ns, service_ns, issued.op.size_bytes);

@@ -1,5 +1,5 @@
-//! Driving threads of a run of streams, from the coordinator's side: the flags that they read, the
-//! results that they leave, and the timeout for each.
+//! Driving threads of a run of streams, for the coordinator: the flags that they read, their
+//! results, and the timeout for each.
 //!
 //! The threads own the objects that they work on. If one waits in a system call that never returns,
 //! the run can abandon it and still end with a report.
@@ -24,7 +24,7 @@ const TICK: Duration = Duration::from_millis(20);
 pub(super) struct Flags {
     /// Time at which the run must end; `u64::MAX` if no stop was requested.
     pub at_ns: AtomicU64,
-    /// Delay between that time and the moment the stop was known.
+    /// Delay from that time until the stop was known.
     pub late_ns: AtomicU64,
     /// True if one of the threads failed.
     pub failed: AtomicBool,
@@ -106,9 +106,9 @@ impl<L: Send + 'static> DrivingThreads<L> {
 }
 
 impl<L> DrivingThreads<L> {
-    /// Collects results. Returns true if all threads are back, or the others have used up their
-    /// time to leave. A panic in any thread cuts operations in flight short, and so does the
-    /// operator's request to stop after its timeout.
+    /// Collects results. Returns true if all threads have ended, or the grace period of the others
+    /// is over. A panic in any thread abandons operations in flight, and so does the operator's
+    /// request to stop after its timeout.
     pub fn poll_finished(&mut self) -> bool {
         for (index, finished) in self.results.try_iter() {
             self.finished[index] = Some(finished);

@@ -1,7 +1,7 @@
 //! Source of operations for files and devices: the matrix's streams (`plimsoll_workload::matrix`).
 //!
-//! The workload decides every operation, so that a plan gives the same ones here, over NFS and on a
-//! model. This source hands them to the driver, fills writes and checks reads. Operations on names
+//! The workload decides every operation, so that a plan has the same ones here, over NFS and on a
+//! model. This source passes them to the driver, fills writes and checks reads. Operations on names
 //! and attributes need a target that supports them. Other targets reject them at the start.
 
 use std::ops::Range;
@@ -18,24 +18,24 @@ use plimsoll_workload::stamp::{DamageCounts, Finding, Generations};
 use super::source::{DurableWriteClass, Op, Source, SourceCallbacks, UNFOLLOWED};
 use crate::backend::NameOp;
 
-/// Attempts to find another operation if a write can't be followed.
+/// Attempts to find another operation if a write cannot be tracked.
 const ELSEWHERE_MAX: u32 = 16;
 
 /// Content of writes.
 #[derive(Clone, Debug)]
 pub enum WriteContent {
-    /// Current content of the buffers: bytes that don't compress, repeated in every write.
+    /// Content of the uninitialised buffers: incompressible bytes, repeated in every write.
     Buffers,
-    /// Generated for each write, never the same twice, not followed.
+    /// Generated for each write, never repeated, not tracked.
     Made(Content),
-    /// Generated, and followed for blocks in the sample.
+    /// Generated, and tracked for blocks in the sample.
     Sampled {
         /// Generator of the content.
         content: Content,
         /// Sample that all threads share.
         sample: Arc<Sample>,
     },
-    /// Generated, and followed: the generations record the expected content of each unit of a file.
+    /// Generated and tracked: the generations record the expected content of each unit of a file.
     Tracked {
         /// Generator of the content.
         content: Content,
@@ -101,7 +101,7 @@ enum Work {
     Tracked(Box<TrackedWork>),
 }
 
-/// State of a source that follows every write.
+/// State of a source that tracks every write.
 #[derive(Debug)]
 struct TrackedWork {
     tracker: Tracker,

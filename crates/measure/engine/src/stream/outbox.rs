@@ -1,17 +1,17 @@
 //! Passes snapshots from a driving thread to the writer without either waiting for the other.
 //!
-//! A few boxes circulate: the driver fills one, hands it over at the end of an interval and
-//! continues with an empty one that the writer has returned. If the writer is late and no empty box
-//! is available, the driver keeps filling its current one: the interval gets longer, and nothing is
-//! lost. The start and the end of the measurement are never delayed like that. Two boxes are
-//! reserved for them, so that a late writer can't mix warm-up, measurement and drain. Both
+//! A few boxes circulate. The driver fills one, sends it at the end of an interval, and continues
+//! with an empty one that the writer has returned. If the writer is late and no empty box is
+//! available, the driver continues to fill its current one: the interval gets longer, and nothing
+//! is lost. The start and the end of the measurement are never delayed in this way. Two boxes are
+//! reserved for them, so that a late writer cannot mix warm-up, measurement and drain. Both
 //! directions are bounded channels, and the driver never blocks on them.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use plimsoll_record::cells::Snapshot;
 
-/// Boxes that circulate per thread: one being filled, one on its way, one spare.
+/// Boxes that circulate per thread: one being filled, one in transit, one spare.
 const BOXES: usize = 3;
 
 /// Boxes reserved for the start and the end of the measurement.
@@ -23,11 +23,11 @@ pub struct Outbox {
     current: Box<Snapshot>,
     filled: SyncSender<Box<Snapshot>>,
     empty: Receiver<Box<Snapshot>>,
-    /// Used when a phase begins and the writer has returned no box.
-    // Boxes, as handed over: the driver must not allocate during a load.
+    /// Used at the start of a phase if the writer has returned no box.
+    // Boxes in the form in which they are sent, because the driver must not allocate during a load.
     #[allow(clippy::vec_box)]
     reserve: Vec<Box<Snapshot>>,
-    /// Intervals that were lengthened because no empty box was available.
+    /// Intervals that were extended because no empty box was available.
     merged: u64,
 }
 
@@ -50,7 +50,7 @@ pub fn connect(cells: &[usize]) -> (Receiver<Box<Snapshot>>, Vec<(Outbox, Snapsh
     let ends = cells.iter().enumerate().map(|(group, cells)| {
         let (back, empty) = channel();
         for _ in 1..BOXES {
-            // The receiver is alive here, so this can't fail.
+            // The receiver exists here, so this cannot fail.
             let _ = back.send(Box::new(Snapshot::new(group as u32, *cells)));
         }
         let fresh = || Box::new(Snapshot::new(group as u32, *cells));
@@ -69,9 +69,9 @@ impl Outbox {
         &mut self.current
     }
 
-    /// Hands over the current snapshot if an empty one is available, and always at the start and
-    /// the end of the measurement. The next snapshot begins at `now_ns` as interval `next`, after
-    /// the stop if `drain`.
+    /// Sends the current snapshot if an empty one is available, and always at the start and the end
+    /// of the measurement. The next snapshot begins at `now_ns` as interval `next`, after the stop
+    /// if `drain`.
     pub fn close_interval(&mut self, now_ns: u64, next: i64, drain: bool) {
         let is_boundary = (self.current.interval < 0) != (next < 0) || self.current.drain != drain;
         let reserved = || if is_boundary { self.reserve.pop() } else { None };
@@ -84,11 +84,11 @@ impl Outbox {
         self.current.interval = next;
         self.current.start_ns = now_ns;
         self.current.drain = drain;
-        // The channel has room for every box. A writer that is gone receives nothing.
+        // The channel has space for every box. A writer that has ended receives nothing.
         let _ = self.filled.try_send(filled);
     }
 
-    /// Hands over the last snapshot. Returns how many intervals were lengthened.
+    /// Sends the last snapshot. Returns how many intervals were extended.
     pub fn finish(mut self, now_ns: u64) -> u64 {
         self.current.end_ns = now_ns;
         self.current.last = true;

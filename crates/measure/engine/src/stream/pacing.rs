@@ -1,8 +1,8 @@
 //! Start times of the operations of a group of clients.
 //!
-//! The driver polls [`Pacing::next`] for due starts and calls [`Pacing::completed`] when a place
-//! has become free. A *place* is one of the operations that may be in flight; its number identifies
-//! the operation everywhere in the driver.
+//! The driver polls [`Pacing::next`] for due starts and calls [`Pacing::completed`] when a slot has
+//! become free. A *slot* (`place`) is one of the operations that may be in flight; its number
+//! identifies the operation everywhere in the driver.
 
 mod any_pacing;
 mod batch_barrier;
@@ -16,16 +16,16 @@ pub use closed_loop::{ClosedLoop, ThinkTimeLoop};
 pub use open_loop::OpenLoop;
 pub use rate_cap::RateCap;
 
-/// Start that is due.
+/// A due start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
-    /// Place that the operation takes.
+    /// Slot of the operation.
     pub place: u32,
     /// Client of the operation.
     pub client: u32,
     /// Intended start. Latency counts from here.
     pub intended_ns: u64,
-    /// True if no place was free at that time.
+    /// True if no slot was free at that time.
     pub held: bool,
 }
 
@@ -47,7 +47,7 @@ pub trait Pacing {
     /// Reports that the operation in `place` has completed.
     fn completed(&mut self, place: u32, now_ns: u64);
 
-    /// Reports that the client of this start has ended: its place is not used again.
+    /// Reports that the client of this start has ended: its slot is not used again.
     fn retire(&mut self, start: Start);
 
     /// Stops starts from `stop_ns` on. Open loops still return those that were intended before.
@@ -60,7 +60,7 @@ pub trait Pacing {
     }
 }
 
-/// Returns the client of each place: `depth` places per client, in order.
+/// Returns the client of each slot: `depth` slots per client, in order.
 #[must_use]
 pub fn places_of(depths: &[u32]) -> Vec<u32> {
     let each = depths.iter().enumerate();

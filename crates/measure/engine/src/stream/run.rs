@@ -65,7 +65,7 @@ pub struct Group<S> {
     pub clients: u32,
     /// Pacing of the clients.
     pub pace: Pace,
-    /// Rate cap of closed loops: no start before its turn.
+    /// Rate cap of closed loops: the schedule before which no operation starts.
     pub cap: Option<CapTurns>,
     /// Size of the largest operation.
     pub size_bytes_max: u32,
@@ -112,13 +112,13 @@ pub struct RunConfig {
     pub drain_ns: u64,
     /// Time after the stop in which arrivals due before it still start.
     pub backlog_ns: u64,
-    /// Keep totals per client too (memory: some hundred KiB per client and class).
+    /// Record totals per client too (memory: some hundred KiB per client and class).
     pub per_client: bool,
     /// Continue after a failed operation.
     pub carry_on: bool,
     /// Longest time that a thread polls for completions before it sleeps.
     pub spin_ns: u64,
-    /// Silence after which storage of this host has failed.
+    /// Time without an answer after which storage of this host has failed.
     pub outage_max_ns: u64,
 }
 
@@ -207,7 +207,7 @@ pub fn run_with_events<S: Source + Send + 'static>(
     if is_ready {
         on_event(Event::Starts { measure_from_ns });
         for gate in &gates {
-            // A thread that is gone has reported the reason in its result.
+            // A thread that has ended has reported the reason in its result.
             let _ = gate.send(start_ns);
         }
         let mut forward = |event: Event<'_>| {
@@ -225,7 +225,7 @@ pub fn run_with_events<S: Source + Send + 'static>(
 }
 
 /// Waits until all threads have opened their targets, and returns true then. Returns false if one
-/// of them failed, or a moment after the operator requested a stop.
+/// of them failed, or shortly after the operator requested a stop.
 fn wait_until_ready<L: Send + 'static>(
     ready: &Receiver<bool>,
     thread_count: usize,

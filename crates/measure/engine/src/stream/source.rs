@@ -35,11 +35,11 @@ pub struct SourceCallbacks {
     pub completions: bool,
     /// The same, but only for operations whose tag is not [`UNFOLLOWED`].
     pub followed: bool,
-    /// [`Source::wants_read_sample`] after each read that moved everything.
+    /// [`Source::wants_read_sample`] after each complete read.
     pub read_samples: bool,
     /// [`Source::names`] after an operation without data ([`OpKind::Nop`]).
     pub names: bool,
-    /// If flushes follow the writes, the class that records each write to the end of its flush.
+    /// If flushes follow the writes, the class that records each write up to the end of its flush.
     pub durable: Option<DurableWriteClass>,
 }
 
@@ -52,7 +52,7 @@ pub struct DurableWriteClass {
     pub every_writes: u32,
 }
 
-/// Operations of a group of clients. Drivers call most sources through a pointer, once an
+/// Operations of a group of clients. Drivers call most sources through a pointer, once per
 /// operation. The methods must not allocate, wait or read a clock.
 pub trait Source: Any {
     /// Returns the methods that the driver must call. Read once.
@@ -80,19 +80,19 @@ pub trait Source: Any {
         let _ = (client, op, buffer);
     }
 
-    /// Receives an operation that moved all its bytes, with its buffer. Returns `false` if the
-    /// content failed its check: this counts as an error, and the source keeps the finding.
+    /// Receives an operation that transferred all its bytes, with its buffer. Returns `false` if
+    /// the content failed its check: this counts as an error, and the source stores the finding.
     fn completed(&mut self, client: u32, op: &Op, buffer: &mut [u8]) -> bool {
         let _ = (client, op, buffer);
         true
     }
 
-    /// Receives an operation that failed or moved fewer bytes than requested.
+    /// Receives an operation that failed or transferred fewer bytes than requested.
     fn failed(&mut self, client: u32, op: &Op) {
         let _ = (client, op);
     }
 
-    /// Returns true if the source wants to check the read that has just come back.
+    /// Returns true if the source checks the read that has just completed.
     fn wants_read_sample(&mut self) -> bool {
         false
     }

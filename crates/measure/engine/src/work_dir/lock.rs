@@ -86,7 +86,7 @@ fn lock(directory: &TargetDirectory) -> Result<OwnedFd, EngineError> {
         let file = open_or_create_file(directory.fd.as_fd(), Path::new(FILE))
             .map_err(|errno| failed("open", &path, errno))?;
         acquire(&file, &path, FlockOperation::NonBlockingLockExclusive)?;
-        // The previous holder may have removed the name before this process got the lock.
+        // The previous holder may have removed the name before this process acquired the lock.
         let named = statat(&directory.fd, FILE, AtFlags::SYMLINK_NOFOLLOW);
         let named = named.map(|stat| (stat.st_dev, stat.st_ino)).ok();
         let held = fstat(&file).map(|stat| (stat.st_dev, stat.st_ino)).ok();

@@ -31,10 +31,10 @@ pub(crate) const REMOVING: &str = ".removing-";
 const MANIFESTS: [&str; 2] = ["store.json", "data.json"];
 const UNFINISHED: [&str; 2] = [".store.json.new", ".data.json.new"];
 
-/// Name prefixes of files that were removed before their last close arrived. File systems in user
-/// space and NFS use them. The `close` call returns before it has arrived.
+/// Name prefixes of files that were removed before the file system processed their last `close`.
+/// This happens on NFS and on file systems in user space, whose `close` call returns early.
 const HIDDEN_PREFIXES: [&[u8]; 2] = [b".fuse_hidden", b".nfs"];
-/// Time limit for such files to disappear.
+/// Timeout for such files to disappear.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -306,8 +306,8 @@ fn is_hidden(name: &OsStr) -> bool {
     HIDDEN_PREFIXES.iter().any(|stem| name.as_bytes().starts_with(stem))
 }
 
-/// Waits until the file system has dropped files that were removed before their close arrived.
-/// Returns the files that remain after the time limit.
+/// Waits until the file system has dropped files that were removed before their last `close` was
+/// processed. Returns the files that remain after the timeout.
 fn wait_for_closes(directory: BorrowedFd<'_>) -> rustix::io::Result<Vec<OsString>> {
     let mut waited = Duration::ZERO;
     loop {
@@ -337,7 +337,7 @@ mod tests {
         fs::create_dir(&own).unwrap();
         fs::write(own.join(".fuse_hidden0000000100000001"), b"").unwrap();
         let close = std::thread::spawn(move || {
-            // Acts like the file system when the close arrives, once the removal has started.
+            // Simulates the file system's late `close`, once the removal has started.
             while !hidden.exists() {
                 std::thread::sleep(Duration::from_millis(5));
             }

@@ -1,5 +1,5 @@
-//! Runs whose target is replaced while they prepare, drive and remove their data: no file outside
-//! may be touched.
+//! Runs whose target is replaced while they prepare, drive and remove their data. They must not
+//! touch any file outside.
 //!
 //! The tests cover the code that `plimsoll run`, an agent and `serve` share: the opening of a
 //! target, with or without a list of allowed ones, the run, and the removal.

@@ -1,6 +1,6 @@
-//! Targets that answer one operation and then none until the next has come. A driver that waits for
-//! more completions before it hands an operation over gets none. The targets then stay silent
-//! across the end of the measurement: operations in flight then count with their whole wait. A
+//! Targets that answer one operation, and then none until the next has arrived. A driver that waits
+//! for more completions before it submits an operation gets none. The targets then do not answer
+//! across the end of the measurement, so operations in flight count with their whole wait. A
 //! further case has a client without any answer: its one operation is abandoned, and counts with
 //! its wait.
 //!
@@ -37,7 +37,7 @@ const TURNS: usize = 200;
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Duration of the silence, from the request to end the run.
 const SILENCE: Duration = Duration::from_millis(500);
-/// Time that a run waits at its end for operations in flight, if one never comes back.
+/// Time that a run waits at its end for operations in flight, if one never completes.
 const DRAIN_NS: u64 = 1_000_000_000;
 /// Polling interval for the end of a run.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
@@ -77,7 +77,8 @@ struct RunFlags {
 }
 
 /// Answers one operation at a time, each after the previous one has been replaced. Then requests
-/// the end of the run, and goes silent. If one client starves, its operation gets no answer at all.
+/// the end of the run, and stops answering. If one client starves, its operation gets no answer at
+/// all.
 fn answer_one_by_one(
     calls: &Receiver<Call>,
     mut depth: usize,
@@ -108,7 +109,7 @@ fn answer_one_by_one(
     while !flags.over.load(Ordering::Relaxed) {
         calls.recv_timeout(POLL_INTERVAL).into_iter().for_each(&mut answer);
     }
-    // Dropped only now: a worker continues once its answer can no longer come.
+    // Dropped only now: a worker continues once it can no longer get an answer.
     drop(starved);
     let abandoned = u64::from(starves);
     TargetReport { operations, abandoned, longest: abandoned_after.unwrap_or(longest) }
@@ -135,8 +136,8 @@ fn drive(target: Target, depth: u32, starves: bool, flags: &RunFlags) -> RunRepo
     }
     let (report, _) = run_with_events(&config, vec![group], &flags.stop, &mut |_| ()).unwrap();
     flags.over.store(true, Ordering::Relaxed);
-    // A silent file yields an error in addition to the evidence. A server's client has given the
-    // call up.
+    // A file that does not answer yields an error in addition to the evidence. The client of a
+    // server abandons the call itself.
     assert!(starves || report.error.is_none(), "{:?}", report.error);
     report
 }
@@ -154,7 +155,7 @@ fn counts_all(report: &RunReport, target_report: &TargetReport) {
     assert!(reported_ns >= longest_ns - longest_ns / 500, "{reported_ns} of {longest_ns}");
 }
 
-/// Runs against a target that hands its operations to the sender, at several depths.
+/// Runs against a target that sends its operations to the sender, at several depths.
 fn check(target: impl Fn(Sender<Call>, u32) -> Target) {
     for (depth, starves) in [(1, false), (2, false), (8, false), (32, false), (8, true)] {
         let (out, calls) = channel();
@@ -169,7 +170,7 @@ fn check(target: impl Fn(Sender<Call>, u32) -> Target) {
     }
 }
 
-/// Starts a server that accepts connections and hands each to `serve`.
+/// Starts a server that accepts connections and passes each to `serve`.
 fn listen(
     calls: Sender<Call>,
     connections: u32,
@@ -275,7 +276,7 @@ fn files(files: Vec<FileSource>, prefer: Prefer) -> Target {
     Target::Files(BackendConfig { files, prefer, direct, ..BackendConfig::default() })
 }
 
-/// Files can't delay their `pread`, so each worker waits for its answer before its call. Builds
+/// Files cannot delay their `pread`, so each worker waits for its answer before its call. Builds
 /// without debug assertions have no such hook.
 #[cfg(debug_assertions)]
 #[test]
@@ -301,7 +302,7 @@ fn with_threads_each_completion_brings_the_next_operation() {
 }
 
 /// Pipes: a read hangs until the test writes to the pipe. If the written byte is gone, the driver
-/// has handed the next read over.
+/// has submitted the next read.
 struct Pipes {
     ends: Vec<(PipeWriter, PipeReader)>,
     /// True if the test never writes to the first pipe.

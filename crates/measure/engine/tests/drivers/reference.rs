@@ -3,10 +3,10 @@
 //!
 //! The delays of a busy machine are unknown, so these tests have no time limits. Instead, the
 //! device records when each operation arrived and when it was done. Its queue records when the
-//! driver pushed and took it. The reported latency of each operation must be between the two, and
-//! therefore each percentile too, on any machine. The latency is at least the device's time, and at
-//! most the driver's. In virtual time no other program takes the processor, and the reported and
-//! drawn times are equal (`src/stream/drive/tests/random_latency.rs`, `src/step/driver/tests.rs`).
+//! driver pushed and took it. The reported latency of each operation must be between the device's
+//! time and the driver's. On any machine, each percentile must therefore be between the two
+//! percentiles. In virtual time no other program takes the processor, and the reported and drawn
+//! times are equal (`src/stream/drive/tests/random_latency.rs`, `src/step/driver/tests.rs`).
 
 use crate::law::{LAWS, Law};
 use crate::step;
@@ -20,7 +20,7 @@ use plimsoll_workload::arrival::{Arrivals, Rate, Schedule, Warp};
 /// Length of a case, and time between the device's readiness and the start.
 const LENGTH_NS: u64 = 150_000_000;
 const LEAD_NS: u64 = 10_000_000;
-/// Operations in flight of the closed loops, and places of the open one.
+/// Operations in flight of the closed loops, and slots of the open one.
 const DEPTH: u32 = 8;
 const PLACES: u32 = 4096;
 /// Two clocks agree within the cost of a reading.
@@ -100,7 +100,7 @@ fn device(law: Law, places: u32, servers: u32, waiting: WaitMode) -> (ReferenceD
     (queue, (start_ns, start_ns + LENGTH_NS))
 }
 
-/// Checks the stream driver's report of a class against the truth.
+/// Compares the stream driver's report of a class with the known times.
 #[track_caller]
 fn stream_holds(name: &str, truth: &Truth, collector: &Collector, stop_ns: u64) {
     let total = &collector.totals[0];

@@ -1,14 +1,14 @@
 //! Target inside the process with known service times, in real time.
 //!
-//! The device is a separate thread. It watches a ring for operations from the driver. Each
-//! operation gets a drawn service time, and a server if servers are limited. When both are over,
-//! the device records the time and puts the operation into a second ring for the driver. The device
-//! records three times of each operation, on its own reading of `CLOCK_MONOTONIC`:
+//! The device is a separate thread. It polls a ring for operations from the driver. Each operation
+//! gets a drawn service time, and a server if servers are limited. When both are over, the device
+//! records the time and puts the operation into a second ring for the driver. The device records
+//! three times of each operation, on its own reading of `CLOCK_MONOTONIC`:
 //!
-//! - *received*: when the driver's hand-over arrived, before any work on it;
+//! - *received*: when the driver's submission arrived, before any work on it;
 //! - *due*: received, plus the wait for a server, plus the drawn time. This is the drawn latency;
 //! - *done*: when the driver could see the completion. It is later if other programs take the
-//!   processor, and the delay is the device's, not the driver's.
+//!   processor; that delay is the device's, not the driver's.
 #![allow(dead_code)] // each program uses a part of it
 
 use std::cmp::Reverse;
@@ -32,11 +32,11 @@ const DEVICE_TIMES_MAX: usize = 1 << 20;
 /// Waiting mode of an idle driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitMode {
-    /// The driver watches the ring: only its own steps delay its view of a completion.
+    /// The driver polls the ring, so only its own steps delay its view of a completion.
     Watching,
-    /// The driver sleeps, and the device wakes it, as an interrupt does.
+    /// The driver sleeps, and the device wakes it, like an interrupt.
     Sleeping,
-    /// The driver polls as the threads of a run do, and then sleeps.
+    /// The driver polls like the threads of a run, and then sleeps.
     Polling,
 }
 
@@ -57,7 +57,7 @@ pub struct DriverTimes {
     pub taken_ns: u64,
 }
 
-/// State that driver and device share: two rings of places, and the times of each place.
+/// State that driver and device share: two rings of slots, and the times of each slot.
 struct SharedRings {
     received_ns: Box<[AtomicU64]>,
     submitted: Box<[AtomicU64]>,
@@ -99,7 +99,7 @@ impl ReferenceDevice {
         wait_mode: WaitMode,
         cpu: Option<usize>,
     ) -> Self {
-        // A power of two, so that places of the rings wrap with the counters.
+        // A power of two, so that slots of the rings wrap with the counters.
         let length = (capacity.max(1) as usize).next_power_of_two();
         let shared = Arc::new(SharedRings {
             received_ns: ring(length),
@@ -146,7 +146,7 @@ impl ReferenceDevice {
         self.driver_times = Some(Vec::new());
     }
 
-    /// Ends the device. Returns the times of each operation, in the order of the hand-overs.
+    /// Ends the device. Returns the times of each operation, in the order of submission.
     pub fn end(mut self) -> (Vec<DeviceTimes>, Vec<DriverTimes>) {
         self.shared.stopped.store(true, Ordering::Release);
         let device_times = self.device.take().and_then(|device| device.join().ok());
@@ -246,7 +246,8 @@ impl Drop for ReferenceDevice {
     }
 }
 
-/// Allocates and touches room for the times: a first touch of a page would delay the device.
+/// Allocates and touches memory for the times, because a first touch of a page would delay the
+/// device.
 fn preallocate() -> Vec<DeviceTimes> {
     let mut room = vec![DeviceTimes { received_ns: 1, ..DeviceTimes::default() }; DEVICE_TIMES_MAX];
     room.clear();
@@ -258,9 +259,9 @@ struct Device {
     shared: Arc<SharedRings>,
     driver: Thread,
     draws: Draws,
-    /// Time at which each server becomes free; `None` if there are as many servers as places.
+    /// Time at which each server becomes free; `None` if there are as many servers as slots.
     free_ns: Option<BinaryHeap<Reverse<u64>>>,
-    /// Operations by due time, with their place and their index in `device_times`.
+    /// Operations by due time, with their slot and their index in `device_times`.
     in_flight: BinaryHeap<Reverse<(u64, usize, u64)>>,
     device_times: Vec<DeviceTimes>,
 }

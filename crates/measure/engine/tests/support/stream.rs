@@ -12,7 +12,7 @@ use plimsoll_sys::clock::{Clock, sleep_until_ns};
 use plimsoll_sys::op::OpKind;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Longer than any operation takes unless it has failed.
+/// Longer than the time of any operation that has not failed.
 const TIMEOUT_NS: u64 = 600_000_000_000;
 
 /// Source of identical reads.

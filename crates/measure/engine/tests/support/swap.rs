@@ -137,7 +137,8 @@ impl Scene {
         link(&outside, allowed.join("target-link"));
         link(&outside, allowed.join("target/trap-link"));
         for (at, name) in self.traps.iter().enumerate() {
-            // Every other link leads to the device: opened for writing, it would be the host's.
+            // Every other link leads to the device. If a run opened it for writing, it would write
+            // to the host's device.
             let victim = if self.device.is_some() && at % 2 == 1 { "device" } else { "secret" };
             match name.split_once('/') {
                 Some((directory, _)) if trap.join(directory).symlink_metadata().is_ok() => {}
@@ -236,7 +237,7 @@ impl Attacker {
         let mut number = 0u64;
         while !self.stop.load(Ordering::Relaxed) {
             number += 1;
-            // The run has to succeed in between: each state stays for a varying time.
+            // The run must succeed sometimes, so each state lasts for a varying time.
             let stays = Duration::from_micros(number * 37 % 400);
             match number % 3 {
                 0 if self.target_too => self.swap(&self.target, &self.link, stays),
@@ -257,7 +258,7 @@ impl Attacker {
     }
 }
 
-/// Changes the user of this thread, if the process may.
+/// Changes the user of this thread, if permitted.
 fn become_nobody() {
     if is_root() {
         let (uid, gid) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));

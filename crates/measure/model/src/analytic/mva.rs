@@ -1,5 +1,5 @@
-//! Closed queueing networks: exact mean value analysis, and an approximation that is fast enough to
-//! sit inside a fit.
+//! Closed queueing networks: exact mean value analysis, and an approximation that is fast enough
+//! for a fit.
 //!
 //! Exact: M. Reiser and S. S. Lavenberg, "Mean-value analysis of closed multichain queuing networks",
 //! JACM 27(2), 1980, one chain, with multi-server stations through their marginal probabilities.
@@ -11,7 +11,7 @@
 /// A station of a closed network.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Centre {
-    /// Service time that one customer asks of it per cycle (visits × service).
+    /// Service demand of one customer per cycle (visits × service).
     pub demand_s: f64,
     /// Servers; `None` for a pure delay.
     pub servers: Option<u32>,
@@ -24,11 +24,11 @@ pub struct Solution {
     pub rate_per_s: f64,
     /// Time per cycle, think time excluded.
     pub response_s: f64,
-    /// Mean customers at each centre.
+    /// Mean number of customers at each centre.
     pub customers: Vec<f64>,
 }
 
-/// Exact solution for `population` customers that think for `think_s` between cycles.
+/// Solves the network exactly for `population` customers that think for `think_s` between cycles.
 pub fn exact(centres: &[Centre], population: u32, think_s: f64) -> Solution {
     let mut queue = vec![0.0; centres.len()];
     // Marginal probabilities of j customers at each multi-server centre, j < servers.
@@ -70,7 +70,7 @@ pub fn exact(centres: &[Centre], population: u32, think_s: f64) -> Solution {
     Solution { rate_per_s: rate, response_s: response, customers: queue }
 }
 
-/// Moves the marginal probabilities of a multi-server centre from n - 1 to n customers in all.
+/// Updates the marginal probabilities of a multi-server centre from n - 1 to n customers in all.
 fn update_marginal(p: &mut [f64], servers: u32, busy: f64) {
     let c = f64::from(servers);
     for j in (1..p.len()).rev() {
@@ -80,7 +80,7 @@ fn update_marginal(p: &mut [f64], servers: u32, busy: f64) {
     p[0] = (1.0 - (busy + partly) / c).max(0.0);
 }
 
-/// Bard-Schweitzer approximation; `population` need not be whole.
+/// Solves the network by the Bard-Schweitzer approximation; `population` need not be whole.
 pub fn approximate(centres: &[Centre], population: f64, think_s: f64) -> Solution {
     let queueing: Vec<f64> =
         centres.iter().map(|c| c.servers.map_or(0.0, |s| c.demand_s / f64::from(s))).collect();
@@ -91,7 +91,7 @@ pub fn approximate(centres: &[Centre], population: f64, think_s: f64) -> Solutio
         queueing.iter().map(|&q| if q > 0.0 { population / active as f64 } else { 0.0 }).collect();
     let (mut rate, mut response) = (0.0, 0.0);
     let shrink = if population > 1.0 { (population - 1.0) / population } else { 0.0 };
-    // The fixed point is a contraction in practice; 1,000 rounds bound the time where it is slow.
+    // The fixed point is a contraction in practice; 1,000 rounds limit the time of slow cases.
     for _ in 0..1000 {
         let stay: Vec<f64> =
             queueing.iter().zip(&queue).map(|(&d, &q)| d * (1.0 + shrink * q)).collect();
@@ -121,8 +121,9 @@ pub fn approximate(centres: &[Centre], population: f64, think_s: f64) -> Solutio
 mod tests {
     use super::*;
 
-    /// The same network by normalisation constants over every state (J. P. Buzen, "Computational
-    /// algorithms for closed queueing networks", CACM 16(9), 1973): an independent route.
+    /// Solves the same network by normalisation constants over every state (J. P. Buzen,
+    /// "Computational algorithms for closed queueing networks", CACM 16(9), 1973), as an
+    /// independent method.
     fn by_convolution(centres: &[Centre], population: usize) -> f64 {
         let mut g = vec![0.0; population + 1];
         g[0] = 1.0;

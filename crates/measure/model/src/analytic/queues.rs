@@ -3,10 +3,10 @@
 //! L. Kleinrock, "Queueing Systems, Volume 1: Theory", Wiley 1975: Erlang's C formula in section 3.5,
 //! Pollaczek and Khinchine's in 5.6. Rates are per second, times in seconds.
 
-/// Probability that an arrival at M/M/c has to wait (Erlang C), with `offered` = arrival rate × mean
-/// service time < `servers`.
+/// Returns the probability that an arrival at M/M/c has to wait (Erlang C), with `offered` =
+/// arrival rate × mean service time < `servers`.
 pub fn erlang_c(servers: u32, offered: f64) -> f64 {
-    // Erlang B by its recurrence, which does not overflow, then C from B.
+    // Erlang B by its recurrence, which does not overflow, and then C from B.
     let mut blocked = 1.0;
     for k in 1..=servers {
         blocked = offered * blocked / (f64::from(k) + offered * blocked);
@@ -15,7 +15,7 @@ pub fn erlang_c(servers: u32, offered: f64) -> f64 {
     c * blocked / (c - offered * (1.0 - blocked))
 }
 
-/// Mean time in an M/M/c station. Infinite where it has no steady state.
+/// Returns the mean time in an M/M/c station. Infinite without a steady state.
 pub fn mmc_sojourn_s(servers: u32, arrivals_per_s: f64, service_s: f64) -> f64 {
     let offered = arrivals_per_s * service_s;
     if offered >= f64::from(servers) {
@@ -24,8 +24,8 @@ pub fn mmc_sojourn_s(servers: u32, arrivals_per_s: f64, service_s: f64) -> f64 {
     service_s + erlang_c(servers, offered) * service_s / (f64::from(servers) - offered)
 }
 
-/// Mean time in an M/G/1 station whose service times have this coefficient of variation: 0 is M/D/1,
-/// 1 is M/M/1. Infinite where it has no steady state.
+/// Returns the mean time in an M/G/1 station whose service times have this coefficient of
+/// variation: 0 is M/D/1, 1 is M/M/1. Infinite without a steady state.
 pub fn mg1_sojourn_s(arrivals_per_s: f64, service_s: f64, variation: f64) -> f64 {
     let load = arrivals_per_s * service_s;
     if load >= 1.0 {
@@ -45,7 +45,7 @@ mod tests {
             assert!((mmc_sojourn_s(1, load, 1.0) - mm1).abs() < 1e-9 * mm1);
             assert!((mg1_sojourn_s(load, 1.0, 1.0) - mm1).abs() < 1e-9 * mm1);
         }
-        // Erlang C for c = 10, a = 8: 0.409180 (tables, and the sum written out).
+        // Erlang C for c = 10, a = 8: 0.409180 (from tables, and from the explicit sum).
         let terms: Vec<f64> = (0..10)
             .scan(1.0, |t, k| {
                 let term = *t;

@@ -1,11 +1,12 @@
 //! A cache in memory or on flash, over units of equal size.
 //!
-//! Policies are those of [`crate::cache`]. A read asks the block below for the units that miss, as
-//! few contiguous ranges as possible, all at once, and keeps them, but for what was never written: of that
-//! the map below knows, and there is nothing to keep. Writes go around it (and drop what
-//! it holds), through it, or into it: then the unit is dirty, the write is done when the cache's own
-//! device has it, and a background copier writes dirty units below, oldest first, `copiers` at a time;
-//! when the dirty share has reached its limit, a write goes through instead.
+//! Policies are those of [`crate::cache`]. A read requests the missing units from the lower block,
+//! in as few contiguous ranges as possible, all at once, and caches them. Unwritten units are not
+//! cached, because the map below already records them. Writes go around the cache (and drop the
+//! cached unit), through it, or into it. In the last case the unit becomes dirty, and the write
+//! ends when the cache's own device has the data. A background copier writes dirty units to the
+//! lower block, oldest first, `copiers` at a time. At the limit of the dirty share, a write goes
+//! through instead.
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::inside::Source;
@@ -39,9 +40,11 @@ struct CacheBlock {
     read_hits: u64,
     read_misses: u64,
     bypass_sequential: bool,
-    /// Units that are being fetched, by key: the fetch, whose door opens when they arrive.
+    /// Fetches in progress, by the key of each unit. The door of a fetch opens when its units
+    /// arrive.
     coming: Table<u32>,
-    /// By fetch: its first key and how many. The first is none: its number means a copy.
+    /// By fetch: its first key and the number of units. The first entry is unused, because its
+    /// number means a copy.
     fetches: Places<(u64, u64)>,
     doors: StationId,
     waits: Vec<u32>,
@@ -131,7 +134,7 @@ impl CacheBlock {
         }
         let from_device = self.device.filter(|_| hits > 0);
         if from_device.is_none() && self.waits.is_empty() && self.misses.len() == 1 {
-            // Most reads: one unit that is not there.
+            // Most reads have one missing unit.
             self.fetch(request, self.misses[0], cx);
         } else {
             cx.program.fork();
@@ -142,7 +145,7 @@ impl CacheBlock {
                 cx.program.end_branch();
             }
             // A unit that is already being fetched is not requested again: this request waits for
-            // it.
+            // that fetch.
             for i in 0..self.waits.len() {
                 cx.program.branch();
                 cx.program.take(self.doors, u64::from(self.waits[i]));
@@ -158,7 +161,7 @@ impl CacheBlock {
         if !self.misses.is_empty()
             && let Some(device) = self.device
         {
-            // Filling a flash cache is a write to it that the reader does not wait for.
+            // Filling a flash cache is a write for which the reader does not wait.
             let bytes: u64 = self.misses.iter().map(|(a, b)| (b - a) * self.unit_bytes).sum();
             let fill = Request {
                 action: Action::Write,
@@ -169,7 +172,7 @@ impl CacheBlock {
         }
     }
 
-    /// Asks the block below for units that follow each other.
+    /// Requests consecutive units from the lower block.
     #[inline(always)]
     fn fetch(&mut self, request: &Request, (first, end): (u64, u64), cx: &mut Context<'_>) {
         self.read_misses += end - first;
@@ -217,10 +220,10 @@ impl CacheBlock {
         self.start_copiers(cx);
     }
 
-    /// Writes the dirty units that have waited longest below, as many at a time as there are copiers.
+    /// Writes the oldest dirty units to the lower block, one for each copier.
     fn start_copiers(&mut self, cx: &mut Context<'_>) {
-        // Copying begins when half of the limit is dirty: units that are written again soon are then
-        // copied once.
+        // Copying begins at half of the limit, so that units that are soon written again are copied
+        // only once.
         while self.copiers < self.copiers_max && 2 * self.cache.dirty() > self.dirty_max {
             let Some(key) = self.cache.clean_oldest() else { return };
             self.copy_back(key, cx);
@@ -258,7 +261,7 @@ impl Block for CacheBlock {
         }
     }
 
-    /// A fetch has arrived (its number), or a copy has been written back (0).
+    /// Handles the end of a fetch (its number), or of a copy (0).
     fn notice(&mut self, value: u64, cx: &mut Context<'_>) {
         if value == 0 {
             self.copiers -= 1;
@@ -284,7 +287,7 @@ impl Block for CacheBlock {
     }
 
     fn forget(&mut self) {
-        // Dirty units of memory stay, and flash keeps its contents.
+        // In memory, dirty units stay cached. A flash cache keeps all of its contents.
         if self.label == Source::Dram && self.cache.dirty() == 0 {
             self.cache.clear();
         }

@@ -1,12 +1,12 @@
 //! Compression in slices, and zero detection.
 //!
-//! Data that compress `data_ratio` to one are stored in slices of `slice_bytes`: below this block they
-//! take `1 / data_ratio` of their size (at best one sector of `unit_bytes` per slice), so tiers and
-//! caches below hold more. Reading any part of a slice reads the whole compressed slice and pays for
-//! decompressing it. Writes that are sequential or larger than `inline_bytes` are compressed on the
-//! way; a smaller write to a stored slice reads it, changes it and writes it back. Unless `inline` is
-//! set nothing is compressed. Blocks of zeros are answered and absorbed as metadata where
-//! `zero_share` of the data are zeros (hash-chosen 4 KiB units, always the same ones).
+//! Data with a compression ratio of `data_ratio` is stored in slices of `slice_bytes`. Below this
+//! block it takes `1 / data_ratio` of its size (at best one sector of `unit_bytes` per slice), so
+//! lower tiers and caches hold more. Reading any part of a slice reads and decompresses the whole
+//! slice. Writes that are sequential or larger than `inline_bytes` are compressed at once; a
+//! smaller write to a stored slice reads it, changes it and writes it back. Unless `inline` is set,
+//! nothing is compressed. Blocks of zeroes are read and written as metadata; they are `zero_share`
+//! of the data (4 KiB units chosen by a hash, always the same ones).
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::inside::Source;
@@ -60,7 +60,7 @@ impl Compress {
     }
 
     fn zero(&self, request: &Request) -> bool {
-        // A hash decides, so the same blocks are zeros on every request.
+        // A hash decides, so the same blocks are zeroes on every request.
         let hash = scatter(request.key(request.offset_bytes / 4096)) >> 11;
         self.zero_share > 0.0 && (hash as f64) < self.zero_share * (1u64 << 53) as f64
     }

@@ -1,4 +1,4 @@
-//! Interfaces that a block uses while it handles a request and when it is built.
+//! Interfaces for a block that handles a request, and for its construction.
 
 use super::inside::Source;
 use super::request::Request;
@@ -6,11 +6,11 @@ use crate::core::rng::Stream;
 use crate::core::{Order, Program, Sim, StationId};
 use crate::spec::ModelError;
 
-/// A block by its place in the model's list of blocks; with a node it names an instance.
+/// Index of a block in the model's list; together with a node it identifies an instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BlockRef(pub(crate) u32);
 
-/// A program that a block launched on its own account.
+/// A background program that a block launched.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
     pub(crate) program: Program,
@@ -21,33 +21,34 @@ pub trait Block: Send + CloneBlock {
     /// Handles a request: writes steps into the context's program, and routes onwards.
     fn route(&mut self, request: &Request, cx: &mut Context<'_>);
 
-    /// A request will be routed here soon: brings near what it will look up, and passes the hint on to
-    /// where the request most likely goes.
+    /// Hints that a request will be routed here soon. Prefetches its lookup, and passes the hint on
+    /// to the most likely next block.
     fn hint(&self, _request: &Request, _blocks: &Blocks) {}
 
-    /// Work of another block on this one's account: processing (nanoseconds of CPU) or, for links,
+    /// Charges work to this block for another one: processing (nanoseconds of CPU) or, for links,
     /// bytes out of (`true`) or into the node.
     fn charge(&mut self, _amount: u64, _out: bool, _cx: &mut Context<'_>) {}
 
     /// A program of this block reached a notice.
     fn notice(&mut self, _value: u64, _cx: &mut Context<'_>) {}
 
-    /// Called at regular intervals of virtual time, if the block asked for that when it was built.
+    /// Called at regular intervals of virtual time, if the block requested that at its
+    /// construction.
     fn tick(&mut self, _cx: &mut Context<'_>) {}
 
-    /// Data were laid out here before the run: `size_bytes` of `file` at `offset_bytes`.
+    /// Records data laid out here before the run: `size_bytes` of `file` at `offset_bytes`.
     fn lay(&mut self, _request: &Request, _cx: &mut Context<'_>) {}
 
-    /// Forgets what is cached in memory: the caches are cold.
+    /// Empties the caches in memory.
     fn forget(&mut self) {}
 
-    /// Present readings by name, such as a fill level: for time series and reports.
+    /// Returns current readings by name, such as a fill level, for time series and reports.
     fn readings(&self, _each: &mut dyn FnMut(&'static str, f64)) {}
 }
 
-/// Makes a copy of what is behind a trait object. Whatever can be cloned does.
+/// Copies a trait object. Implemented for every type that can be cloned.
 pub trait CloneBlock {
-    /// A copy in the same state.
+    /// Returns a copy in the same state.
     fn copied(&self) -> Box<dyn Block>;
 }
 
@@ -59,7 +60,7 @@ impl<B: Block + Clone + 'static> CloneBlock for B {
 
 impl Clone for Box<dyn Block> {
     fn clone(&self) -> Self {
-        // Clones the content of the box: the box itself is not a block.
+        // Clones the content of the box; the box itself is not a block.
         (**self).copied()
     }
 }
@@ -69,15 +70,15 @@ impl Clone for Box<dyn Block> {
 pub struct Blocks {
     pub(crate) instances: Vec<Option<Box<dyn Block>>>,
     pub(crate) nodes: usize,
-    /// By block: distance between the instances of consecutive nodes, in places; 0 if all nodes share
+    /// By block: distance between the indices of consecutive nodes' instances; 0 if all nodes share
     /// one instance.
     pub(crate) strides: Vec<usize>,
-    /// Blocks that keep data: where reads of holes end.
+    /// Blocks that store data, and therefore answer reads of holes.
     pub(crate) keeps: Vec<bool>,
 }
 
 impl Blocks {
-    /// A request will be routed to a block soon; see [`Block::hint`].
+    /// Hints that a request will be routed to a block soon; see [`Block::hint`].
     #[inline]
     pub(crate) fn hint(&self, block: BlockRef, request: &Request) {
         if let Some(instance) = &self.instances[self.index(block, request.node)] {
@@ -90,7 +91,7 @@ impl Blocks {
     }
 }
 
-/// State that a block can use while it handles a request.
+/// State for a block that handles a request.
 pub struct Context<'a> {
     /// The program of the request.
     pub program: &'a mut Program,
@@ -99,7 +100,7 @@ pub struct Context<'a> {
     pub(crate) blocks: &'a mut Blocks,
     pub(crate) launched: &'a mut Vec<Launch>,
     pub(crate) spare: &'a mut Vec<Program>,
-    /// Slowest source touched so far.
+    /// Slowest source used so far.
     pub(crate) served: Option<Source>,
     pub(crate) landed: Option<Source>,
     pub(crate) remote: bool,
@@ -128,13 +129,13 @@ impl Context<'_> {
         }
     }
 
-    /// The same for background work, which comes without a hint of its own.
+    /// The same for background work, for which there was no hint.
     pub(crate) fn route_background(&mut self, block: BlockRef, request: &Request) {
         self.blocks.hint(block, request);
         self.route(block, request);
     }
 
-    /// Tells a block of data that were laid out.
+    /// Informs a block of data that was laid out.
     pub(crate) fn lay(&mut self, block: BlockRef, request: &Request) {
         self.with(block, request.node, |instance, cx| instance.lay(request, cx));
     }
@@ -149,12 +150,12 @@ impl Context<'_> {
         let index = self.blocks.index(block, node);
         let Some(mut instance) = self.blocks.instances[index].take() else { return };
         act(instance.as_mut(), self);
-        // The slot is still empty: there is nothing to drop.
+        // The slot is still empty, so nothing is dropped.
         let empty = self.blocks.instances[index].replace(instance);
         std::mem::forget(empty);
     }
 
-    /// Cuts a request at unit borders and handles the parts, which then run in parallel.
+    /// Splits a request at unit borders and handles the parts, which then run in parallel.
     pub(crate) fn each_part(
         &mut self,
         request: &Request,
@@ -178,13 +179,13 @@ impl Context<'_> {
         self.program.join(usize::MAX);
     }
 
-    /// Notes that a read is served from `source`.
+    /// Records that a read is served from `source`.
     #[inline]
     pub(crate) fn serve(&mut self, source: Source) {
         self.served = self.served.max(Some(source));
     }
 
-    /// Notes that a write is made durable at `place`; the first place named counts.
+    /// Records that a write is made durable at `place`; the first call counts.
     #[inline]
     pub(crate) fn land(&mut self, place: Source) {
         if self.landed.is_none() {
@@ -192,8 +193,8 @@ impl Context<'_> {
         }
     }
 
-    /// Launches background work: `write` writes its program. What it serves or lands is not counted
-    /// for the request that caused it.
+    /// Launches background work, whose program `write` writes. Its sources and destinations do not
+    /// count for the request that caused it.
     pub(crate) fn launch(&mut self, write: impl FnOnce(&mut Context<'_>)) {
         let mut program = self.spare.pop().unwrap_or_default();
         program.clear();
@@ -214,24 +215,24 @@ impl Context<'_> {
     }
 }
 
-/// Nodes that fail while the load runs.
+/// Nodes that fail during the load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodeFailure {
-    /// Which; empty for none.
+    /// The nodes; empty for none.
     pub(crate) nodes: std::ops::Range<u16>,
-    /// From when on.
+    /// Time of the failure.
     pub(crate) at_ns: u64,
 }
 
 impl NodeFailure {
-    /// The nodes that have failed by now.
+    /// Returns the nodes that have failed by now.
     #[inline]
     pub(crate) fn by(&self, now_ns: u64) -> std::ops::Range<u16> {
         if now_ns >= self.at_ns { self.nodes.clone() } else { 0..0 }
     }
 }
 
-/// State that a block can use when it is built.
+/// State for the construction of a block.
 pub struct Builder<'a> {
     pub(crate) sim: &'a mut Sim,
     pub(crate) seed: u64,
@@ -240,7 +241,7 @@ pub struct Builder<'a> {
     pub(crate) nodes: u16,
     /// Nodes that have failed.
     pub(crate) failed: std::ops::Range<u16>,
-    /// Nodes that fail in mid-run.
+    /// Nodes that fail during the run.
     pub(crate) failing: NodeFailure,
     /// The block under construction.
     pub(crate) block: u32,
@@ -249,19 +250,19 @@ pub struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// The block of a name that the reader has checked.
+    /// Returns the block of a name that the reader has checked.
     pub(crate) fn find(&mut self, name: &str) -> BlockRef {
         let at = self.names.iter().position(|n| n == name).unwrap_or_default() as u32;
         self.edges.push((self.block, at));
         BlockRef(at)
     }
 
-    /// The same for a block that may be left out.
+    /// The same for an optional block.
     pub(crate) fn find_or_none(&mut self, name: Option<&str>) -> Option<BlockRef> {
         name.map(|name| self.find(name))
     }
 
-    /// A full name for a part of the block under construction.
+    /// Returns the full name of a part of the block under construction.
     pub(crate) fn name(&self, part: &str) -> String {
         let block = &self.names[self.block as usize];
         let node = if self.nodes > 1 { format!("node{}.", self.node) } else { String::new() };
@@ -269,13 +270,13 @@ impl Builder<'_> {
         format!("{node}{block}{dot}{part}")
     }
 
-    /// A station of the block under construction.
+    /// Adds a station of the block under construction.
     pub(crate) fn station(&mut self, part: &str, servers: u32, order: Order) -> StationId {
         let name = self.name(part);
         self.sim.add_station(&name, servers, order)
     }
 
-    /// The block's own stream of random numbers.
+    /// Returns the block's own random stream.
     pub(crate) fn stream(&self) -> Stream {
         Stream::new(self.seed, &self.name("random"))
     }
@@ -286,7 +287,7 @@ impl Builder<'_> {
     }
 }
 
-/// The order in which a station serves: a word, and for FCFS how far it is kept.
+/// Reads the order of service: a word, and for FCFS how strictly it applies.
 pub(crate) fn order_word(reader: &crate::spec::Reader<'_>) -> Result<Order, ModelError> {
     let shared = reader.word("order", &[("fcfs", false), ("shared", true)])?;
     let random_share = reader.number_or("random_order_share", 0.0, 0.0, 1.0)?;

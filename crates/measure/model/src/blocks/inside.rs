@@ -1,10 +1,10 @@
-//! Sources of reads and destinations of writes, as the statistics pages of storage systems show
-//! them. In a model these figures are exact.
+//! Sources of reads and destinations of writes, like the statistics pages of storage systems. In a
+//! model these figures are exact.
 
-/// A place that serves reads or takes writes, from the fastest to the slowest.
+/// A location that serves reads or takes writes, from the fastest to the slowest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
-    /// Never written, or all zeros: answered from metadata.
+    /// Never written, or all zeroes: answered from metadata.
     Zero,
     /// A cache in memory.
     Dram,
@@ -17,7 +17,7 @@ pub enum Source {
 }
 
 impl Source {
-    /// All, in order.
+    /// All locations, in order.
     pub const ALL: [Self; 5] = [Self::Zero, Self::Dram, Self::Log, Self::Ssd, Self::Hdd];
 
     /// Name in reports.
@@ -32,7 +32,7 @@ impl Source {
     }
 }
 
-/// A number of I/Os and their bytes.
+/// Number of I/Os and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// I/Os.
@@ -48,8 +48,8 @@ impl Tally {
     }
 }
 
-/// Front-end I/Os of one node by where they were served. An I/O that touched several places counts
-/// for the slowest.
+/// I/Os received by one node, by location. An I/O that used several locations counts for the
+/// slowest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeCounters {
     /// Reads by source, in the order of [`Source::ALL`].
@@ -71,7 +71,7 @@ impl NodeCounters {
         })
     }
 
-    /// Share of the reads that came from a source; 0 if there were none.
+    /// Returns the share of the reads that came from a source; 0 without reads.
     pub fn read_share(&self, source: Source) -> f64 {
         let all = self.reads_all().ios;
         if all == 0 { 0.0 } else { self.reads[source as usize].ios as f64 / all as f64 }

@@ -1,4 +1,4 @@
-//! Maps and sets over the keys of units: fast, and the same on every run.
+//! Maps and sets with unit keys: fast, and the same in every run.
 
 use super::request::scatter;
 use plimsoll_sys::hint;
@@ -6,10 +6,10 @@ use plimsoll_sys::large::Large;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by key. It is never iterated over: the order would mean nothing.
+/// A map by key. It is never iterated over, because its order has no meaning.
 pub(crate) type KeyMap<V> = HashMap<u64, V, BuildHasherDefault<ScatterHasher>>;
 
-/// Hashes a key by [`scatter`]: without a random seed.
+/// Hashes a key by [`scatter`], without a random seed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ScatterHasher(u64);
 
@@ -33,9 +33,9 @@ impl Hasher for ScatterHasher {
 /// A key that no unit has.
 const NO_KEY: u64 = u64::MAX;
 
-/// A map by key for many small values: open addressing with linear probing, at most half full (D. E.
-/// Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithms L and R). Keys that follow
-/// each other lie next to each other.
+/// A map by key for many small values: open addressing with linear probing, at most half full (D.
+/// E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithms L and R).
+/// Consecutive keys are adjacent.
 #[derive(Clone, Debug)]
 pub(crate) struct Table<V: Copy> {
     slots: Large<(u64, V)>,
@@ -54,7 +54,7 @@ impl<V: Copy + Default> Table<V> {
         (scatter(key >> 2) << 2 | (key & 3)) as usize & (self.slots.len() - 1)
     }
 
-    /// Where a key is, or the free slot where it would be. There is a free slot.
+    /// Returns the slot of a key, or the free slot for it. There is always a free slot.
     #[inline]
     fn seek(&self, key: u64) -> usize {
         let mut at = self.home(key);
@@ -64,7 +64,7 @@ impl<V: Copy + Default> Table<V> {
         at
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     #[inline]
     pub(crate) fn get(&self, key: u64) -> Option<&V> {
         if self.len == 0 {
@@ -74,7 +74,7 @@ impl<V: Copy + Default> Table<V> {
         (*found == key).then_some(value)
     }
 
-    /// The value of a key, to be changed.
+    /// Returns the value of a key, mutably.
     #[inline]
     pub(crate) fn get_mut(&mut self, key: u64) -> Option<&mut V> {
         if self.len == 0 {
@@ -85,7 +85,7 @@ impl<V: Copy + Default> Table<V> {
         (*found == key).then_some(value)
     }
 
-    /// The value of a key, `value` if it has none yet.
+    /// Returns the value of a key; `value` if it has none yet.
     #[inline]
     pub(crate) fn get_or_insert(&mut self, key: u64, value: V) -> &mut V {
         if 2 * (self.len + 1) > self.slots.len() {
@@ -99,7 +99,7 @@ impl<V: Copy + Default> Table<V> {
         &mut self.slots[at].1
     }
 
-    /// Gives a key a value.
+    /// Sets the value of a key.
     #[inline]
     pub(crate) fn insert(&mut self, key: u64, value: V) {
         *self.get_or_insert(key, value) = value;
@@ -116,7 +116,7 @@ impl<V: Copy + Default> Table<V> {
         }
     }
 
-    /// Takes a key out, and closes the gap.
+    /// Removes a key, and closes the gap.
     #[inline(always)]
     pub(crate) fn remove(&mut self, key: u64) -> Option<V> {
         if self.len == 0 {
@@ -136,7 +136,7 @@ impl<V: Copy + Default> Table<V> {
                 break;
             }
             let home = self.home(self.slots[at].0);
-            // Slots whose home lies cyclically in (hole, at] must stay where they are.
+            // Slots whose home is cyclically in (hole, at] must not move.
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.slots[hole] = self.slots[at];
                 hole = at;
@@ -147,7 +147,7 @@ impl<V: Copy + Default> Table<V> {
     }
 }
 
-/// A set of units, one bit for each, file by file. Files are small numbers.
+/// A set of units, one bit for each, by file. Files are small numbers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bits {
     files: Vec<Large<u64>>,
@@ -155,7 +155,7 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    /// Adds a unit; true if it was not there.
+    /// Adds a unit; true if it was new.
     #[inline]
     pub(crate) fn set(&mut self, file: u32, unit: u64) -> bool {
         let (file, word) = (file as usize, (unit / 64) as usize);
@@ -172,7 +172,7 @@ impl Bits {
         fresh
     }
 
-    /// Takes a unit out.
+    /// Removes a unit.
     pub(crate) fn unset(&mut self, file: u32, unit: u64) {
         let words = self.files.get_mut(file as usize);
         if let Some(word) = words.and_then(|words| words.get_mut((unit / 64) as usize)) {
@@ -181,7 +181,7 @@ impl Bits {
         }
     }
 
-    /// Whether a unit is there.
+    /// Returns whether the set contains a unit.
     #[inline]
     pub(crate) fn has(&self, file: u32, unit: u64) -> bool {
         let word = self.files.get(file as usize).and_then(|f| f.get((unit / 64) as usize));
@@ -213,14 +213,14 @@ impl Bits {
         }
     }
 
-    /// Whether any of a range of units is there.
+    /// Returns whether the set contains any of a range of units.
     pub(crate) fn any(&self, file: u32, mut units: std::ops::Range<u64>) -> bool {
         let Some(words) = self.files.get(file as usize) else { return false };
         let word = |unit: u64| words.get((unit / 64) as usize).copied().unwrap_or(0);
         units.any(|unit| word(unit) & (1 << (unit % 64)) != 0)
     }
 
-    /// Number of units.
+    /// Returns the number of units.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }

@@ -1,10 +1,10 @@
-//! A rate limit with burst credit, as cloud volumes have it.
+//! A rate limit with burst credit, like that of cloud volumes.
 //!
-//! Two token buckets in series (the generic cell rate algorithm, ITU-T I.371): credit flows in at the
-//! baseline rate and can be saved up to `credit_ops`; while there is credit, operations pass at up to
-//! the burst rate. An operation counts once for each `op_bytes` of its size. A byte rate may limit
-//! besides. (AWS EBS gp2 documents: 3 per second and GiB, burst 3,000 per second, 5.4 million credits,
-//! operations of up to 256 KiB count once.)
+//! Two token buckets in series (the generic cell rate algorithm, ITU-T I.371). Credit accumulates
+//! at the baseline rate up to `credit_ops`; while there is credit, operations pass at up to the
+//! burst rate. An operation counts once for each `op_bytes` of its size. A byte rate may be an
+//! additional limit. (AWS EBS gp2 documents: 3 per second and GiB, burst 3,000 per second, 5.4
+//! million credits, operations of up to 256 KiB count once.)
 
 use super::context::{Block, BlockRef, Builder, Context};
 use super::request::{Action, Request};
@@ -35,7 +35,7 @@ pub(super) fn make(
     let bucket = |rate_per_s, burst| Order::Bucket { rate_per_s, burst };
     Ok(Box::new(Limit {
         below: builder.find(below),
-        // One hundredth of a second's worth may pass at once at the peak rate.
+        // A burst of 10 ms may pass at once at the peak rate.
         peak: builder.station("peak", 1, bucket(peak, (peak / 100.0).max(1.0))),
         credit: builder.station("credit", 1, bucket(baseline, credit)),
         bytes: bytes.map(|rate| builder.station("bytes", 1, bucket(rate, (rate / 100.0).max(1e6)))),

@@ -1,8 +1,9 @@
-//! A network link: ports with bandwidth in each direction, a cost for each message, and propagation.
+//! A network link: ports with a bandwidth in each direction, a cost for each message, and
+//! propagation.
 //!
 //! Each direction of each port is a first-come-first-served queue whose service time is the message
-//! cost plus the bytes over the rate: store-and-forward with messages as the unit. A request is sent
-//! in, a reply out; data travel with the write request or with the read reply.
+//! cost plus the bytes over the rate: store-and-forward with messages as the unit. A request is
+//! sent in, a reply out. Data travels with the write request or with the read reply.
 
 use super::context::{Block, BlockRef, Builder, Context, order_word};
 use super::request::{Action, Request};
@@ -84,7 +85,7 @@ impl Block for Link {
         }
     }
 
-    /// Bytes between nodes: ports in turn, as a bond of links would spread them.
+    /// Sends bytes between nodes, over the ports in turn, like a bond of links.
     fn charge(&mut self, amount: u64, out: bool, cx: &mut Context<'_>) {
         let port = self.next % self.inward.len();
         self.next = port + 1;

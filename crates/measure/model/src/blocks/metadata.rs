@@ -1,11 +1,10 @@
-//! A cache of metadata in front of the data: where the extents are.
+//! A cache of metadata: the map of extents.
 //!
-//! Every request needs the map entry of each `unit_bytes` that it touches. An entry that is cached costs
-//! nothing; one that is not costs `miss_reads` reads of `entry_bytes` from the device that holds the
-//! map, one after the other (an index is a tree), and `miss_us` of CPU time for each, before the data can
-//! be asked for. ADSF documents an
-//! extra read on a miss and no size for its cache, so the capacity is assumed. `warm` fills it with the
-//! entries of everything that is laid out, as far as they fit.
+//! Every request needs the map entry of each `unit_bytes` that it touches. A cached entry costs
+//! nothing. A missing one costs `miss_reads` consecutive reads of `entry_bytes` from the device
+//! with the map (an index is a tree), and `miss_us` of CPU time for each, before the data is
+//! requested. ADSF documents an extra read on a miss but no cache size, so the capacity is assumed.
+//! `warm` fills it with the entries of all laid out data, as far as they fit.
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::request::{ANY_DEVICE, Action, Request};
@@ -63,8 +62,8 @@ impl Block for Metadata {
                     continue;
                 }
                 self.misses += 1;
-                // The place of an entry on its device has nothing to do with that of the data; what
-                // a map read is served from is not counted as the source of the data.
+                // The position of an entry is independent of that of the data. A map read does not
+                // count for the source of the data.
                 let before = (cx.served, cx.landed);
                 for level in 0..self.miss_reads {
                     let offset = (key << 4 | level) % (1 << 36) * self.entry_bytes;

@@ -1,17 +1,17 @@
-//! A write log: a persistent buffer on flash that takes random writes, replicates them, and drains them
-//! in the background.
+//! A write log: a persistent buffer on flash for random writes, which replicates them and drains
+//! them in the background.
 //!
 //! - A write completes when its log record is on this node's log device and on those of `copies -
-//!   1` other nodes, chosen again at random for each record.
-//! - The log holds at most `capacity_bytes` on a node and `file_bytes` of each file. What does not fit in
-//!   the node's log waits (`when_full = "wait"`) or goes straight to the store below ("spill"); what is
-//!   beyond the file's share always goes below.
+//!   1` other nodes, chosen at random for each record.
+//! - The log has at most `capacity_bytes` on a node and `file_bytes` of each file. A write that
+//!   does not fit in the node's log waits (`when_full = "wait"`) or bypasses it ("spill"). A write
+//!   beyond the file's share always bypasses it.
 //! - Streams bypass the log: sequential writes once a file has more than `bypass_bytes` outstanding.
-//! - A unit that is written again while it waits in the log is drained once: coalescing. Units that
-//!   follow each other in a file are drained together, up to `drain_bytes`. A file is drained, oldest
-//!   first, while it holds more than `drain_share` of its own share, or the node's log is fuller than
-//!   that, or what came first is `drain_after_s` old, with `drainers` at a time.
-//! - Reads of units that are in the log are served from it, until the drain has ended.
+//! - A unit that is rewritten while it is in the log is drained once: coalescing. Consecutive units
+//!   of a file are drained together, up to `drain_bytes`. A file is drained, oldest first, with
+//!   `drainers` at a time, while one of these is true: its log exceeds `drain_share` of its own
+//!   share, the node's log is fuller than that, or its oldest unit is `drain_after_s` old.
+//! - Reads of units in the log are served from it, until the drain has ended.
 //!
 //! (ADSF's oplog: Nutanix Bible, storage chapter; write-behind with coalescing: K. Treiber and J. Menon,
 //! "Simulation study of cached RAID5 designs", HPCA 1995.)
@@ -44,7 +44,7 @@ struct Rules {
     remote_ns: u64,
 }
 
-/// No drain.
+/// Value for "no drain".
 const NONE: u32 = u32::MAX;
 
 /// A unit in the log.
@@ -52,9 +52,9 @@ const NONE: u32 = u32::MAX;
 struct LogUnit {
     key: u64,
     came_ns: u64,
-    /// Which of 64 equal parts of the unit are in the log.
+    /// Bit mask: which of 64 equal parts of the unit are in the log.
     parts: u64,
-    /// The drain it is part of, [`NONE`] while it waits.
+    /// Number of its drain, [`NONE`] while it waits.
     drain: u32,
     /// The unit is in the arrival queue of its file.
     queued: bool,
@@ -71,7 +71,7 @@ struct Touch {
     found: Option<u32>,
 }
 
-/// A place for a unit where none is free.
+/// Index for a unit without a slot.
 #[cold]
 #[inline(never)]
 fn widen(held: &mut Large<LogUnit>, unit: LogUnit) -> u32 {
@@ -79,12 +79,12 @@ fn widen(held: &mut Large<LogUnit>, unit: LogUnit) -> u32 {
     held.len() as u32 - 1
 }
 
-/// A file's part of the log.
+/// Log of a file.
 #[derive(Clone, Debug, Default)]
 struct FileLog {
-    /// Units in the order of their coming; those that wait no more are skipped.
+    /// Units in order of arrival. Units that no longer wait are skipped.
     order: VecDeque<u32>,
-    /// Bytes that wait, and bytes that are being drained.
+    /// Waiting bytes, and bytes that are being drained.
     held_bytes: u64,
     draining_bytes: u64,
 }
@@ -105,10 +105,11 @@ struct Oplog {
     device: BlockRef,
     nic: Option<BlockRef>,
     cpu: Option<BlockRef>,
-    /// Units in the log, anywhere; those of them that are free.
+    /// Units in the log, on any node, and the free slots among them.
     held: Large<LogUnit>,
     held_free: Vec<u32>,
-    /// Whether a unit is in the log, and its place in `held`. Few are: most look-ups end at the first.
+    /// Whether a unit is in the log, and its index in `held`. Few are, so most lookups end at the
+    /// first check.
     logged: Bits,
     units: Index,
     logs: Vec<FileLog>,
@@ -196,11 +197,11 @@ pub(super) fn make(
 
 /// Notices: the end of a drain (`value >> 1` is its number), or of a sequential write.
 const DRAINED: u64 = 1;
-/// Sizes of outstanding writes are counted in these.
+/// Unit in which outstanding writes are counted.
 const GRAIN_BYTES: u64 = 4096;
 
 impl Oplog {
-    /// The 64ths of a unit that a request covers, and the bytes of one.
+    /// Returns the 64ths of a unit that a request covers, and the bytes of one.
     fn parts(&self, request: &Request, unit: u64) -> u64 {
         let part_bytes = (self.rules.unit_bytes / 64).max(1);
         let start = unit * self.rules.unit_bytes;
@@ -215,7 +216,7 @@ impl Oplog {
         u64::from(parts.count_ones()) * (self.rules.unit_bytes / 64).max(1)
     }
 
-    /// The unit's place in `held`, if it is in the log.
+    /// Returns the index of the unit in `held`, if it is in the log.
     #[inline]
     fn find(&self, key: u64) -> Option<u32> {
         if self.logged.has((key >> 40) as u32, key & ((1 << 40) - 1)) {
@@ -232,7 +233,7 @@ impl Oplog {
         Touch { key, parts: self.parts(request, unit), found: self.find(key) }
     }
 
-    /// Keeps what is written to a unit.
+    /// Adds a write of one unit to the log.
     #[inline(always)]
     fn keep(&mut self, touch: Touch, log: usize, now_ns: u64) {
         match touch.found.map(|at| &mut self.held[at as usize]) {
@@ -244,7 +245,7 @@ impl Oplog {
         }
     }
 
-    /// Adds a unit to those that wait in a log. What is being drained of it meanwhile is out of date.
+    /// Adds a unit to the waiting ones. Its part in a running drain is then out of date.
     #[inline(always)]
     fn hold(&mut self, touch: Touch, log: usize, now_ns: u64) {
         let Touch { key, parts, found } = touch;
@@ -260,7 +261,8 @@ impl Oplog {
         self.logs[log].order.push_back(at);
     }
 
-    /// A unit has left the log; its place is free when the order of coming knows of it no more.
+    /// Removes a unit from the log. Its slot becomes free when the arrival queue no longer contains
+    /// it.
     fn release(&mut self, at: u32) {
         let unit = &mut self.held[at as usize];
         unit.gone = true;
@@ -269,7 +271,7 @@ impl Oplog {
         }
     }
 
-    /// Bytes that a write to a unit would add to the log.
+    /// Returns the bytes that a write to a unit would add to the log.
     #[inline(always)]
     fn fresh_bytes(&self, touch: &Touch) -> u64 {
         let held = touch.found.map(|at| &self.held[at as usize]);
@@ -285,7 +287,7 @@ impl Oplog {
         units.map(|unit| self.fresh_bytes(&self.touch(request, unit))).sum()
     }
 
-    /// Keeps a write that covers several units.
+    /// Adds a write of several units to the log.
     #[cold]
     #[inline(never)]
     fn keep_all(&mut self, request: &Request, log: usize, now_ns: u64) {
@@ -294,8 +296,8 @@ impl Oplog {
         }
     }
 
-    /// Counts a sequential write as outstanding; true if it is part of a stream, which goes around
-    /// the log.
+    /// Counts a sequential write as outstanding. Returns true if it is part of a stream, which
+    /// bypasses the log.
     fn streams(&mut self, request: &Request) -> bool {
         let outstanding = self.outstanding.get_or_insert(u64::from(request.file) & 0xf_ffff, 0);
         *outstanding += request.size_bytes / GRAIN_BYTES * GRAIN_BYTES;
@@ -335,7 +337,7 @@ impl Oplog {
         self.drain_node(cx);
     }
 
-    /// The log of a file.
+    /// Returns the log of a file.
     fn log(&mut self, file: u32) -> usize {
         let next = self.logs.len();
         let log = *self.log_of.get_or_insert(u64::from(file), next as u32) as usize;
@@ -410,7 +412,8 @@ impl Oplog {
         }
     }
 
-    /// The first unit that waits in a log, and when it came. Drops what waits no more.
+    /// Returns the first waiting unit of a log, and its arrival time. Removes units that no longer
+    /// wait.
     fn oldest(&mut self, log: usize) -> Option<(u32, u64)> {
         let order = &mut self.logs[log].order;
         while let Some(&at) = order.front() {
@@ -427,7 +430,7 @@ impl Oplog {
         None
     }
 
-    /// Drains a file's log while it holds more than it should.
+    /// Drains a file's log while it is too full.
     fn drain_log(&mut self, log: usize, cx: &mut Context<'_>) {
         let mark = (self.rules.file_bytes as f64 * self.rules.drain_share) as u64;
         while self.active < self.rules.drainers && self.logs[log].held_bytes > mark {
@@ -436,7 +439,7 @@ impl Oplog {
         }
     }
 
-    /// Drains the files' logs in turn while the node's log holds more than it should.
+    /// Drains the files' logs in turn while the node's log is too full.
     fn drain_node(&mut self, cx: &mut Context<'_>) {
         let mark = (self.rules.capacity_bytes as f64 * self.rules.drain_share) as u64;
         let mut empty = 0;
@@ -452,7 +455,7 @@ impl Oplog {
         }
     }
 
-    /// Drains what has waited long enough.
+    /// Drains units that have waited long enough.
     fn drain_old(&mut self, cx: &mut Context<'_>) {
         for log in 0..self.logs.len() {
             while self.active < self.rules.drainers
@@ -470,7 +473,7 @@ impl Oplog {
         let (mut count, mut bytes) = (0, 0);
         let (mut low, mut high) = (0, 0);
         let part_bytes = (self.rules.unit_bytes / 64).max(1);
-        // Units that follow it in the file go along.
+        // The following units of the file are included.
         while count < self.rules.drain_units {
             let found = if count == 0 { Some(oldest) } else { self.find(first + count) };
             let Some(at) = found else { break };
@@ -508,7 +511,7 @@ impl Oplog {
         });
     }
 
-    /// A drain has ended. Gives the log that it was of.
+    /// Handles the end of a drain. Returns its log.
     fn drained(&mut self, number: u32) -> Option<usize> {
         let Drain { log, first, count, bytes } = *self.drains.get(number)?;
         self.active -= 1;
@@ -516,7 +519,7 @@ impl Oplog {
         self.draining_bytes -= bytes;
         self.logs[log].draining_bytes -= bytes;
         for key in first..first + count {
-            // A unit that was rewritten in the meantime stays.
+            // A unit that was rewritten in the meantime stays in the log.
             if let Some(at) = self.find(key)
                 && self.held[at as usize].drain == number
             {

@@ -1,18 +1,18 @@
 //! Redundancy inside one machine: mirrors, parity groups and plain striping over drives.
 //!
 //! - `mirror`: a write goes to every drive of a group, a read to one of them.
-//! - `parity` (RAID-5/6): data in chunks with rotating parity. A read of a chunk costs one drive one
-//!   command. A write of whole stripes costs one command per drive; of less, each chunk and each parity
-//!   is read and written (D. A. Patterson, G. Gibson and R. H. Katz, "A case for redundant arrays of
-//!   inexpensive disks", SIGMOD 1988).
-//! - `raidz`: every record is a stripe of its own over the data columns of one group, so reading any
-//!   part of it costs one command on each data column, and no write reads first (J. Bonwick, "RAID-Z",
-//!   2005; columns and padding as in OpenZFS `vdev_raidz.c`: sectors of `sector_bytes`, allocations
+//! - `parity` (RAID-5/6): data in chunks with rotating parity. A read of a chunk costs one drive
+//!   one command. A write of whole stripes costs one command per drive. A smaller write reads and
+//!   writes each chunk and each parity (D. A. Patterson, G. Gibson and R. H. Katz, "A case for
+//!   redundant arrays of inexpensive disks", SIGMOD 1988).
+//! - `raidz`: every record is a stripe over the data columns of one group. Reading any part of it
+//!   costs one command on each data column, and no write reads first (J. Bonwick, "RAID-Z", 2005;
+//!   columns and padding as in OpenZFS `vdev_raidz.c`: sectors of `sector_bytes`, allocations
 //!   rounded up to a multiple of parity + 1).
 //! - `stripe`: no redundancy.
 //!
-//! Which group holds an address is fixed for reads by a hash. Copy-on-write systems choose a group
-//! for each write: at random, in turn, or the one with the least queued work (the allocation throttle
+//! A hash determines the group of an address for reads. Copy-on-write systems choose a group for
+//! each write: at random, in turn, or the one with the least queued work (the allocation throttle
 //! of OpenZFS).
 
 use super::context::{Block, BlockRef, Builder, Context};
@@ -118,7 +118,7 @@ pub(super) fn make(
 }
 
 impl Raid {
-    /// The group of a unit, and the column at which its stripe begins.
+    /// Returns the group of a unit, and the first column of its stripe.
     fn place(&mut self, request: &Request, unit_bytes: u64) -> (u64, u64) {
         let hash = scatter(request.key(request.offset_bytes / unit_bytes));
         let group = match (request.action, self.choice) {
@@ -132,7 +132,7 @@ impl Raid {
         (group, (hash >> 32) % self.width)
     }
 
-    /// One command on one drive of a group; `column` counts from the stripe's first.
+    /// Issues one command on one drive of a group; `column` counts from the stripe's first.
     fn command(
         &self,
         request: &Request,
@@ -143,22 +143,21 @@ impl Raid {
     ) {
         let device = (group * self.width + column % self.width) as u32;
         cx.program.branch();
-        // Metadata that the write brings along add to each of its commands in proportion.
+        // The metadata of a write adds to each of its commands in proportion.
         let extra = request.extra_bytes * bytes / request.size_bytes.max(1);
         let size_bytes = bytes + extra;
         cx.route(self.below, &Request { device, size_bytes, extra_bytes: 0, ..*request });
         cx.program.end_branch();
     }
 
-    /// The queue of a group that a request passes: its commands are active from here to
-    /// [`Raid::leave`].
+    /// Queue of a group: the commands of a request are active from here to [`Raid::leave`].
     fn queue(&self, request: &Request, group: u64) -> Option<StationId> {
         let queues =
             if request.action == Action::Write { &self.write_queues } else { &self.read_queues };
         queues.get(group as usize).copied()
     }
 
-    /// Begins the commands of one request on one group.
+    /// Starts the commands of one request on one group.
     fn enter(&self, request: &Request, group: u64, cx: &mut Context<'_>) {
         cx.program.branch();
         if let Some(queue) = self.queue(request, group) {
@@ -191,7 +190,7 @@ impl Raid {
     }
 
     fn mirror(&mut self, request: &Request, cx: &mut Context<'_>) {
-        // A request may span several units, each of them in a group of its own.
+        // A request may span several units, each in its own group.
         let units = request.units(self.chunk_bytes);
         cx.program.fork();
         for unit in units.clone() {
@@ -227,7 +226,7 @@ impl Raid {
                 .min((unit + 1) * self.chunk_bytes);
             let part = request.part(start, end - start);
             let (group, first) = self.place(&part, self.chunk_bytes);
-            // A gathered write is a part of a whole record: its columns are the record's.
+            // A gathered write is part of a whole record, so it has the record's columns.
             let whole = (part.size_bytes as f64 / part.share) as u64;
             let sectors = whole.div_ceil(self.sector_bytes);
             let columns = sectors.min(data);
@@ -263,7 +262,7 @@ impl Raid {
             && request.offset_bytes.is_multiple_of(stripe_bytes)
             && request.size_bytes.is_multiple_of(stripe_bytes);
         if write && !full {
-            // Old data and old parity are read before anything is written.
+            // Old data and old parity are read before the writes.
             let read = Request { action: Action::Read, ..*request };
             self.parity_commands(&read, chunks.clone(), self.parity, cx);
         }
@@ -341,7 +340,7 @@ mod tests {
         System::parse("t", &text, 1).unwrap()
     }
 
-    /// Commands that reach the drives for one request.
+    /// Returns the commands that reach the drives for one request.
     fn commands(raid: &str, action: Action, offset: u64, size: u64) -> u64 {
         let mut system = system(raid);
         system.submit(0, 0, &Request::new(action, 0, offset, size));

@@ -1,18 +1,20 @@
-//! Replication over the nodes of a cluster, with locality, erasure coding of cold data and failed nodes.
+//! Replication over the nodes of a cluster, with locality, erasure coding of cold data, and failed
+//! nodes.
 //!
-//! - Data are placed in units (extent groups). The first copy is on the node that writes it as long as
-//!   that node has room (data locality), the others on nodes chosen by a hash, the emptier of two
-//!   (M. Mitzenmacher, "The power of two choices in randomized load balancing", IEEE TPDS 12(10),
-//!   2001). Without locality the first copy is placed like the others.
-//! - A write is done when `quorum` copies are (all of them unless said otherwise). A copy on another
-//!   node passes this node's network port, that node's port, its processors and its storage.
-//! - A read takes the local copy if there is one, else one of the others, always the same.
-//! - `erasure_share` of the units are cold and erasure coded: one copy of the data, parity elsewhere. A
-//!   read is as before; if its node has failed, `erasure_data` strips are read and decoded.
-//! - A failed node serves nothing. What it held is copied from the other copies to other nodes,
-//!   `rebuild_active` units at a time, in competition with the foreground.
-//!   Nodes may fail in mid-run too; their operations in progress still complete.
-//! - Data that were never written are on no node: reads return zeros without further I/O.
+//! - Data is placed in units (extent groups). The first copy is on the node that writes it while
+//!   that node has space (data locality). A hash picks two nodes for each other copy, and the
+//!   emptier one gets it (M. Mitzenmacher, "The power of two choices in randomized load balancing",
+//!   IEEE TPDS 12(10), 2001). Without locality, the first copy is placed like the others.
+//! - A write ends when `quorum` copies have ended (by default all). A copy on another node passes
+//!   this node's network port, that node's port, its processors and its storage.
+//! - A read uses the local copy if there is one, otherwise one of the others, always the same.
+//! - `erasure_share` of the units are cold and erasure coded: one copy of the data, parity
+//!   elsewhere. A read is the same as without coding. If its node has failed, `erasure_data` strips
+//!   are read and decoded.
+//! - A failed node serves nothing. Its data is copied from the other copies to other nodes,
+//!   `rebuild_active` units at a time, in competition with the foreground. Nodes may also fail
+//!   during the run; their operations in progress still complete.
+//! - Unwritten data is on no node: reads return zeroes without further I/O.
 //!
 //! One instance serves all nodes.
 
@@ -24,7 +26,7 @@ use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
 
 const NOWHERE: u16 = u16::MAX;
-/// Copies that are remembered for a unit.
+/// Maximum number of recorded copies of a unit.
 const COPIES: usize = 4;
 
 #[derive(Clone)]
@@ -41,9 +43,9 @@ struct Replicate {
     failing: NodeFailure,
     capacity_units: f64,
     used: Vec<f64>,
-    /// By node: the range that is being laid out.
+    /// By node: the range of the current layout.
     runs: Vec<(u64, u64)>,
-    /// Nodes of each unit's copies, file by file.
+    /// Nodes of each unit's copies, by file.
     places: Vec<Large<[u16; COPIES]>>,
     remote_ns: f64,
     erasure_share: f64,
@@ -118,8 +120,8 @@ impl Replicate {
         ((hash >> 11) as f64) < self.erasure_share * (1u64 << 53) as f64
     }
 
-    /// The nodes of a unit's copies; places it if it is new, on live nodes unless it is `laid`, which
-    /// is before any failure.
+    /// Returns the nodes of a unit's copies. Places a new unit on live nodes, or on any node if it
+    /// is `laid`, because the layout precedes any failure.
     fn place(&mut self, request: &Request, unit: u64, laid: bool) -> [u16; COPIES] {
         let (file, at) = (request.file as usize, unit as usize);
         if self.places.len() <= file {
@@ -143,7 +145,7 @@ impl Replicate {
         let weight = request.stored_share;
         for copy in 0..copies {
             let home = usize::from(request.node);
-            // A full node keeps nothing more, unless all are full.
+            // A full node takes no more copies, unless all are full.
             let room = self.used[home] + weight <= self.capacity_units;
             let here = copy == 0 && self.local && room && !failed.contains(&request.node);
             chosen[copy] = if here {
@@ -156,7 +158,7 @@ impl Replicate {
         chosen
     }
 
-    /// The emptier of two nodes that a hash picks among those that do not hold a copy yet.
+    /// Returns the emptier of two nodes that a hash picks among those without a copy.
     fn emptier(&self, hash: u64, taken: &[u16], failed: &std::ops::Range<u16>) -> u16 {
         let free = CopyTargets::new(self.nodes, taken, failed);
         if free.count == 0 {
@@ -166,7 +168,7 @@ impl Replicate {
         if self.used[usize::from(b)] < self.used[usize::from(a)] { b } else { a }
     }
 
-    /// Work on another node: there, and back with `reply_bytes`.
+    /// Executes work on another node: a message there, and back with `reply_bytes`.
     fn visit(&self, request: &Request, node: u16, out: u64, back: u64, cx: &mut Context<'_>) {
         let stored = |bytes: u64| (bytes as f64 * request.stored_share) as u64;
         let remote = Request { node, ..*request };
@@ -237,7 +239,7 @@ impl Replicate {
     fn write(&mut self, request: &Request, unit: u64, cx: &mut Context<'_>) {
         let nodes = self.place(request, unit, false);
         cx.program.fork();
-        // The copy on this node was hinted at, those on others are known only now.
+        // The copy on this node was hinted at; others are only known now.
         for &node in nodes.iter().filter(|&&n| n != NOWHERE && n != request.node) {
             cx.blocks.hint(self.below, &Request { node, ..*request });
         }
@@ -253,7 +255,7 @@ impl Replicate {
         cx.program.join(self.quorum);
     }
 
-    /// Starts copies of what the failed node held.
+    /// Starts copies of the failed node's data.
     fn rebuild(&mut self, cx: &mut Context<'_>) {
         while !self.failed.is_empty() && self.rebuilding < self.rebuild_active {
             let Some((file, unit)) = self.next_lost() else { return };
@@ -283,7 +285,7 @@ impl Replicate {
         }
     }
 
-    /// The next unit that has lost a copy.
+    /// Returns the next unit that has lost a copy.
     fn next_lost(&mut self) -> Option<(usize, usize)> {
         let (mut file, mut unit) = self.rebuild_next;
         while let Some(units) = self.places.get(file) {
@@ -301,9 +303,9 @@ impl Replicate {
     }
 }
 
-/// Nodes that can take a copy: all but some.
+/// Nodes that can take a copy.
 struct CopyTargets {
-    /// Ranges of nodes that cannot, in ascending order, apart from each other.
+    /// Excluded ranges of nodes, in ascending order, not adjacent.
     gaps: [(u16, u16); COPIES + 1],
     gaps_len: usize,
     count: u64,
@@ -334,7 +336,7 @@ impl CopyTargets {
         self.count -= u64::from(gap.1 - gap.0);
     }
 
-    /// One of them, by a hash. There is one.
+    /// Returns one of the nodes, chosen by a hash. There is at least one.
     fn pick(&self, hash: u64) -> u16 {
         let mut node = (hash % self.count) as u16;
         for (start, end) in &self.gaps[..self.gaps_len] {
@@ -360,7 +362,7 @@ impl Block for Replicate {
         });
     }
 
-    /// Most data are where they were written.
+    /// Most data is on the node that wrote it.
     fn hint(&self, request: &Request, blocks: &Blocks) {
         let unit = request.first_unit(self.unit_bytes) as usize;
         let place = self.places.get(request.file as usize).and_then(|units| units.get(unit));
@@ -384,7 +386,7 @@ impl Block for Replicate {
     }
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
-        // Neighbours on one node are laid out there at once.
+        // Neighbours on one node are laid out there together.
         let mut runs = std::mem::take(&mut self.runs);
         let below = self.below;
         let mut lay = |node: usize, (start, end): (u64, u64)| {
@@ -428,7 +430,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Every node that is neither taken nor failed is picked, by its place among those.
+        /// The hash can pick every node that is neither excluded nor failed, by its index among
+        /// those.
         #[test]
         fn free_nodes_are_those_that_are_left(
             nodes in 1u16..12,

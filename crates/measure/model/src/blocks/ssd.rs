@@ -1,17 +1,18 @@
-//! A flash drive from the inside: port, write buffer, dies and what garbage collection costs.
+//! A flash drive with internal structure: port, write buffer, dies, and the cost of garbage
+//! collection.
 //!
 //! - A command passes the port (a fixed controller cost and the transfer). A read then needs its
 //!   pages from their dies (sensing, then the channel); a hash places the pages. A write completes
-//!   when its bytes are in the buffer; pages are programmed die after die in the background, and a
-//!   full buffer makes writers wait.
+//!   when its bytes are in the buffer. Pages are programmed die after die in the background, and
+//!   writes wait while the buffer is full.
 //! - Garbage collection multiplies random writes. For uniform overwriting and collection in order
 //!   of age the factor is `a / (a + W(-a e^-a))`, `a` being physical over used capacity and `W`
 //!   Lambert's function (P. Desnoyers, "Analytic modeling of SSD write performance", SYSTOR 2012).
 //!   Moved pages are read and programmed; erasures are spread over the pages of a block. Sequential
 //!   overwriting costs nothing extra. Used capacity is `filled_share` of the capacity or, if
 //!   `capacity_bytes` is given, the bytes laid out and written so far.
-//! - Some drives write the first `burst_bytes` at a higher rate (single-bit mode) and give the space
-//!   back when idle.
+//! - Some drives write the first `burst_bytes` at a higher rate (single-bit mode), and free this
+//!   space when idle.
 
 use super::context::{Block, Builder, Context};
 use super::inside::Source;
@@ -40,7 +41,7 @@ struct Ssd {
     port_ns_per_byte: f64,
     sense_ns: f64,
     channel_ns: f64,
-    /// Die time of one page written by the host, garbage collection included.
+    /// Die time of one page written by the host, including garbage collection.
     program_random_ns: f64,
     flash: Flash,
     fill: Option<Fill>,
@@ -64,7 +65,7 @@ struct Flash {
 }
 
 impl Flash {
-    /// Die time of a page that the host writes when `filled` of the capacity is in use.
+    /// Returns the die time of a page that the host writes if `filled` of the capacity is in use.
     fn page_ns(&self, filled: f64) -> f64 {
         let factor = write_amplification((1.0 + self.spare_share) / filled.clamp(0.01, 1.0));
         self.amplified_ns(factor)
@@ -75,17 +76,17 @@ impl Flash {
     }
 }
 
-/// How full the drives are.
+/// Fill level of the drives.
 #[derive(Clone)]
 struct Fill {
     known: Bits,
     capacity_bytes: f64,
-    /// Stripes in use when the cost of a page was last worked out.
+    /// Stripes in use at the last computation of the page cost.
     seen: u64,
 }
 
-/// Write amplification under uniform random overwriting when physical capacity is `ratio` times what
-/// is in use; see the module. Infinite at 1.
+/// Returns the write amplification under uniform random overwriting, if physical capacity is
+/// `ratio` times the used capacity; see the module. Infinite at 1.
 pub fn write_amplification(ratio: f64) -> f64 {
     if ratio <= 1.0 {
         return f64::INFINITY;
@@ -181,8 +182,8 @@ impl Ssd {
         cx.serve(Source::Ssd);
         let first = request.offset_bytes / self.page_bytes;
         let end = (request.offset_bytes + bytes.max(1)).div_ceil(self.page_bytes);
-        // Pages of one command on the same die are read one after the other; long commands touch
-        // every die, and then it is enough to follow as many branches as there are dies.
+        // Pages of one command on the same die are read one after the other. Long commands use
+        // every die, so as many branches as there are dies are enough.
         let dies = self.devices[device].dies.len() as u64;
         let branches = (end - first).min(dies);
         let per_branch = (end - first) as f64 / branches as f64;
@@ -226,13 +227,13 @@ impl Ssd {
         cx.program.detach();
     }
 
-    /// Notes that a range is in use, and what that does to the cost of a page.
+    /// Records that a range is in use, and updates the cost of a page.
     fn fill(&mut self, request: &Request) {
         let Some(fill) = &mut self.fill else { return };
         for unit in request.units(self.stripe_bytes) {
             fill.known.set(request.file, unit);
         }
-        // A hundredth more in use moves the factor by a few per cent at most.
+        // One percent more in use changes the factor by a few percent at most.
         let count = fill.known.count();
         if count * 100 > fill.seen * 101 {
             fill.seen = count;
@@ -241,7 +242,7 @@ impl Ssd {
         }
     }
 
-    /// Die time of a page: cheap while the burst area lasts.
+    /// Returns the die time of a page: low while the burst area lasts.
     fn program_ns(&mut self, request: &Request, device: usize, bytes: u64, now_ns: u64) -> f64 {
         if self.burst_bytes > 0.0 {
             let at = &mut self.devices[device];
@@ -352,7 +353,7 @@ mod tests {
         let page_ns = factor * (800e3 + 5e6 / 512.0) + (factor - 1.0) * 60e3 + 16_384.0 / 0.4;
         let expected = 32.0 * NS_PER_S as f64 / page_ns;
         assert!((got / expected - 1.0).abs() < 0.05, "{got} against {expected}");
-        // A nearly empty drive hardly moves anything.
+        // A nearly empty drive hardly moves any pages.
         let empty = rate("filled_share = 0.1", 0.0, 64, 40_000);
         assert!(empty > 2.0 * got, "{empty} against {got}");
     }

@@ -1,16 +1,15 @@
-//! Sequential streams within files: how they are recognised, and what to read ahead of them.
+//! Sequential streams within files: their detection, and read-ahead.
 //!
 //! Modelled on the file-level prefetch of ZFS (`zfetch`: `dmu_zfetch.c` of illumos, 2015, and of
 //! OpenZFS; `zfetch_max_streams`, `zfetch_min_distance` and `zfetch_max_distance` in the manual
-//! zfs(4)). Each file has a few streams, each identified by the end of its last access. An access
-//! that starts there continues the stream, whether it reads or writes; any other access starts a
-//! stream and replaces the one that was idle longest. Whenever a read of a stream enters a new
-//! record, records after it are prefetched: as many more as are already ahead of it, so the
-//! distance doubles, up to the maximum.
+//! zfs(4)). Each file has a few streams, each identified by the end of its last access. A read or
+//! write that starts there continues the stream. Any other access starts a stream and replaces the
+//! one that was idle for longest. When a read of a stream enters a new record, it prefetches as
+//! many further records as are already ahead. The distance therefore doubles, up to the maximum.
 //!
-//! The original compares record numbers. Here bytes have to follow each other, and
-//! `recognised_after` times: in a modelled random pass, which leaves out some blocks after each
-//! access, two accesses follow each other by chance now and then.
+//! The original compares record numbers. This model requires `recognised_after` accesses with
+//! consecutive bytes: in a modelled random pass, which skips blocks after each access, two accesses
+//! are sometimes consecutive by chance.
 
 use std::ops::Range;
 
@@ -20,15 +19,15 @@ use crate::spec::{ModelError, Reader};
 
 #[derive(Clone, Copy, Default)]
 struct Run {
-    /// Where its last access ended.
+    /// End of its last access.
     end_bytes: u64,
-    /// The record behind the last one that it touched.
+    /// Record after the last one that it touched.
     end_unit: u64,
-    /// The record up to which was read ahead.
+    /// End of its read-ahead, as a record.
     ahead_unit: u64,
-    /// How many accesses followed the one before.
+    /// Number of consecutive accesses.
     follows: u32,
-    /// Where what was read ahead last came from.
+    /// Source of the last read-ahead.
     from: Option<Source>,
 }
 
@@ -37,9 +36,9 @@ struct Run {
 pub(super) struct StreamAccess {
     /// Whether the access is part of a stream.
     pub(super) sequential: bool,
-    /// Records to be read ahead.
+    /// Records to read ahead.
     pub(super) ahead: Range<u64>,
-    /// A read that is the first of a record that was read ahead: where the record came from.
+    /// For the first read of a record that was read ahead: the source of the record.
     pub(super) from: Option<Source>,
 }
 
@@ -53,12 +52,12 @@ pub(super) struct Streams {
     distance_max: u64,
     /// By file, the latest first.
     runs: Vec<Vec<Run>>,
-    /// By file: where it ends, 0 if that is not known.
+    /// By file: its end, 0 if unknown.
     sizes: Vec<u64>,
 }
 
 impl Streams {
-    /// As a block's table says; `None` if it looks for no streams.
+    /// Reads the table of a block; `None` if it does not detect streams.
     pub(super) fn read(reader: &Reader<'_>, unit_bytes: u64) -> Result<Option<Self>, ModelError> {
         let streams_max = reader.count_or("streams", 0, 0, 64)? as usize;
         let recognised_after = reader.count_or("recognised_after", 2, 1, 1000)? as u32;
@@ -79,7 +78,7 @@ impl Streams {
         }))
     }
 
-    /// A file is known to reach as far as a request.
+    /// Records that a file extends at least to the end of a request.
     pub(super) fn lay(&mut self, request: &Request) {
         let file = request.file as usize;
         if self.sizes.len() <= file {
@@ -88,7 +87,7 @@ impl Streams {
         self.sizes[file] = self.sizes[file].max(request.offset_bytes + request.size_bytes);
     }
 
-    /// Where reading ahead has to stop.
+    /// Returns the end of read-ahead.
     fn end_unit(&self, file: usize) -> u64 {
         match self.sizes.get(file) {
             Some(&size_bytes) if size_bytes > 0 => size_bytes.div_ceil(self.unit_bytes),
@@ -96,7 +95,7 @@ impl Streams {
         }
     }
 
-    /// A read or write of a file.
+    /// Handles a read or write of a file.
     pub(super) fn access(&mut self, request: &Request) -> StreamAccess {
         let file = request.file as usize;
         let (stop, units) = (self.end_unit(file), request.units(self.unit_bytes));
@@ -159,7 +158,7 @@ mod tests {
         streams
     }
 
-    /// Records that are read ahead by accesses of one size, one after the other.
+    /// Returns the records that consecutive accesses of one size read ahead.
     fn ahead(streams: &mut Streams, action: Action, at: Range<u64>, size: u64) -> Vec<Range<u64>> {
         let mut all = Vec::new();
         for number in at {
@@ -175,7 +174,8 @@ mod tests {
     fn the_distance_doubles_up_to_the_longest() {
         let mut streams = streams(1 << 30);
         let ranges = ahead(&mut streams, Action::Read, 0..8, 128 * KIB);
-        // The third access is the first that is known to follow: one record ahead, then 2, 4 and 8.
+        // The third access is the first that counts as consecutive: one record ahead, then 2, 4 and
+        // 8.
         assert_eq!(ranges, [3..4, 4..6, 6..9, 9..14, 14..15, 15..16]);
     }
 
@@ -184,7 +184,7 @@ mod tests {
         let mut streams = streams(1 << 30);
         let ranges = ahead(&mut streams, Action::Read, 0..32 * 40, 4 * KIB);
         let fetched: u64 = ranges.iter().map(|range| range.end - range.start).sum();
-        // Records 0 and 1 are read on demand; 39 is the last, 8 are ahead of it.
+        // Records 0 and 1 are read on demand; 39 is the last, with 8 ahead of it.
         assert_eq!(fetched, 39 - 1 + 8);
         assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
     }
@@ -216,7 +216,7 @@ mod tests {
         let two: Vec<bool> = [0, 100, 1, 101, 2, 102].map(&mut access).to_vec();
         assert_eq!(two, [false, false, false, false, true, true]);
         let three: Vec<bool> = [200, 103, 3].map(&mut access).to_vec();
-        // The third stream took the place of the one that rested longer.
+        // The third stream replaced the one that was idle for longer.
         assert_eq!(three, [false, true, false]);
     }
 }

@@ -1,19 +1,20 @@
-//! Two tiers: extents live on the fast one or on the slow one, and move between them.
+//! Two tiers: an extent is on the fast or the slow one, and moves between them.
 //!
-//! An extent is on one tier only. New data go to the fast tier as long as it has room. Data that are
-//! written again go to the fast tier too, and the rest of their extent follows in the background
-//! (`writes = "fast"`), or they are written where they are (`writes = "in-place"`).
+//! An extent is on one tier only. New data goes to the fast tier while it has space. A rewrite also
+//! goes to the fast tier, followed by the rest of its extent in the background (`writes = "fast"`),
+//! or stays on its tier (`writes = "in-place"`).
 //!
-//! - Demotion: when the fast tier is fuller than `demote_share`, extents move down, the longest
-//!   untouched first, until the excess but at least `demote_step_share` of the tier has gone.
-//! - Promotion: an extent on the slow tier that is touched `promote_touches` times (random) or
-//!   `promote_sequential` times (sequential) within `promote_window_s` moves up; 0 is never.
+//! - Demotion: when the fast tier is fuller than `demote_share`, extents move down, the least
+//!   recently touched first, until the excess, but at least `demote_step_share` of the tier, has
+//!   moved.
+//! - Promotion: an extent on the slow tier moves up after `promote_touches` random or
+//!   `promote_sequential` sequential touches within `promote_window_s`; 0 means never.
 //!
-//! A move reads a whole extent from one tier and writes it to the other, in the background, at most
-//! `moves_max` at a time on each node: moves compete with the foreground, which is the price of tiering a
-//! working set that does not fit. (ADSF: down above 75 %, at least 15 % at once; up after 3 random or 10
-//! sequential touches in 10 minutes. Nutanix Bible, storage chapter. ADSF's tiers are cluster-wide; here
-//! each node has its own.)
+//! A move reads a whole extent from one tier and writes it to the other in the background, at most
+//! `moves_max` at a time on each node. Moves compete with the foreground; a working set that does
+//! not fit pays this price. (ADSF: down above 75 %, at least 15 % at once; up after 3 random or 10
+//! sequential touches in 10 minutes. Nutanix Bible, storage chapter. ADSF's tiers are cluster-wide;
+//! in this model each node has its own.)
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::keys::{Bits, KeyMap};
@@ -41,7 +42,7 @@ struct Rules {
 /// Number of distinct windows; counts from another window are expired.
 const WINDOWS: u32 = 1 << 12;
 
-/// The most touches that can be asked for.
+/// Maximum for the number of touches.
 const TOUCHES_MAX: u64 = (1 << 20) - 1;
 
 /// Touches of an extent in a window: the window's number above 20 bits of their count.
@@ -49,7 +50,7 @@ const TOUCHES_MAX: u64 = (1 << 20) - 1;
 struct Touches(u32);
 
 impl Touches {
-    /// Counts one more; true, and none from now on, if as many as are needed have come.
+    /// Counts one more touch. Returns true, and resets the count, if there are enough.
     fn count(&mut self, window: u32, needed: u32) -> bool {
         let before = if self.0 >> 20 == window { self.0 & TOUCHES_MAX as u32 } else { 0 };
         let enough = before + 1 >= needed;
@@ -63,11 +64,11 @@ struct Tier {
     rules: Rules,
     fast: BlockRef,
     slow: BlockRef,
-    /// Extents on the fast tier, in the order in which they were touched, with the touches of all.
+    /// Extents on the fast tier, in the order of their last touch, with the touch counts of all.
     held: Recent<u64>,
-    /// Extents that were ever written.
+    /// Extents that were written at least once.
     known: Bits,
-    /// Extents that were laid out and have not been placed yet, oldest first, with their number.
+    /// Extents that were laid out and not placed yet, oldest first, with their number.
     laid: VecDeque<(u32, std::ops::Range<u64>)>,
     laid_extents: u64,
     /// Extents whose promotion is planned or in progress.
@@ -133,13 +134,13 @@ pub(super) fn make(
     }))
 }
 
-/// Extents that fit on the fast tier when data shrink to `stored_share`.
+/// Returns the extents that fit on the fast tier if data shrinks to `stored_share`.
 fn room(rules: &Rules, stored_share: f64) -> usize {
     ((rules.capacity_bytes / stored_share / rules.extent_bytes as f64) as usize).min(1 << 30)
 }
 
 impl Tier {
-    /// Data that a layer above has made smaller take less room: the first request shows how much.
+    /// Data that a higher layer compressed takes less space: the first request shows the ratio.
     fn resize(&mut self, request: &Request) {
         if request.stored_share != self.stored_share && self.held.is_empty() {
             self.stored_share = request.stored_share;
@@ -147,7 +148,7 @@ impl Tier {
         }
     }
 
-    /// Places on the fast tier what was laid out last.
+    /// Places the most recently laid out data on the fast tier.
     fn settle(&mut self) {
         let mark = self.laid_mark();
         for (file, units) in std::mem::take(&mut self.laid) {
@@ -164,25 +165,25 @@ impl Tier {
         self.held.len() < self.held.capacity()
     }
 
-    /// Extents above which the fast tier is too full.
+    /// Returns the number of extents above which the fast tier is too full.
     fn mark(&self) -> usize {
         (self.held.capacity() as f64 * self.rules.demote_share) as usize
     }
 
-    /// Extents on the fast tier after a layout.
+    /// Returns the extents on the fast tier after a layout.
     fn laid_mark(&self) -> usize {
         let share = self.rules.demote_share - 0.5 * self.rules.demote_step_share;
         (self.held.capacity() as f64 * share.max(0.0)) as usize
     }
 
-    /// Plans a move up, unless the tier cannot keep up with its plans.
+    /// Plans a promotion, unless the tier is behind its plans.
     fn raise(&mut self, key: u64) {
         if self.ups.len() < self.rules.moves_queued && self.rising.insert(key, ()).is_none() {
             self.ups.push_back(key);
         }
     }
 
-    /// Counts a touch of an extent on the slow tier; true if it has earned its place on the fast one.
+    /// Counts a touch of an extent on the slow tier. Returns true if it is due for promotion.
     fn touch(&mut self, key: u64, sequential: bool, now_ns: u64) -> bool {
         let rules = &self.rules;
         let needed = if sequential { rules.promote_sequential } else { rules.promote_touches };
@@ -202,7 +203,7 @@ impl Tier {
         enough
     }
 
-    /// The extent that has to leave the fast tier next, if one has to.
+    /// Returns the next extent to demote, if any.
     fn next_down(&mut self) -> Option<u64> {
         let (len, mark) = (self.held.len(), self.mark());
         if len > mark && self.demote_to.is_none() {
@@ -218,7 +219,7 @@ impl Tier {
 
     fn start_moves(&mut self, cx: &mut Context<'_>) {
         while (self.moving.len() as u32) < self.rules.moves_max {
-            // Down goes before up: it makes the room.
+            // Demotions come before promotions, because they free space.
             if let Some(key) = self.next_down() {
                 self.demoted += 1;
                 self.launch(key, None, cx);
@@ -271,7 +272,7 @@ impl Tier {
             cx.route(self.fast, request);
         } else if self.has_room() && (fresh || !self.rules.writes_in_place) {
             self.held.access(key);
-            // The rest of an extent that exists comes up after the part that was written.
+            // The rest of an existing extent is promoted after the written part.
             if !fresh && request.size_bytes < self.rules.extent_bytes {
                 self.raise(key);
             }
@@ -305,7 +306,7 @@ impl Block for Tier {
         }
     }
 
-    /// A move has ended.
+    /// Handles the end of a move.
     fn notice(&mut self, value: u64, cx: &mut Context<'_>) {
         if let Some(Some(key)) = self.moving.remove(&value) {
             self.rising.remove(&key);
@@ -317,8 +318,8 @@ impl Block for Tier {
         self.start_moves(cx);
     }
 
-    /// The fast tier still holds the newest extents, and the rest has been demoted. How far the
-    /// last demotion went is unknown: half a step below the mark is assumed.
+    /// The fast tier then has the newest extents, and the rest was demoted. The extent of the last
+    /// demotion is unknown: half a step below the threshold is assumed.
     fn lay(&mut self, request: &Request, _cx: &mut Context<'_>) {
         self.resize(request);
         let units = request.units(self.rules.extent_bytes);
@@ -330,7 +331,7 @@ impl Block for Tier {
             }
             _ => self.laid.push_back((request.file, units)),
         }
-        // Only the end of the list will be needed: forget what is too far back.
+        // Only the end of the list will be needed, so older entries are dropped.
         let mark = self.laid_mark() as u64;
         while let Some((_, first)) = self.laid.front()
             && self.laid_extents - (first.end - first.start) >= mark

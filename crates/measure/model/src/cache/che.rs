@@ -1,10 +1,11 @@
 //! The hit ratio of an LRU cache in closed form.
 //!
-//! H. Che, Y. Tung and Z. Wang, "Hierarchical web caching systems: modeling, design and experimental
-//! results", IEEE JSAC 20(7), 2002; why it is so exact: C. Fricker, P. Robert and J. Roberts, "A
-//! versatile and accurate approximation for LRU cache performance", ITC 24, 2012. Under independent
-//! references a unit stays for a time `t` that is nearly the same for all, so unit `i` hits with
-//! probability `1 - exp(-p_i t)`, where `t` solves `sum(1 - exp(-p_i t)) = capacity`.
+//! H. Che, Y. Tung and Z. Wang, "Hierarchical web caching systems: modeling, design and
+//! experimental results", IEEE JSAC 20(7), 2002; the reason for its accuracy: C. Fricker, P. Robert
+//! and J. Roberts, "A versatile and accurate approximation for LRU cache performance", ITC 24,
+//! 2012. Under independent references, a unit stays for a time `t` that is nearly the same for all.
+//! Unit `i` therefore hits with probability `1 - exp(-p_i t)`, where `t` solves `sum(1 - exp(-p_i
+//! t)) = capacity`.
 
 /// Returns the hit ratio of LRU with `capacity` units if unit `i` is requested with probability
 /// `probabilities[i]`.
@@ -17,7 +18,7 @@ pub fn lru_hit_ratio(probabilities: &[f64], capacity: f64) -> f64 {
     while held(high) < capacity {
         high *= 2.0;
     }
-    // 60 halvings bring the time to the last bit of its first 18 digits.
+    // 60 halvings determine the time to the last bit of its first 18 digits.
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
         if held(middle) < capacity { low = middle } else { high = middle }

@@ -1,18 +1,18 @@
-//! Where entries are, by key: an open-addressed table of their indices. The keys are with the entries.
+//! Index of entries by key: an open-addressed table of their numbers. The keys are in the entries.
 //!
-//! The table maps a key to the index of its entry by linear probing with backward-shift deletion
-//! (D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithm R), at most half
-//! full. A slot of the table holds 32 bits of the hash beside the index, so that an entry is only
-//! read when it is very likely the right one. The place of a slot comes from those bits, too: closing
-//! a gap and growing read the table alone, where entries are anywhere in memory. Eight keys in a row
-//! have homes in a row, in a line or two of memory: units are often looked up one after the other.
+//! The table maps a key to the number of its entry by linear probing with backward-shift deletion
+//! (D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithm R), at most
+//! half full. A slot has 32 bits of the hash beside the number, so that an entry is read only if it
+//! is very likely the right one. These bits also determine the home of a slot: closing a gap and
+//! growing read the table alone, not the scattered entries. Eight consecutive keys have adjacent
+//! homes in one or two cache lines, because units are often looked up in sequence.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
 
 const EMPTY: u64 = u64::MAX;
 
-/// Indices of entries below 2^32 - 1.
+/// Numbers of entries below 2^32 - 1.
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
     table: Large<u64>,
@@ -26,7 +26,7 @@ impl Default for Index {
     }
 }
 
-/// Spreads groups of keys (the finaliser of D. Stafford's "Mix 13", as in SplitMix64).
+/// Mixes groups of keys (the finaliser of D. Stafford's "Mix 13", as in SplitMix64).
 #[inline]
 fn mix(key: u64) -> u32 {
     let x = key >> 3;
@@ -36,7 +36,7 @@ fn mix(key: u64) -> u32 {
 }
 
 impl Index {
-    /// An empty table with room for half of `slots` entries, a power of two. It grows.
+    /// Creates an empty table with space for half of `slots` entries, a power of two. It grows.
     pub(crate) fn new(slots: usize) -> Self {
         Self { table: Large::filled(EMPTY, slots), mask: slots - 1, len: 0 }
     }
@@ -64,7 +64,7 @@ impl Index {
         }
     }
 
-    /// Adds the entry of a key that has none.
+    /// Adds the entry of a new key.
     #[inline]
     pub(crate) fn insert(&mut self, key: u64, entry: u32) {
         self.len += 1;
@@ -74,7 +74,7 @@ impl Index {
         self.put(u64::from(mix(key)) << 32 | u64::from(entry));
     }
 
-    /// Puts a slot at the first free place from its home on.
+    /// Puts a slot at the first free position from its home on.
     #[inline]
     fn put(&mut self, slot: u64) {
         let mut at = (slot >> 32) as usize & self.mask;
@@ -93,7 +93,7 @@ impl Index {
         before.iter().filter(|slot| **slot != EMPTY).for_each(|slot| self.put(*slot));
     }
 
-    /// Takes out a key's entry, which is there, and closes the gap that it leaves in its run.
+    /// Removes the entry of an existing key, and closes the gap in its run.
     #[inline]
     pub(crate) fn remove(&mut self, key: u64, entry: u32) {
         let tag = mix(key);
@@ -111,7 +111,7 @@ impl Index {
                 break;
             }
             let home = (slot >> 32) as usize & self.mask;
-            // Slots whose home lies cyclically in (hole, at] must stay where they are.
+            // Slots whose home is cyclically in (hole, at] must not move.
             if (at.wrapping_sub(home) & self.mask) >= (at.wrapping_sub(hole) & self.mask) {
                 self.table[hole] = slot;
                 hole = at;

@@ -1,26 +1,26 @@
-//! Replacement policies: which unit leaves a full cache.
+//! Replacement policies: the choice of the unit that leaves a full cache.
 //!
 //! - LRU: the least recently used.
-//! - Segmented LRU: units touched once (probation) leave before units touched again (protected), which
-//!   fall back to probation when they exceed their share (R. Karedla, J. S. Love and B. G. Wherry,
-//!   "Caching strategies to improve disk system performance", IEEE Computer 27(3), 1994).
-//! - ARC: two LRU lists with ghosts, whose balance adapts to hits in the ghosts (N. Megiddo and D. S.
+//! - Segmented LRU: units touched once (probation) leave before units touched again (protected).
+//!   These return to probation when they exceed their share (R. Karedla, J. S. Love and B. G.
+//!   Wherry, "Caching strategies to improve disk system performance", IEEE Computer 27(3), 1994).
+//! - ARC: two LRU lists with ghosts. Hits in the ghosts adapt their balance (N. Megiddo and D. S.
 //!   Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003, figure 4). The target
 //!   `p` is real-valued, as in the paper.
 //!
-//! Every policy keeps a dirty flag per unit: a write makes a unit dirty, eviction tells whether it was,
-//! and [`Cache::clean_oldest`] yields dirty units in the order in which they became dirty, for
-//! write-back.
+//! Every policy keeps a dirty flag per unit. A write sets it, and eviction returns it.
+//! [`Cache::clean_oldest`] returns dirty units for write-back, in the order in which they became
+//! dirty.
 
 use super::store::Store;
 use std::collections::VecDeque;
 
-/// Which replacement policy a cache follows.
+/// Replacement policy of a cache.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Policy {
     /// Least recently used.
     Lru,
-    /// Segmented LRU; the share of the capacity that is protected, 0 to 1.
+    /// Segmented LRU with a protected share of the capacity, 0 to 1.
     SegmentedLru {
         /// Protected share of the capacity.
         protected: f64,
@@ -29,25 +29,25 @@ pub enum Policy {
     Arc,
 }
 
-/// A unit that had to leave.
+/// An evicted unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Eviction {
     /// Key of the unit.
     pub key: u64,
-    /// It held data that is nowhere else.
+    /// True if the unit was dirty: its data is nowhere else.
     pub dirty: bool,
 }
 
 /// Result of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// The unit was there.
+    /// The unit was cached.
     pub hit: bool,
     /// Unit evicted to make room.
     pub evicted: Option<Eviction>,
 }
 
-/// A cache of equal units. A capacity of 0 holds nothing and misses always.
+/// A cache of equal units. With a capacity of 0, every access misses.
 #[derive(Clone, Debug)]
 pub struct Cache {
     kind: Kind,
@@ -74,7 +74,7 @@ const B1: usize = 2;
 const B2: usize = 3;
 
 impl Cache {
-    /// A cache of `capacity` units (at most 2^31).
+    /// Creates a cache of `capacity` units (at most 2^31).
     pub fn new(policy: Policy, capacity: usize) -> Self {
         let kind = match policy {
             Policy::Lru => Kind::Lru(Store::new(capacity)),
@@ -82,18 +82,18 @@ impl Cache {
                 store: Store::new(capacity),
                 protected_max: (capacity as f64 * protected.clamp(0.0, 1.0)) as usize,
             },
-            // The directory remembers as many ghosts as there are units.
+            // The directory has as many ghosts as units.
             Policy::Arc => Kind::Arc { store: Store::new(2 * capacity), target: 0.0 },
         };
         Self { kind, capacity, dirty: 0, dirty_order: VecDeque::new(), hits: 0, misses: 0 }
     }
 
-    /// Units it can hold.
+    /// Returns the capacity in units.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Units it holds.
+    /// Returns the number of cached units.
     pub fn len(&self) -> usize {
         match &self.kind {
             Kind::Lru(store) => store.len(0),
@@ -102,12 +102,12 @@ impl Cache {
         }
     }
 
-    /// True if it holds nothing.
+    /// True if no unit is cached.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Dirty units it holds.
+    /// Returns the number of dirty units.
     pub fn dirty(&self) -> usize {
         self.dirty
     }
@@ -117,7 +117,8 @@ impl Cache {
         (self.hits, self.misses)
     }
 
-    /// A unit will be asked for soon: brings near what finding it, and making room for it, needs.
+    /// Hints that a unit will soon be requested. Prefetches the memory for its lookup and for an
+    /// eviction.
     #[inline]
     pub fn hint(&self, key: u64) {
         match &self.kind {
@@ -133,7 +134,7 @@ impl Cache {
         }
     }
 
-    /// Whether a unit is there, without touching it.
+    /// Returns whether a unit is cached, without touching it.
     #[inline(always)]
     pub fn contains(&self, key: u64) -> bool {
         match &self.kind {
@@ -143,7 +144,7 @@ impl Cache {
         }
     }
 
-    /// Reads (or, with `write`, writes) a unit; a miss brings it in.
+    /// Reads (or, with `write`, writes) a unit; a miss inserts it.
     #[inline(always)]
     pub fn access(&mut self, key: u64, write: bool) -> Access {
         if self.capacity == 0 {
@@ -172,7 +173,7 @@ impl Cache {
         access
     }
 
-    /// Touches a unit if it is there; a miss changes nothing.
+    /// Touches a unit if it is cached; a miss changes nothing.
     pub fn touch(&mut self, key: u64) -> bool {
         let hit = match &mut self.kind {
             Kind::Lru(store) => {
@@ -195,7 +196,7 @@ impl Cache {
         hit
     }
 
-    /// Drops a unit. True if it was there.
+    /// Drops a unit. Returns true if it was cached.
     pub fn remove(&mut self, key: u64) -> bool {
         let removed = match &mut self.kind {
             Kind::Lru(store) => store.find(key).map(|e| store.remove(e)),
@@ -208,7 +209,7 @@ impl Cache {
         removed.is_some()
     }
 
-    /// Drops the unit that would have to leave next.
+    /// Drops the next unit in eviction order.
     pub fn remove_oldest(&mut self) -> Option<Eviction> {
         let evicted = match &mut self.kind {
             Kind::Lru(store) => evict(store, 0),
@@ -227,7 +228,7 @@ impl Cache {
         self.dirty_order.clear();
     }
 
-    /// Marks the unit that has been dirty longest as clean and returns its key, for write-back.
+    /// Marks the oldest dirty unit as clean and returns its key, for write-back.
     pub fn clean_oldest(&mut self) -> Option<u64> {
         while let Some(key) = self.dirty_order.pop_front() {
             let cleaned = match &mut self.kind {
@@ -254,7 +255,7 @@ fn clean<const N: usize>(store: &mut Store<N>, key: u64, last_list: usize) -> bo
     }
 }
 
-/// Sets the dirty flag on a write; true if it was clean.
+/// Sets the dirty flag on a write; returns true if it was clean.
 #[inline]
 fn soil<const N: usize>(store: &mut Store<N>, entry: u32, write: bool) -> bool {
     let made_dirty = write && !store.dirty(entry);
@@ -315,7 +316,7 @@ fn segmented(
     (Access { hit: false, evicted }, write)
 }
 
-/// REPLACE of the paper: moves the oldest of T1 or T2 to its ghosts.
+/// REPLACE of the paper: moves the oldest unit of T1 or T2 to its ghosts.
 #[inline]
 fn replace(store: &mut Store<4>, target: f64, in_b2: bool) -> Option<Eviction> {
     let t1 = store.len(T1) as f64;

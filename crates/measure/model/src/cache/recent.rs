@@ -9,19 +9,19 @@
 //! place of links: the exact LRU of a log of uses, as in B. T. Bennett and V. J. Kruskal, "LRU
 //! stack processing", IBM Journal of Research and Development 19(4), 1975.)
 //!
-//! [`Cache`](super::Cache) is for keys that are anywhere.
+//! [`Cache`](super::Cache) is for sparse keys.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::{Large, Zero};
 
-/// How far ahead of the queue's end extents are brought near.
+/// Prefetch distance from the queue's end.
 const AHEAD: usize = 8;
 
 /// State of an extent: time of the last use (0 if it is not cached), and an optional note.
 pub(crate) trait Extent: Zero + Default {
-    /// When it was used last.
+    /// Returns the time of its last use.
     fn stamp(self) -> u32;
-    /// The same, used at another time.
+    /// Returns the same state with another time of use.
     fn stamped(self, stamp: u32) -> Self;
 }
 
@@ -50,27 +50,28 @@ impl Extent for u64 {
     }
 }
 
-/// The extents that were used last, up to a number of them. Keys are those of
+/// The most recently used extents, up to a maximum number. Keys are those of
 /// [`Request::key`](crate::blocks::Request): a file above 40 bits of an extent's number.
 #[derive(Clone, Debug)]
 pub(crate) struct Recent<E: Extent> {
     /// By file and number.
     extents: Vec<Large<E>>,
-    /// The stamp of the last use. Extents with stamps up to `floor` are not held.
+    /// Stamp of the last use. Extents with stamps up to `floor` are not cached.
     last: u32,
     floor: u32,
     len: usize,
     capacity: usize,
-    /// Where it is known who has to go next.
+    /// Eviction queue, once it exists.
     queue: Option<Queue>,
 }
 
-/// Keys in the order of their uses: the first one's stamp is `first`, those of the others follow.
+/// Keys in the order of their uses. The first one has the stamp `first`, and stamps are
+/// consecutive.
 #[derive(Clone, Debug)]
 struct Queue {
     uses: Uses,
     first: u32,
-    /// Extents have left since it was put in order.
+    /// True if extents were evicted since the last compaction.
     shrunk: bool,
 }
 
@@ -83,13 +84,13 @@ struct Uses {
 }
 
 impl Uses {
-    /// The key in a place, the oldest in place 0.
+    /// Returns the key at a position; the oldest has position 0.
     #[inline]
     fn get(&self, at: usize) -> Option<u64> {
         (at < self.len).then(|| self.keys[(self.head + at) & (self.keys.len() - 1)])
     }
 
-    /// Replaces the key in a place that is in use.
+    /// Replaces the key at a used position.
     fn set(&mut self, at: usize, key: u64) {
         let mask = self.keys.len() - 1;
         self.keys[(self.head + at) & mask] = key;
@@ -123,7 +124,7 @@ impl Uses {
     }
 }
 
-/// File and number of a key.
+/// Returns file and number of a key.
 #[inline]
 fn place(key: u64) -> (usize, usize) {
     ((key >> 40) as usize, (key & ((1 << 40) - 1)) as usize)
@@ -135,22 +136,22 @@ impl<E: Extent> Recent<E> {
         Self { extents: Vec::new(), last: 0, floor: 0, len: 0, capacity, queue: None }
     }
 
-    /// Extents it can hold.
+    /// Returns the capacity in extents.
     pub(crate) fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Extents it holds.
+    /// Returns the number of cached extents.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// True if it holds nothing.
+    /// True if no extent is cached.
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// An extent will be used soon.
+    /// Hints that an extent will be used soon.
     #[inline]
     pub(crate) fn hint(&self, key: u64) {
         let (file, at) = place(key);
@@ -159,7 +160,8 @@ impl<E: Extent> Recent<E> {
         }
     }
 
-    /// An extent's place. Places of extents that are never used take no memory where a file has many.
+    /// Returns an extent's entry. Entries of extents that are never used take no memory if a file
+    /// has many.
     #[inline(always)]
     fn extent(&mut self, key: u64) -> &mut E {
         let (file, at) = place(key);
@@ -172,7 +174,7 @@ impl<E: Extent> Recent<E> {
         &mut self.extents[file][at]
     }
 
-    /// Whether an extent is held.
+    /// Returns whether an extent is cached.
     #[inline]
     fn holds(&self, key: u64) -> bool {
         let (file, at) = place(key);
@@ -180,7 +182,7 @@ impl<E: Extent> Recent<E> {
         extent.is_some_and(|extent| extent.stamp() > self.floor)
     }
 
-    /// Uses an extent if it is held.
+    /// Uses an extent if it is cached.
     #[inline(always)]
     pub(crate) fn touch(&mut self, key: u64) -> bool {
         let held = self.holds(key);
@@ -218,11 +220,11 @@ impl<E: Extent> Recent<E> {
         *extent = extent.stamped(last);
     }
 
-    /// Adds a use to the queue, with room for its stamp.
+    /// Appends a use to the queue, in which its stamp fits.
     #[inline(never)]
     fn queue_up(&mut self, key: u64) {
         let Some(queue) = &self.queue else {
-            // Out of stamps: those that are held get the first ones.
+            // Stamps are exhausted: cached extents get new ones from 1 on.
             self.sort();
             self.queue = None;
             return;
@@ -240,7 +242,7 @@ impl<E: Extent> Recent<E> {
         }
     }
 
-    /// Stops holding the extent that was used longest ago, and gives its key.
+    /// Evicts the least recently used extent, and returns its key.
     pub(crate) fn remove_oldest(&mut self) -> Option<u64> {
         if self.len == 0 {
             return None;
@@ -267,12 +269,13 @@ impl<E: Extent> Recent<E> {
         }
     }
 
-    /// Stops holding anything. Notes stay.
+    /// Evicts every extent. Notes stay.
     pub(crate) fn clear(&mut self) {
         (self.floor, self.len, self.queue) = (self.last, 0, None);
     }
 
-    /// Makes a queue of what is held, with stamps from 1 on. Extents that are not held lose theirs.
+    /// Builds a queue of the cached extents, with stamps from 1 on. Other extents lose their
+    /// stamps.
     #[cold]
     fn sort(&mut self) {
         let mut held = Vec::with_capacity(self.len);
@@ -333,14 +336,14 @@ impl Recent<u64> {
         (*self.extent(key) >> 32) as u32
     }
 
-    /// Notes something of an extent.
+    /// Sets the note on an extent.
     #[inline]
     pub(crate) fn set_note(&mut self, key: u64, note: u32) {
         let extent = self.extent(key);
         *extent = u64::from(note) << 32 | u64::from(*extent as u32);
     }
 
-    /// Forgets what is noted of all extents.
+    /// Clears the notes of all extents.
     pub(crate) fn clear_notes(&mut self) {
         for extent in self.extents.iter_mut().flat_map(|places| places.iter_mut()) {
             *extent = u64::from(*extent as u32);
@@ -354,7 +357,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
-    /// Random actions: use if cached, use, remove the oldest, note, put in order, sort, and an
+    /// Random actions: use if cached, use, remove the oldest, note, compact, sort, and an
     /// occasional clear.
     fn acts() -> impl Strategy<Value = Vec<(u8, u64)>> {
         let act = prop_oneof![100 => 0u8..7, 1 => Just(7)];
@@ -362,7 +365,7 @@ mod tests {
     }
 
     proptest! {
-        /// It holds what a plain list of keys in the order of use holds.
+        /// The cache behaves like a plain list of keys in the order of use.
         #[test]
         fn holds_what_was_used_last(capacity in 0usize..20, acts in acts(), late in any::<bool>()) {
             let mut recent = Recent::<u64>::new(capacity);
@@ -417,7 +420,7 @@ mod tests {
             recent.access((3 << 40) | (use_ % 10));
         }
         assert!(recent.queue.is_none() && recent.len() == 40);
-        // The order is still known: those that were used last stay.
+        // The order is preserved: the most recently used extents stay.
         for extent in 100..130 {
             recent.access((3 << 40) | extent);
         }

@@ -1,4 +1,4 @@
-//! The memory of a cache: entries in one flat array, linked into a few lists, found by an [`Index`].
+//! Memory of a cache: entries in one flat array, linked into a few lists, found with an [`Index`].
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
@@ -33,8 +33,8 @@ pub(crate) struct Store<const LISTS: usize> {
 }
 
 impl<const LISTS: usize> Store<LISTS> {
-    /// An empty store. Its table grows up to twice `capacity` slots, from fewer: a cache that is
-    /// never filled should not cost the memory of a full one.
+    /// Creates an empty store. Its table starts small and grows to at most twice `capacity` slots:
+    /// a cache that is never full should not use the memory of a full one.
     pub(crate) fn new(capacity: usize) -> Self {
         let slots = (2 * capacity.max(4)).next_power_of_two().min(1 << 16);
         Self {
@@ -51,7 +51,7 @@ impl<const LISTS: usize> Store<LISTS> {
         self.index.hint(key);
     }
 
-    /// The oldest entry of a list will soon have to leave.
+    /// Hints that the oldest entry of a list will soon be evicted.
     #[inline]
     pub(crate) fn hint_oldest(&self, list: usize) {
         if let Some(entry) = self.entries.get(self.lists[list].oldest as usize) {
@@ -62,31 +62,31 @@ impl<const LISTS: usize> Store<LISTS> {
         }
     }
 
-    /// Length of a list.
+    /// Returns the length of a list.
     #[inline]
     pub(crate) fn len(&self, list: usize) -> usize {
         self.lists[list].len as usize
     }
 
-    /// The entry of a key.
+    /// Returns the entry of a key.
     #[inline]
     pub(crate) fn find(&self, key: u64) -> Option<u32> {
         self.index.find(key, |entry| self.entries[entry as usize].key == key)
     }
 
-    /// The list an entry is in.
+    /// Returns the list of an entry.
     #[inline]
     pub(crate) fn list(&self, entry: u32) -> usize {
         usize::from(self.entries[entry as usize].list)
     }
 
-    /// The key of an entry.
+    /// Returns the key of an entry.
     #[inline]
     pub(crate) fn key(&self, entry: u32) -> u64 {
         self.entries[entry as usize].key
     }
 
-    /// Whether an entry is dirty.
+    /// Returns whether an entry is dirty.
     #[inline]
     pub(crate) fn dirty(&self, entry: u32) -> bool {
         self.entries[entry as usize].dirty
@@ -98,7 +98,7 @@ impl<const LISTS: usize> Store<LISTS> {
         self.entries[entry as usize].dirty = dirty;
     }
 
-    /// Adds a key that is not there as the newest of a list.
+    /// Adds a new key as the newest of a list.
     #[inline]
     pub(crate) fn insert(&mut self, key: u64, list: usize, dirty: bool) -> u32 {
         let entry = Entry { key, newer: NONE, older: NONE, list: list as u8, dirty };
@@ -116,7 +116,7 @@ impl<const LISTS: usize> Store<LISTS> {
         index
     }
 
-    /// Makes an entry the newest of a list, which may be another than it is in.
+    /// Makes an entry the newest of a list, which may differ from its current list.
     #[inline]
     pub(crate) fn renew(&mut self, entry: u32, list: usize) {
         if self.lists[list].newest == entry {
@@ -126,14 +126,14 @@ impl<const LISTS: usize> Store<LISTS> {
         self.link_newest(entry, list);
     }
 
-    /// The oldest entry of a list.
+    /// Returns the oldest entry of a list.
     #[inline]
     pub(crate) fn oldest(&self, list: usize) -> Option<u32> {
         let index = self.lists[list].oldest;
         (index != NONE).then_some(index)
     }
 
-    /// Removes an entry: its key and whether it was dirty.
+    /// Removes an entry. Returns its key, and whether it was dirty.
     #[inline]
     pub(crate) fn remove(&mut self, entry: u32) -> (u64, bool) {
         self.unlink(entry);

@@ -1,13 +1,14 @@
-//! Values in numbered places: those that are given back are used again.
+//! Values in numbered slots, which are reused.
 
 use std::ops::{Index, IndexMut};
 
-/// Values in places that keep their numbers as long as they are in use. Places are never given back to the
-/// system, so that nothing is allocated once as many are there as are ever in use at once.
+/// Values in slots with stable numbers. The memory is never returned to the system, so nothing is
+/// allocated after the maximum number was in use once.
 #[derive(Clone, Debug)]
 pub(crate) struct Places<T> {
     values: Vec<T>,
-    /// The first `free_len` of them; as many as there are values, so that giving back has no need to look for room.
+    /// The first `free_len` entries are free slots. The list is as long as the values, so that
+    /// freeing a slot needs no check.
     free: Vec<u32>,
     free_len: usize,
 }
@@ -19,12 +20,12 @@ impl<T> Default for Places<T> {
 }
 
 impl<T> Places<T> {
-    /// With room for `capacity` values.
+    /// Creates slots for `capacity` values.
     pub(crate) fn with_capacity(capacity: usize) -> Self {
         Self { values: Vec::with_capacity(capacity), ..Self::default() }
     }
 
-    /// Puts a value in a free place, the one that was given back last, and gives its number.
+    /// Stores a value in a free slot, the most recently freed one, and returns its number.
     #[inline(always)]
     pub(crate) fn put(&mut self, value: T) -> u32 {
         if self.free_len == 0 {
@@ -47,7 +48,7 @@ impl<T> Places<T> {
         self.free[self.free_len]
     }
 
-    /// Out of the way of what is done every time.
+    /// Separate from the hot path.
     #[cold]
     #[inline(never)]
     fn widen(&mut self, value: T) -> u32 {
@@ -56,36 +57,36 @@ impl<T> Places<T> {
         self.values.len() as u32 - 1
     }
 
-    /// Gives a place back. What is in it stays there until the place is used again.
+    /// Frees a slot. Its content stays until the slot is reused.
     #[inline(always)]
     pub(crate) fn free(&mut self, place: u32) {
         self.free[self.free_len] = place;
         self.free_len += 1;
     }
 
-    /// The value in a place, if there is such a place.
+    /// Returns the value of a slot, if the slot exists.
     #[inline(always)]
     pub(crate) fn get(&self, place: u32) -> Option<&T> {
         self.values.get(place as usize)
     }
 
-    /// Places in use.
+    /// Returns the number of used slots.
     pub(crate) fn len(&self) -> usize {
         self.values.len() - self.free_len
     }
 
-    /// The values in use, in the order of their places.
+    /// Returns the used values, in the order of their slots.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.values.iter().zip(self.used()).filter(|(_, used)| *used).map(|(value, _)| value)
     }
 
-    /// The same, to be changed.
+    /// The same, mutably.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         let used = self.used();
         self.values.iter_mut().zip(used).filter(|(_, used)| *used).map(|(value, _)| value)
     }
 
-    /// By place: whether it is in use.
+    /// By slot: whether it is in use.
     fn used(&self) -> Vec<bool> {
         let mut used = vec![true; self.values.len()];
         for &place in &self.free[..self.free_len] {

@@ -1,10 +1,10 @@
 //! Program of one I/O: a short list of steps.
 //!
-//! Blocks decide the route of an I/O when it is issued and write it down as steps: visits to
-//! stations in series, and forks whose branches run in parallel until enough of them have finished
-//! (a quorum of replicas, all columns of a stripe, or none for detached work). The event loop then
-//! only interprets steps; it neither allocates nor calls a block. This is the series-parallel form
-//! of a fork-join queueing network (F. Baccelli, W. A. Massey and D. Towsley, "Acyclic fork-join
+//! Blocks decide the route of an I/O when it is issued, and write it as steps: visits to stations
+//! in series, and forks. The branches of a fork run in parallel until enough of them have finished
+//! (a quorum of replicas, all columns of a stripe, or none for detached work). The event loop only
+//! interprets steps; it neither allocates nor calls a block. This is the series-parallel form of a
+//! fork-join queueing network (F. Baccelli, W. A. Massey and D. Towsley, "Acyclic fork-join
 //! queueing networks", JACM 36(3), 1989).
 
 /// Index of a station in its [`Sim`](crate::core::Sim).
@@ -14,22 +14,23 @@ pub struct StationId(pub u32);
 /// Kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepKind {
-    /// Queue at station `target` and be served: `amount` is the demand in nanoseconds (a queue), the
-    /// bytes to move (a disk; `extra` is the address), or the tokens to take (a gate or a bucket).
+    /// Queue and service at station `target`. `amount` is the demand in nanoseconds (a queue), the
+    /// bytes to transfer (a disk; `extra` is the address), or the tokens to take (a gate or a
+    /// bucket).
     Visit,
     /// Starts `count` branches; continues when `extra` of them have finished.
     Fork,
-    /// Head of a branch whose body is the next `count` steps, the last of them `End`.
+    /// Head of a branch of the next `count` steps, the last of them `End`.
     Branch,
-    /// The end of a branch, or of the program.
+    /// End of a branch, or of the program.
     End,
-    /// Return `amount` tokens to gate `target`.
+    /// Returns `amount` tokens to gate `target`.
     Give,
-    /// Tell block `target` that this point was reached; `amount` is for the block to read.
+    /// Notifies block `target`; `amount` is for the block.
     Notice,
 }
 
-/// One step. 24 bytes: a typical I/O's program is one or two cache lines.
+/// One step. 24 bytes, so that the program of a typical I/O is one or two cache lines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) kind: StepKind,
@@ -40,7 +41,7 @@ pub(crate) struct Step {
     pub(crate) extra: u64,
 }
 
-/// The top bit of a disk visit's address: set for writes.
+/// The top bit of a disk visit's address, set for writes.
 pub(crate) const DISK_WRITE: u64 = 1 << 63;
 
 /// A program under construction.
@@ -59,7 +60,7 @@ struct OpenFork {
 }
 
 impl Program {
-    /// An empty program.
+    /// Creates an empty program.
     pub fn new() -> Self {
         Self::default()
     }
@@ -72,25 +73,25 @@ impl Program {
         self.background = false;
     }
 
-    /// True if nothing was written yet.
+    /// True if it has no steps.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Visits written from now on are background work (true) or foreground work (false). Gives the
-    /// previous setting, to be restored.
+    /// Sets whether the following visits are background work. Returns the previous setting, to be
+    /// restored.
     #[inline]
     pub fn set_background(&mut self, background: bool) -> bool {
         std::mem::replace(&mut self.background, background)
     }
 
-    /// Queue at a station and be served for `demand_ns`.
+    /// Adds a visit to a station for `demand_ns` of service.
     #[inline]
     pub fn visit(&mut self, station: StationId, demand_ns: u64) {
         self.push(StepKind::Visit, 0, station.0, demand_ns, 0);
     }
 
-    /// Queue at a disk and move `size_bytes` at `address_bytes`.
+    /// Adds a transfer of `size_bytes` at `address_bytes` of a disk.
     #[inline]
     pub fn visit_disk(
         &mut self,
@@ -103,25 +104,25 @@ impl Program {
         self.push(StepKind::Visit, 0, disk.0, size_bytes, address);
     }
 
-    /// Wait until `tokens` can be taken from a gate, or may pass a bucket.
+    /// Adds a wait until `tokens` can be taken from a gate, or may pass a bucket.
     #[inline]
     pub fn take(&mut self, gate: StationId, tokens: u64) {
         self.push(StepKind::Visit, 0, gate.0, tokens, 0);
     }
 
-    /// Return tokens to a gate.
+    /// Adds a return of tokens to a gate.
     #[inline]
     pub fn give(&mut self, gate: StationId, tokens: u64) {
         self.push(StepKind::Give, 0, gate.0, tokens, 0);
     }
 
-    /// Tell block `block` that this point was reached.
+    /// Adds a notice for block `block`.
     #[inline]
     pub fn notice(&mut self, block: u32, value: u64) {
         self.push(StepKind::Notice, 0, block, value, 0);
     }
 
-    /// Opens a fork. Branches follow, each between [`branch`](Self::branch) and
+    /// Opens a fork. Its branches follow, each between [`branch`](Self::branch) and
     /// [`end_branch`](Self::end_branch), then [`join`](Self::join) or [`detach`](Self::detach).
     #[inline]
     pub fn fork(&mut self) {
@@ -130,7 +131,7 @@ impl Program {
         self.open.push(OpenFork { fork, branch: 0, branches: 0 });
     }
 
-    /// Begins a branch of the innermost fork.
+    /// Starts a branch of the innermost fork.
     #[inline]
     pub fn branch(&mut self) {
         let at = self.steps.len() as u32;
@@ -141,7 +142,7 @@ impl Program {
         }
     }
 
-    /// Ends the branch that was begun last.
+    /// Ends the most recently started branch.
     #[inline]
     pub fn end_branch(&mut self) {
         self.push(StepKind::End, 0, 0, 0, 0);
@@ -160,7 +161,7 @@ impl Program {
             (0, _) => {
                 self.steps.remove(fork);
             }
-            // A single branch with a join is plain series: no fork is needed.
+            // A single branch with a join is plain series, so no fork is needed.
             (1, 1..) => {
                 self.steps.pop();
                 self.steps.drain(fork..fork + 2);
@@ -177,8 +178,8 @@ impl Program {
         self.join(0);
     }
 
-    /// Each station visit as (station, amount, address, background), in program order: for demand
-    /// analysis, which needs the work but not the queueing.
+    /// Iterates over station visits as (station, amount, address, background), in program order:
+    /// for demand analysis, which needs the work but not the queueing.
     pub(crate) fn visits(&self) -> impl Iterator<Item = (StationId, u64, u64, bool)> + '_ {
         self.steps
             .iter()

@@ -1,4 +1,4 @@
-//! The event queue: what happens next, in integer nanoseconds of virtual time.
+//! The event queue, in integer nanoseconds of virtual time.
 //!
 //! A 4-ary implicit heap of packed 128-bit keys (D. B. Johnson, "Priority queues with update and
 //! finding minimum spanning trees", IPL 4, 1975, for d-ary heaps): 56 bits of time, 40 bits of
@@ -6,7 +6,7 @@
 //! insertion, so ties are broken the same way on every machine. Four children share one cache line
 //! of 64 bytes, which is why the arity is 4 and not 2.
 
-/// The latest time an event can have: 2^56 - 1 ns, about 833 days of virtual time.
+/// Latest time of an event: 2^56 - 1 ns, about 833 days of virtual time.
 pub const TIME_NS_MAX: u64 = (1 << 56) - 1;
 
 const SEQUENCE_BITS: u32 = 40;
@@ -27,8 +27,8 @@ pub struct EventQueue {
     lines: Vec<Line>,
     len: usize,
     sequence: u64,
-    /// The root was taken and nothing put in its place yet. Most events cause exactly one other, so
-    /// the next push usually fills the root and the queue is sifted once, not twice.
+    /// True if the root was removed and not yet replaced. Most events cause exactly one other, so
+    /// the next push usually fills the root, and the queue is sifted once, not twice.
     hole: bool,
 }
 
@@ -39,19 +39,19 @@ impl Default for EventQueue {
 }
 
 impl EventQueue {
-    /// An empty queue with room for `capacity` events.
+    /// Creates an empty queue with space for `capacity` events.
     pub fn with_capacity(capacity: usize) -> Self {
         let mut lines = Vec::with_capacity(capacity / 4 + 2);
         lines.push(Line([EMPTY; 4]));
         Self { lines, len: 0, sequence: 0, hole: false }
     }
 
-    /// Number of events waiting.
+    /// Returns the number of events.
     pub fn len(&self) -> usize {
         self.len - usize::from(self.hole)
     }
 
-    /// True if no event waits.
+    /// True if there is no event.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -79,7 +79,7 @@ impl EventQueue {
         }
     }
 
-    /// Takes the earliest event; of those at one time, the one that was pushed first.
+    /// Removes the earliest event; of events at one time, the one that was pushed first.
     #[inline]
     pub fn pop(&mut self) -> Option<(u64, u32)> {
         if self.hole {
@@ -93,7 +93,7 @@ impl EventQueue {
         Some(((top >> (SEQUENCE_BITS + PAYLOAD_BITS)) as u64, top as u32))
     }
 
-    /// When the earliest event is due.
+    /// Returns the time of the earliest event.
     pub fn next_ns(&mut self) -> Option<u64> {
         if self.hole {
             self.fill();
@@ -102,14 +102,14 @@ impl EventQueue {
         (self.len > 0).then_some((top >> (SEQUENCE_BITS + PAYLOAD_BITS)) as u64)
     }
 
-    /// Forgets every event.
+    /// Removes every event.
     pub fn clear(&mut self) {
         self.lines.clear();
         self.lines.push(Line([EMPTY; 4]));
         (self.len, self.sequence, self.hole) = (0, 0, false);
     }
 
-    /// The key of a node.
+    /// Returns the key of a node.
     #[inline]
     fn at(&mut self, node: usize) -> &mut u128 {
         &mut self.lines[node.div_ceil(4)].0[(node + 3) % 4]
@@ -140,11 +140,11 @@ impl EventQueue {
         *self.at(node) = key;
     }
 
-    /// Puts `key` in the place of the root and moves it down to where it belongs.
+    /// Puts `key` into the root and sifts it down.
     #[inline]
     fn sift_down(&mut self, key: u128) {
-        // Where the key would lie now, and the line of the children of that node. Children of the node in
-        // place `at` of line `n` are line `4 n + at - 2`.
+        // Current position of the key, and the line of that node's children. The children of the
+        // node at position `at` of line `n` are line `4 n + at - 2`.
         let (mut line, mut at, mut below) = (0, 3, 1);
         while let Some(Line(four)) = self.lines.get(below) {
             let (a, left) = if four[1] < four[0] { (1, four[1]) } else { (0, four[0]) };
@@ -159,7 +159,7 @@ impl EventQueue {
         self.lines[line].0[at] = key;
     }
 
-    /// Gives the waiting events new sequence numbers in their present order. Needed once in 2^40
+    /// Assigns new sequence numbers to the events in their current order. Needed once in 2^40
     /// events.
     #[cold]
     fn renumber(&mut self) {
@@ -219,7 +219,7 @@ mod tests {
             for (i, &t) in times.iter().enumerate() {
                 queue.push(t, i as u32);
                 expected.push((t, i as u32));
-                // Interleave some removals: the heap must stay right while it shrinks and grows.
+                // Interleaves removals: the heap must stay valid while it shrinks and grows.
                 if t % 7 == 0 && let Some(e) = queue.pop() {
                     let least = expected.iter().copied().min().unwrap();
                     prop_assert_eq!(e, least);

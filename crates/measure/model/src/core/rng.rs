@@ -1,4 +1,5 @@
-//! Randomness: one seeded stream per component, so that adding a component changes no other's draws.
+//! Randomness: one seeded stream per component, so that a new component does not change the draws
+//! of others.
 //!
 //! The generator is xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number
 //! generators", ACM TOMS 47(4), 2021). A stream's seed is XXH3 of its name under the run's seed.
@@ -8,51 +9,52 @@ use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// A stream of random numbers that belongs to one component.
+/// A stream of random numbers of one component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stream {
     generator: Xoshiro256PlusPlus,
 }
 
 impl Stream {
-    /// The stream called `name` of the run with this seed.
+    /// Creates the stream `name` of the run with this seed.
     pub fn new(seed: u64, name: &str) -> Self {
         let seed = xxh3_64_with_seed(name.as_bytes(), seed);
         Self { generator: Xoshiro256PlusPlus::seed_from_u64(seed) }
     }
 
-    /// 64 uniform bits.
+    /// Returns 64 uniform bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.generator.next_u64()
     }
 
-    /// Uniform in `0..bound` (D. Lemire, "Fast random integer generation in an interval", ACM
-    /// TOMACS 29(1), 2019, without the rejection: the bias is below `bound` / 2^64). 0 for bound 0.
+    /// Returns a uniform number in `0..bound` (D. Lemire, "Fast random integer generation in an
+    /// interval", ACM TOMACS 29(1), 2019, without the rejection: the bias is below `bound` / 2^64).
+    /// 0 for bound 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Uniform in [0, 1), a multiple of 2^-53.
+    /// Returns a uniform number in [0, 1), a multiple of 2^-53.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// True with probability `p`.
+    /// Returns true with probability `p`.
     #[inline]
     pub fn chance(&mut self, p: f64) -> bool {
         self.unit() < p
     }
 
-    /// Exponential with mean 1.
+    /// Returns an exponential number with mean 1.
     #[inline(always)]
     pub fn exponential(&mut self) -> f64 {
         -libm::log(1.0 - self.unit())
     }
 
-    /// Exponential with the given mean, rounded to whole nanoseconds.
+    /// Returns an exponential number with the given mean, rounded to whole nanoseconds.
     #[inline]
     pub fn exponential_ns(&mut self, mean_ns: f64) -> u64 {
         (self.exponential() * mean_ns + 0.5) as u64
@@ -92,7 +94,7 @@ pub struct Zipf {
 }
 
 impl Zipf {
-    /// Ranks `0..n` (at least one) with a positive exponent.
+    /// Creates ranks `0..n` (at least one) with a positive exponent.
     pub fn new(n: u64, exponent: f64) -> Self {
         let n = n.max(1) as f64;
         let mut zipf = Self { n, exponent, h_first: 0.0, h_last: 0.0, shortcut: 0.0 };
@@ -115,10 +117,10 @@ impl Zipf {
         }
     }
 
-    /// The probability of each rank, for exact results on small `n`.
+    /// Returns the probability of each rank, for exact results on small `n`.
     pub fn probabilities(n: u64, exponent: f64) -> Vec<f64> {
         let mut p: Vec<f64> = (1..=n.max(1)).map(|k| libm::pow(k as f64, -exponent)).collect();
-        // Smallest terms first keeps the rounding error of the sum below 1e-12.
+        // Adding the smallest terms first keeps the rounding error of the sum below 1e-12.
         let total: f64 = p.iter().rev().sum();
         p.iter_mut().for_each(|x| *x /= total);
         p

@@ -1,4 +1,4 @@
-//! How stations take I/Os in, serve them and let them go, for each discipline.
+//! Arrival, service and departure of I/Os at stations, for each discipline.
 
 use super::StationId;
 use super::program::Step;
@@ -7,8 +7,9 @@ use super::station::{Discipline, Door, NONE};
 use super::trace::Mark;
 
 impl Sim {
-    /// A token arrives at a station. Like the others here that every event runs through, it is made part of its
-    /// callers: an event is mostly code that is run once, and going to and fro between functions was a tenth of its instructions.
+    /// Handles the arrival of a token at a station. This and the other functions on the path of
+    /// every event are inlined: an event runs mostly straight-line code, and calls took a tenth of
+    /// its instructions.
     #[inline(always)]
     pub(super) fn enter(&mut self, index: u32, step: Step) {
         let now_ns = self.now_ns;
@@ -111,7 +112,7 @@ impl Sim {
         fifo.tail = index;
     }
 
-    /// The next token to serve, taken from the queue.
+    /// Returns the next token to serve, from the queue.
     #[inline(always)]
     fn dequeue(&mut self, target: u32) -> Option<u32> {
         let station = &mut self.stations[target as usize];
@@ -147,7 +148,7 @@ impl Sim {
         Some(index)
     }
 
-    /// A service (or a wait at a delay or bucket) ended.
+    /// Handles the end of a service (or of a wait at a delay or bucket).
     #[inline(always)]
     pub(super) fn served(&mut self, index: u32) {
         let now_ns = self.now_ns;
@@ -168,7 +169,7 @@ impl Sim {
         }
     }
 
-    /// Starts the disk's next command, if any is waiting.
+    /// Starts the disk's next command, if one waits.
     fn start_disk(&mut self, target: u32) {
         let station = &mut self.stations[target as usize];
         let Discipline::Disk(arm) = &mut station.discipline else { return };
@@ -181,12 +182,12 @@ impl Sim {
         }
     }
 
-    /// A departure from a processor-sharing station may be due.
+    /// Handles a possible departure from a processor-sharing station.
     pub(super) fn shared(&mut self, target: u32) {
         let now_ns = self.now_ns;
         let station = &mut self.stations[target as usize];
         let Discipline::Sharing(sharing) = &mut station.discipline else { return };
-        // An arrival since this event was set has moved the departure: then another event is due.
+        // An arrival after this event was set has delayed the departure, so another event follows.
         if sharing.next_ns(station.servers).is_none_or(|due_ns| due_ns > now_ns) {
             return;
         }
@@ -206,7 +207,7 @@ impl Sim {
         }
     }
 
-    /// Accounts for a token's departure and moves its program on. Gives the station that it leaves.
+    /// Counts a token's departure and continues its program. Returns the station that it left.
     #[inline(always)]
     fn leave(&mut self, index: u32) -> u32 {
         let now_ns = self.now_ns;
@@ -221,7 +222,7 @@ impl Sim {
         self.tokens[index].target
     }
 
-    /// Keeps the times of the visit that a traced token has ended.
+    /// Records the times of a traced token's visit.
     #[cold]
     fn mark(&mut self, index: u32) {
         let token = &self.tokens[index];
@@ -229,7 +230,7 @@ impl Sim {
         self.slots[token.io].marks[token.pc as usize - 1] = mark;
     }
 
-    /// Returns tokens to a gate and lets in those that wait, in order.
+    /// Returns tokens to a gate and admits waiting tokens, in order.
     pub(super) fn give(&mut self, target: u32, amount: u64) {
         let now_ns = self.now_ns;
         let mut back = amount;

@@ -1,9 +1,9 @@
-//! The loop: runs the programs of I/Os through the stations, event by event.
+//! The event loop: runs the programs of I/Os through the stations.
 //!
-//! The state is flat: tokens (a flow of control within an I/O), joins, and I/O slots live in
-//! vectors with free lists, queues are links between tokens, and programs keep their memory from one
-//! I/O to the next, so a run allocates nothing once it is warm. The caller asks for the next
-//! [`Happening`] and answers it by submitting more I/Os; nothing here calls back.
+//! The state is flat. Tokens (a flow of control within an I/O), joins, and I/O slots are in vectors
+//! with free lists, queues are links between tokens, and programs keep their memory between I/Os.
+//! After a warm-up, a run therefore allocates nothing. The caller requests the next [`Happening`]
+//! and responds by submitting more I/Os; there are no callbacks.
 
 use super::StationId;
 use super::places::Places;
@@ -16,34 +16,34 @@ pub(super) const EVENT_STATION: u32 = 1 << 30;
 const EVENT_TIMER: u32 = 2 << 30;
 const EVENT_INDEX: u32 = (1 << 30) - 1;
 
-/// When a token that waits for its branches entered the station it will visit next: not yet.
+/// Entry time of a token that waits for its branches: not at a station yet.
 pub(super) const OUTSIDE: u64 = u64::MAX;
 
-/// Something that the caller must know of.
+/// An event for the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Happening {
     /// An I/O ended (its detached branches may still run).
     Done {
-        /// The tag it was submitted with.
+        /// Tag of its submission.
         tag: u64,
-        /// When it was submitted.
+        /// Time of its submission.
         submitted_ns: u64,
     },
     /// A program reached a notice for a block.
     Notice {
         /// The block.
         block: u32,
-        /// The value in the program.
+        /// Value in the program.
         value: u64,
     },
-    /// A timer went off.
+    /// A timer expired.
     Timer {
-        /// The tag it was set with.
+        /// Tag of the timer.
         tag: u32,
     },
 }
 
-/// A flow of control within an I/O, in a line of memory.
+/// A flow of control within an I/O, in one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Token {
@@ -57,7 +57,7 @@ pub(super) struct Token {
     pub(super) amount: u64,
     pub(super) target: u32,
     pub(super) background: bool,
-    /// The I/O's marks are kept.
+    /// The I/O is traced.
     pub(super) traced: bool,
 }
 
@@ -103,7 +103,7 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// An empty simulation. Random order draws from streams of this seed.
+    /// Creates an empty simulation. Random orders use streams of this seed.
     pub fn new(seed: u64) -> Self {
         Self {
             now_ns: 0,
@@ -133,34 +133,34 @@ impl Sim {
         StationId(self.stations.len() as u32 - 1)
     }
 
-    /// Virtual time.
+    /// Returns the virtual time.
     #[inline]
     pub fn now_ns(&self) -> u64 {
         self.now_ns
     }
 
-    /// Number of stations.
+    /// Returns the number of stations.
     pub fn stations(&self) -> usize {
         self.stations.len()
     }
 
-    /// A station's name.
+    /// Returns a station's name.
     pub fn name(&self, station: StationId) -> &str {
         &self.names[station.0 as usize]
     }
 
-    /// A station's number of servers.
+    /// Returns a station's number of servers.
     pub fn servers(&self, station: StationId) -> u32 {
         self.stations[station.0 as usize].servers
     }
 
-    /// Customers at a station now, waiting or in service.
+    /// Returns the customers at a station, waiting or in service.
     pub fn customers(&self, station: StationId) -> u32 {
         self.stations[station.0 as usize].customers
     }
 
-    /// The service time that a visit asks for on average, without simulating it: the demand itself
-    /// at a queue, a lone random command at a disk, nothing at a gate or bucket.
+    /// Returns the mean service time of a visit, without simulation: the demand itself at a queue,
+    /// a single random command at a disk, nothing at a gate or bucket.
     pub fn demand_ns(&self, station: StationId, amount: u64, address: u64) -> f64 {
         match &self.stations[station.0 as usize].discipline {
             Discipline::Disk(arm) => {
@@ -187,12 +187,12 @@ impl Sim {
         self.events_done
     }
 
-    /// I/Os in flight, those with only detached branches left included.
+    /// Returns the I/Os in flight, including those with only detached branches left.
     pub fn in_flight(&self) -> usize {
         self.slots.len()
     }
 
-    /// Starts an I/O now. `program` is emptied and keeps its memory.
+    /// Starts an I/O. `program` is emptied and keeps its memory.
     pub fn submit(&mut self, tag: u64, class: u16, program: &mut Program) {
         program.finish();
         let io = self.slots.reuse(Slot::default);
@@ -220,24 +220,24 @@ impl Sim {
         }
     }
 
-    /// Sets a timer; its [`Happening`] carries `tag`. Gives a handle with which to cancel it.
+    /// Sets a timer; its [`Happening`] has `tag`. Returns a handle for cancelling.
     pub fn set_timer(&mut self, at_ns: u64, tag: u32) -> u32 {
         let timer = self.timers.put((tag, true));
         self.events.push(at_ns.max(self.now_ns), EVENT_TIMER | timer);
         timer
     }
 
-    /// When the next event is due.
+    /// Returns the time of the next event.
     pub fn due_ns(&mut self) -> Option<u64> {
         if self.out_read < self.out.len() { Some(self.now_ns) } else { self.events.next_ns() }
     }
 
-    /// Cancels a timer that has not gone off.
+    /// Cancels a timer that has not expired.
     pub fn cancel_timer(&mut self, timer: u32) {
         self.timers[timer].1 = false;
     }
 
-    /// Runs until something happens that the caller must know of, or nothing is left.
+    /// Runs until the next event for the caller, or until no event is left.
     #[inline]
     #[allow(clippy::should_implement_trait)] // An iterator could not be fed while it is read.
     pub fn next(&mut self) -> Option<Happening> {
@@ -298,7 +298,7 @@ impl Sim {
         }
     }
 
-    /// [`Sim::advance`] for those that did not come from an event.
+    /// Like [`Sim::advance`], for tokens that did not come from an event.
     #[inline(never)]
     fn go_on(&mut self, index: u32) {
         self.advance(index);
@@ -333,14 +333,14 @@ impl Sim {
                     self.tokens[index].pc += 1;
                 }
                 StepKind::Branch => {
-                    // Only reached by falling past the end of a branch, which `split` prevents.
+                    // Only reached beyond the end of a branch, which `split` prevents.
                     self.tokens[index].pc += u32::from(step.count) + 1;
                 }
             }
         }
     }
 
-    /// Starts the branches of a fork. True if the parent has to wait for them.
+    /// Starts the branches of a fork. Returns true if the parent has to wait for them.
     #[inline(always)]
     fn split(&mut self, parent: u32, fork: Step) -> bool {
         let Token { io, pc, .. } = self.tokens[parent];
@@ -358,7 +358,7 @@ impl Sim {
             self.ready.push(child);
             head += u32::from(length) + 1;
         }
-        // The stack is popped from the end: the first branch has to start first.
+        // The stack is popped from the end, and the first branch has to start first.
         self.ready[first..].reverse();
         self.slots[io].references += u32::from(fork.count);
         let parent = &mut self.tokens[parent];
@@ -367,7 +367,7 @@ impl Sim {
         join != NONE
     }
 
-    /// A token reached the end of its branch or program.
+    /// Handles the end of a token's branch or program.
     #[inline(always)]
     fn end(&mut self, index: u32) {
         let Token { io, join, pc, .. } = self.tokens[index];

@@ -1,25 +1,25 @@
-//! Stations: where I/Os queue and are served, with the accounting that every one of them carries.
+//! Stations: queues and servers for I/Os, with their accounting.
 //!
 //! Disciplines: first come first served with `c` servers and a background class that yields to the
 //! foreground; service in random order; processor sharing; a disk that chooses the nearest of its
-//! queued commands; a gate with tokens; a token bucket; and a pure delay. Each station integrates its
-//! number of customers over time and, independently, adds up the sojourn of each customer: by Little's
-//! law (J. D. C. Little, "A proof for the queuing formula L = λW", Operations Research 9(3), 1961) the
-//! two must agree over any window, once customers that straddle its edges are counted for their part
-//! inside. [`StationStats::little_error`] is that difference; a run asserts it below 0.1 %.
+//! queued commands; a gate with tokens; a token bucket; and a pure delay. Each station integrates
+//! its number of customers over time and, independently, adds up the sojourn of each customer. By
+//! Little's law (J. D. C. Little, "A proof for the queuing formula L = λW", Operations Research
+//! 9(3), 1961) the two must agree over any window, if a customer at an edge counts for its part
+//! inside. [`StationStats::little_error`] is the difference; a run asserts that it is below 0.1 %.
 
 use super::hdd::Arm;
 use crate::core::rng::Stream;
 use std::collections::{BTreeMap, VecDeque};
 
-/// No token: the end of a queue.
+/// Value for "no token": the end of a queue.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// In which order a station serves.
+/// Order of service of a station.
 #[derive(Clone, Debug)]
 pub enum Order {
-    /// First come first served; background work only when no foreground work waits, but at least
-    /// once after `background_every` foreground services while it waits (0: never before).
+    /// First come first served. Background work is served if no foreground work waits, and
+    /// otherwise once after `background_every` foreground services (0: never).
     Fcfs {
         /// Foreground services after which one waiting background visit is served. 0: strict.
         background_every: u32,
@@ -27,64 +27,65 @@ pub enum Order {
     /// Serves the oldest waiting token or, for this share of services, a uniformly random one. 1 is
     /// service in random order; small values model schedulers that roughly keep the order.
     Disordered {
-        /// Share of the services that are chosen at random.
+        /// Share of the services whose token is chosen at random.
         random_share: f64,
     },
-    /// All at once, each at an equal share of the servers (at most one server each).
+    /// All customers at once, each with an equal share of the servers (at most one server each).
     ProcessorSharing,
     /// A disk arm with command queueing; see [`Arm`].
     Disk(Box<Arm>),
-    /// Tokens that are taken and given back; waiting is first come first served, or in random order.
+    /// Tokens that are taken and returned; waiting is first come first served, or in random order.
     Gate {
-        /// Tokens there are.
+        /// Number of tokens.
         tokens: u64,
-        /// Whether those that wait are let in in random order.
+        /// True to admit waiting customers in random order.
         random: bool,
     },
-    /// Doors that open once: a token at a closed door waits until it opens, and passes an open one.
-    /// Doors are identified by small numbers and closed by [`Sim::close`](crate::core::Sim::close).
+    /// Doors that open once: a token waits at a closed door until it opens, and passes an open one.
+    /// Doors have small numbers; [`Sim::close`](crate::core::Sim::close) closes them.
     Doors,
-    /// Tokens that flow in at a rate: a token bucket as the generic cell rate algorithm (ITU-T I.371).
+    /// Tokens that accumulate at a rate: a token bucket as the generic cell rate algorithm (ITU-T
+    /// I.371).
     Bucket {
         /// Tokens per second.
         rate_per_s: f64,
-        /// Tokens that can be saved up.
+        /// Maximum number of accumulated tokens.
         burst: f64,
     },
-    /// No queue: everyone is served at once, each for its own demand.
+    /// No queue: every customer is served at once, for its own demand.
     Delay,
 }
 
 /// Counters of a station. Times are integrals since the start of the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StationStats {
-    /// Visits that began.
+    /// Visits that started.
     pub arrivals: u64,
     /// Visits that ended.
     pub departures: u64,
-    /// Background departures, included above.
+    /// Background departures, included in the field above.
     pub background_departures: u64,
     /// Integral of the number of busy servers.
     pub busy_ns: u64,
     /// Integral of the number of customers, waiting or in service.
     pub area_ns: u64,
-    /// Sum of the times that customers spent inside, from their own stamps.
+    /// Sum of the customers' times at the station, from their own stamps.
     pub sojourn_ns: u64,
-    /// Sum of the service times of the visits that ended.
+    /// Sum of the service times of ended visits.
     pub service_ns: u64,
-    /// Most customers at once.
+    /// Maximum number of customers.
     pub customers_max: u32,
 }
 
 impl StationStats {
-    /// Relative difference between the integral of the number of customers and the sum of their
-    /// sojourns: Little's law says 0.
+    /// Returns the relative difference between the integral of the number of customers and the sum
+    /// of their sojourns; 0 by Little's law.
     pub fn little_error(&self) -> f64 {
         let (area, sojourn) = (self.area_ns as f64, self.sojourn_ns as f64);
         if area == sojourn { 0.0 } else { (area - sojourn).abs() / area.max(sojourn) }
     }
 
-    /// The growth since an earlier reading of the same station.
+    /// Returns the increase since an earlier reading of the same station.
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
             arrivals: self.arrivals - earlier.arrivals,
@@ -99,7 +100,7 @@ impl StationStats {
     }
 }
 
-/// A station: servers, a queue and its accounting.
+/// A station: servers, a queue and their accounting.
 #[derive(Clone, Debug)]
 pub(crate) struct Station {
     pub(crate) servers: u32,
@@ -114,7 +115,7 @@ pub(crate) struct Station {
     pub(crate) stats: StationStats,
 }
 
-/// The moving parts of an [`Order`].
+/// State of an [`Order`].
 #[derive(Clone, Debug)]
 pub(crate) enum Discipline {
     Fcfs { background_every: u32 },
@@ -127,15 +128,15 @@ pub(crate) enum Discipline {
     Delay,
 }
 
-/// A door, by its number.
+/// A door, by number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Door {
     pub(crate) is_closed: bool,
-    /// Tokens that wait until it opens.
+    /// Tokens that wait for it.
     pub(crate) waiting: Vec<u32>,
 }
 
-/// An intrusive queue of tokens; the links are in the tokens.
+/// An intrusive queue of tokens, whose links are in the tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fifo {
     pub(crate) head: u32,
@@ -146,8 +147,8 @@ impl Fifo {
     pub(crate) const EMPTY: Self = Self { head: NONE, tail: NONE };
 }
 
-/// Processor sharing in virtual work: every customer in service gains work at the same rate, so the
-/// order of departure is fixed at arrival (work at arrival + demand) and only its time moves.
+/// Processor sharing in virtual work. Every customer in service gains work at the same rate, so the
+/// order of departure is fixed at arrival (work at arrival + demand), and only its time changes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sharing {
     work_ns: f64,
@@ -171,7 +172,7 @@ impl Sharing {
     pub(crate) fn enter(&mut self, now_ns: u64, servers: u32, token: u32, demand_ns: u64) {
         self.advance(now_ns, servers);
         // Work never exceeds 2^53 ns (104 days), so the sum is exact to a fraction of a nanosecond,
-        // and positive floats order like their bits.
+        // and positive floats are ordered like their bits.
         let finish = self.work_ns + demand_ns as f64;
         self.leaving.insert((finish.to_bits(), self.arrivals), token);
         self.arrivals += 1;
@@ -229,7 +230,7 @@ impl Station {
         }
     }
 
-    /// Brings the integrals up to `now_ns`. Called before every change of `customers` or `busy`.
+    /// Updates the integrals to `now_ns`. Called before every change of `customers` or `busy`.
     #[inline]
     pub(crate) fn account(&mut self, now_ns: u64) {
         let elapsed = now_ns - self.last_ns;
@@ -254,12 +255,12 @@ impl Station {
         self.stats.service_ns += now_ns - start_ns;
     }
 
-    /// Counts the part inside the window of a customer that is still here at its end.
+    /// Counts the part inside the window of a customer that is still present at its end.
     pub(crate) fn count_resident(&mut self, now_ns: u64, enter_ns: u64) {
         self.stats.sojourn_ns += now_ns - enter_ns.max(self.window_ns);
     }
 
-    /// Starts a new measured window: what is inside stays, what was counted is forgotten.
+    /// Starts a new measured window: customers stay, counters restart.
     pub(crate) fn open_window(&mut self, now_ns: u64) {
         self.account(now_ns);
         self.window_ns = now_ns;

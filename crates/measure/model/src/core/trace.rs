@@ -1,4 +1,4 @@
-//! The critical paths of some I/Os: what each station contributed to their latency.
+//! Critical paths of some I/Os: each station's contribution to their latency.
 
 use super::program::StepKind;
 use super::sim::Sim;
@@ -8,13 +8,13 @@ use super::sim::Sim;
 pub struct TracedTime {
     /// Visits on the critical path.
     pub visits: u64,
-    /// Time queued.
+    /// Time in the queue.
     pub waited_ns: u64,
     /// Time in service.
     pub served_ns: u64,
 }
 
-/// When a traced I/O was at a step.
+/// Time at which a traced I/O reached a step.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mark {
     pub(super) enter_ns: u64,
@@ -23,15 +23,15 @@ pub(super) struct Mark {
 }
 
 impl Sim {
-    /// Follows the critical path of one I/O in `every` (0: none), over `classes` classes.
+    /// Traces the critical path of one I/O in `every` (0: none), over `classes` classes.
     pub fn trace_one_in(&mut self, every: u32, classes: usize) {
         self.trace_every = every;
         self.traced = vec![TracedTime::default(); classes * self.stations.len()];
         self.traced_ios = vec![(0, 0); classes];
     }
 
-    /// Sums over the traced I/Os of a class: their number, their latencies, and per station what
-    /// they spent there. The sum over stations is the sum of the latencies, exactly.
+    /// Sums over the traced I/Os of a class: their number, their latencies, and the time at each
+    /// station. The sum over stations equals the sum of the latencies exactly.
     pub fn traced(&self, class: usize) -> (u64, u64, &[TracedTime]) {
         let n = self.stations.len();
         let (ios, latency_ns) = self.traced_ios.get(class).copied().unwrap_or_default();
@@ -47,8 +47,8 @@ impl Sim {
         let total = &mut self.traced_ios[usize::from(slot.class)];
         total.0 += 1;
         total.1 += self.now_ns - slot.submitted_ns;
-        // Programs to walk: the main one, and at each fork the branch that completed it, found by the
-        // end step that the join noted.
+        // Programs to walk: the main one, and at each fork the branch that completed it, which the
+        // join recorded by its end step.
         let mut walks = vec![(0usize, slot.steps.len() - 1)];
         while let Some((mut pc, end)) = walks.pop() {
             while pc < end {

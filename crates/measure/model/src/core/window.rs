@@ -1,4 +1,4 @@
-//! The measured window: where counters begin and how they are read.
+//! The measured window: start and reading of the counters.
 
 use super::StationId;
 use super::program::StepKind;
@@ -7,7 +7,7 @@ use super::station::StationStats;
 use super::trace::TracedTime;
 
 impl Sim {
-    /// Starts a measured window: counters and traces restart, what is in flight stays.
+    /// Starts a measured window: counters and traces restart, I/Os in flight stay.
     pub fn open_window(&mut self) {
         for station in &mut self.stations {
             station.open_window(self.now_ns);
@@ -16,14 +16,16 @@ impl Sim {
         self.traced_ios.iter_mut().for_each(|t| *t = (0, 0));
     }
 
-    /// A station's counters now, without the customers that are still inside (for time series).
+    /// Returns a station's current counters, without customers that are still present (for time
+    /// series).
     pub fn read(&mut self, station: StationId) -> StationStats {
         let station = &mut self.stations[station.0 as usize];
         station.account(self.now_ns);
         station.stats
     }
 
-    /// Every station's counters of the window up to now, those still inside counted for their part.
+    /// Returns every station's counters of the window up to now. Customers that are still present
+    /// count for their part.
     pub fn close_window(&mut self) -> Vec<StationStats> {
         let before: Vec<StationStats> = self.stations.iter().map(|s| s.stats).collect();
         for station in &mut self.stations {

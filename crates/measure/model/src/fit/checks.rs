@@ -1,11 +1,11 @@
-//! The arithmetic of a published table: does it agree with itself and with what its parts can carry?
+//! Arithmetic checks of a published table: consistency of its columns, and the limits of its parts.
 //!
 //! - Bandwidth identity: bandwidth = data operations × I/O size + all operations × protocol bytes.
-//!   Fitting the protocol bytes and trying both meanings of "MB" says what the column means; the
-//!   residuals check every row.
-//! - Little's law: rate × latency is the concurrency that the system saw. Above clients × depth it is
-//!   impossible; well below, the clients did not keep their queues full (barrier, think time).
-//! - Port limits: what the ports of the network and of the drives would have to carry.
+//!   Fitting the protocol bytes, with both meanings of "MB", determines the meaning of the column.
+//!   The residuals check every row.
+//! - Little's law: rate × latency is the concurrency of the system. Above clients × depth it is
+//!   impossible. Far below, the clients did not keep their queues full (barrier, think time).
+//! - Port limits: required throughput of the network ports and of the drives.
 
 use super::table::{Row, Table};
 
@@ -14,19 +14,19 @@ use super::table::{Row, Table};
 pub struct Checks {
     /// Unit of the bandwidth column: 1e6 or 2^20 bytes.
     pub unit_bytes: f64,
-    /// Protocol bytes per data operation that fit best.
+    /// Best fitting protocol bytes per data operation.
     pub protocol_bytes: f64,
     /// Median of the absolute relative residuals of the bandwidth identity.
     pub identity_median: f64,
-    /// Rows whose bandwidth is more than 2 % from the identity, with the relative residual.
+    /// Rows whose bandwidth differs by more than 2 % from the identity, with the relative residual.
     pub identity_odd: Vec<(String, f64)>,
     /// Smallest and largest rate × latency of the matrix rows.
     pub concurrency: (f64, f64),
-    /// Rows whose rate × latency is above what the clients can have outstanding.
+    /// Rows whose rate × latency exceeds the operations that the clients can have outstanding.
     pub concurrency_impossible: Vec<(String, f64)>,
-    /// Highest rate of bytes one way over the network.
+    /// Highest rate of bytes in one direction of the network.
     pub network_bytes_per_s_max: f64,
-    /// Share of metadata among all operations, smallest and largest.
+    /// Share of metadata in all operations, smallest and largest.
     pub metadata_share: Option<(f64, f64)>,
 }
 
@@ -35,7 +35,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Rows with all that the bandwidth identity needs: (row, data operations, I/O bytes, bandwidth).
+/// Rows with all values for the bandwidth identity: (row, data operations, I/O bytes, bandwidth).
 fn complete(table: &Table) -> Vec<(&Row, f64, f64, f64)> {
     table
         .matrix()
@@ -43,11 +43,11 @@ fn complete(table: &Table) -> Vec<(&Row, f64, f64, f64)> {
         .collect()
 }
 
-/// Checks a table. `outstanding_max` is clients × depth, if it is known.
+/// Checks a table. `outstanding_max` is clients × depth, if known.
 pub fn check(table: &Table, outstanding_max: Option<f64>) -> Checks {
     let rows = complete(table);
     let fit = |unit: f64| {
-        // Small I/Os determine the protocol bytes best: the median over rows resists odd ones.
+        // Small I/Os determine the protocol bytes best, and the median over rows resists outliers.
         let protocol = median(
             rows.iter().map(|(r, ops, io, bw)| (bw * unit - ops * io) / r.ops_per_s).collect(),
         )
@@ -123,7 +123,7 @@ mod tests {
             assert!(checks.concurrency_impossible.is_empty());
             let (low, high) = checks.metadata_share.unwrap();
             assert!(low > 0.04 && high < 0.06);
-            // Four 10 GbE ports carry 5 GB/s each way at most.
+            // Four 10 GbE ports can transfer at most 5 GB/s in each direction.
             assert!(checks.network_bytes_per_s_max < 5e9);
         }
     }

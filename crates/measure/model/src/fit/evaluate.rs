@@ -1,12 +1,12 @@
-//! Evaluates a model for the rows of a table: by simulation, or quickly by analysis.
+//! Evaluates a model for the rows of a table, by simulation or by fast analysis.
 //!
-//! The quick way rehearses a few hundred requests of a row through the blocks, which gives the mean
-//! demand of an operation on every station exactly as the simulation would charge it, and solves the
-//! closed network of those demands approximately (Bard-Schweitzer, stations of the same kind taken
-//! together). It knows nothing of barriers and joins. A fit therefore multiplies it with the ratio of
-//! simulation to analysis at the last simulated point, which changes slowly with the parameters: space
-//! mapping (J. W. Bandler and others, "Space mapping technique for electromagnetic optimization", IEEE
-//! Trans. MTT 42(12), 1994).
+//! The analysis rehearses a few hundred requests of a row through the blocks. That gives the mean
+//! demand of an operation on every station, exactly as the simulation would charge it. It then
+//! solves the closed network of those demands approximately (Bard-Schweitzer, stations of the same
+//! kind taken together). It ignores barriers and joins. A fit therefore multiplies it by the ratio
+//! of simulation to analysis at the last simulated point, which changes slowly with the parameters:
+//! space mapping (J. W. Bandler and others, "Space mapping technique for electromagnetic
+//! optimization", IEEE Trans. MTT 42(12), 1994).
 
 use super::FitError;
 use super::table::Row;
@@ -25,12 +25,12 @@ pub struct Point {
     pub latency_ms: f64,
 }
 
-/// Bytes that each client passes of a sequential stream before it is measured: a system with
-/// read-ahead fetches more than is read until its distance, which doubles from record to record,
+/// Bytes of a sequential stream that each client reads before the measurement. A system with
+/// read-ahead fetches more than is read, until its distance, which doubles from record to record,
 /// has reached its maximum.
 const BEGINNING_BYTES: u64 = 8 << 20;
 
-/// Requests that are rehearsed for a row.
+/// Number of rehearsed requests for a row.
 const REHEARSED: u32 = 800;
 
 /// The load of a row.
@@ -43,7 +43,7 @@ pub(crate) fn load_of(spec: &Spec, row: &Row) -> Result<MatrixLoad, ModelError> 
     Ok(load)
 }
 
-/// Operations until the streams of a load have begun.
+/// Returns the operations until the streams of a load have started.
 fn streams_begin(load: &MatrixLoad) -> u64 {
     match load.pattern {
         Pattern::Sequential => u64::from(load.clients) * (BEGINNING_BYTES / load.io_bytes.max(1)),
@@ -67,7 +67,7 @@ pub fn simulate_row(
     Ok(simulate(&mut system, &load, limits, seed))
 }
 
-/// Runs `act` for every row.
+/// Applies `act` to every row.
 pub(crate) fn for_rows<T: Send>(
     rows: &[&Row],
     act: impl Fn(&Row) -> Result<T, ModelError> + Sync,
@@ -95,7 +95,8 @@ pub fn simulate_rows(
     })
 }
 
-/// Stations of one kind: how many, servers of each, and the demand of an operation on all of them.
+/// Stations of one kind: their number, servers of each, and the demand of an operation on all of
+/// them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Group {
     pub(crate) name: String,
@@ -107,7 +108,7 @@ pub(crate) struct Group {
 
 /// The demands of one operation of a load.
 pub(crate) fn demands(system: &mut System, load: &MatrixLoad, count: u32, seed: u64) -> Vec<Group> {
-    // Few clients, so that caches are warm soon: the first touch of a record would always miss.
+    // Few clients, so that caches are soon warm: the first touch of a record would always miss.
     let few = load.clients.min(4);
     let mut requests =
         Requests::new(&MatrixLoad { clients: few, ..load.clone() }, system.compute_nodes(), seed);
@@ -144,7 +145,7 @@ pub(crate) fn demands(system: &mut System, load: &MatrixLoad, count: u32, seed: 
     groups
 }
 
-/// Rate of a closed load with `population` operations outstanding, by analysis.
+/// Returns the rate of a closed load with `population` outstanding operations, by analysis.
 pub(crate) fn closed_rate(groups: &[Group], population: f64, think_s: f64) -> f64 {
     // A station with several servers is a queue of demand / servers and a delay of the rest.
     let queueing = |g: &Group| if g.delay { 0.0 } else { g.demand_s / g.stations / g.servers };
@@ -171,7 +172,7 @@ pub(crate) fn closed_rate(groups: &[Group], population: f64, think_s: f64) -> f6
     rate
 }
 
-/// Rate and latency of one row by analysis.
+/// Returns rate and latency of one row by analysis.
 fn analyse_row(spec: &Spec, row: &Row, seed: u64) -> Result<Point, ModelError> {
     let load = load_of(spec, row)?;
     let mut system = System::build(spec.clone(), seed)?;
@@ -181,7 +182,7 @@ fn analyse_row(spec: &Spec, row: &Row, seed: u64) -> Result<Point, ModelError> {
     Ok(Point { ops_per_s, latency_ms: population / ops_per_s * 1e3 })
 }
 
-/// Rate and latency of every row by analysis.
+/// Returns rate and latency of every row by analysis.
 pub(crate) fn analyse_rows(spec: &Spec, rows: &[&Row], seed: u64) -> Result<Vec<Point>, FitError> {
     for_rows(rows, |row| analyse_row(spec, row, seed))
 }

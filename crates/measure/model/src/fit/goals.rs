@@ -1,18 +1,18 @@
-//! Goals of a fit, whether they were reached, and which rows cause a gap.
+//! Goals of a fit, their results, and the rows that cause a gap.
 
 use super::search::{RowScore, Scores};
 use crate::run::Pattern;
 
-/// Which rows a goal is about.
+/// Rows of a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowSet {
-    /// The rows that the parameters were fitted to.
+    /// Rows of the fit.
     Fitted,
-    /// The rows of the other table.
+    /// Rows of the other table.
     Predicted,
 }
 
-/// Which column.
+/// Column of a goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Figure {
     /// Operations per second.
@@ -21,33 +21,33 @@ pub enum Figure {
     Latency,
 }
 
-/// Which number over the rows.
+/// Statistic over the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Median of the absolute relative errors.
     Median,
-    /// 90th percentile of the same.
+    /// 90th percentile of the absolute relative errors.
     P90,
-    /// The median over that of copying the fitted table's rows.
+    /// Median error, divided by that of copying the fitted table's rows.
     OfCopying,
 }
 
-/// A goal: at most this error.
+/// A goal: a maximum error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
-    /// Rows that the goal is about.
+    /// Rows of the goal.
     pub of: RowSet,
-    /// Column that the goal is about.
+    /// Column of the goal.
     pub figure: Figure,
-    /// Which number over the rows.
+    /// Statistic over the rows.
     pub measure: Measure,
-    /// The largest value that reaches the goal; 0.25 is 25 %.
+    /// Largest value that reaches the goal; 0.25 is 25 %.
     pub limit: f64,
 }
 
 impl Goal {
-    /// Goals that the project set itself for `zfs-flash`, fitted to one published layout and
-    /// predicting another. They are the default for every fit.
+    /// Goals of this project for `zfs-flash`, fitted to one published layout and predicting
+    /// another. They are the default for every fit.
     pub const DEFAULTS: [Self; 8] = [
         Self::new(RowSet::Fitted, Figure::Ops, Measure::Median, 0.05),
         Self::new(RowSet::Fitted, Figure::Latency, Measure::Median, 0.08),
@@ -82,12 +82,12 @@ impl Goal {
     }
 }
 
-/// The rows of one side, as a goal looks at them.
+/// Rows of one side, for a goal.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// Row by row.
+    /// By row.
     pub rows: &'a [RowScore],
-    /// Over all of them.
+    /// Over all rows.
     pub scores: &'a Scores,
     /// Errors of copying the fitted table's rows instead.
     pub copied: Option<&'a Scores>,
@@ -109,30 +109,30 @@ pub struct Outcome {
 /// Cause of a gap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gap {
-    /// By how much the goal is missed, in its own unit: reached less limit.
+    /// Gap in the goal's own unit: reached less limit.
     pub over: f64,
     /// Error of a single row above which it contributes to the gap.
     pub row_limit: f64,
-    /// Rows beyond that, by their place among the rows and with their signed error, the largest first.
+    /// Rows beyond that, by their index and with their signed error, the largest first.
     pub rows: Vec<(usize, f64)>,
-    /// Groups of rows that err to one side, the largest first.
+    /// Groups of rows with errors to one side, the largest first.
     pub groups: Vec<Group>,
 }
 
-/// Rows that have something in common and err to the same side.
+/// Rows with a common property and errors to the same side.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Group {
     /// Property shared by the rows, such as `16 KiB` or `25 % read`.
     pub name: String,
-    /// How many there are.
+    /// Number of rows.
     pub rows: usize,
-    /// How many of them err to the side of the median.
+    /// Number of rows whose error has the sign of the median.
     pub one_side: usize,
     /// Median of their signed errors.
     pub error_median: f64,
 }
 
-/// Holds every goal to what was reached. Goals of rows that there are not are left out.
+/// Compares every goal with the result. Skips goals whose rows do not exist.
 pub fn hold(goals: &[Goal], fitted: Side<'_>, predicted: Option<Side<'_>>) -> Vec<Outcome> {
     let of = |goal: &Goal| match goal.of {
         RowSet::Fitted => Some(fitted),
@@ -157,7 +157,7 @@ fn outcome(goal: &Goal, side: Side<'_>) -> Option<Outcome> {
         row_limit *= copied;
         copying = Some(copied);
     }
-    // An error that is not a number does not reach anything.
+    // An error that is not a number reaches no goal.
     let met = reached <= goal.limit;
     let gap = (!met).then(|| gap(goal, side.rows, reached, row_limit));
     Some(Outcome { goal: *goal, reached, copying, gap })
@@ -180,8 +180,8 @@ fn gap(goal: &Goal, rows: &[RowScore], reached: f64, row_limit: f64) -> Gap {
     }
 }
 
-/// Groups of at least three rows of which three quarters err to one side, by more than `least` in the
-/// median.
+/// Returns groups of at least three rows of which three quarters have errors to one side, with a
+/// median beyond `least`.
 fn groups(rows: &[RowScore], errors: &[f64], least: f64) -> Vec<Group> {
     let mut names: Vec<(String, Vec<f64>)> = Vec::new();
     for (row, error) in rows.iter().zip(errors) {
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
     use crate::fit::{Point, Row, score};
 
-    /// Reads of three sizes, measured at 1 ms, with these errors of the latency.
+    /// Reads of three sizes, measured at 1 ms, with these latency errors.
     fn rows(errors: &[(u64, f64)]) -> Vec<RowScore> {
         let row = |(io_kib, error): &(u64, f64)| RowScore {
             row: Row {
@@ -267,7 +267,7 @@ mod tests {
         let gap = missed[1].gap.as_ref().unwrap();
         assert_eq!(gap.rows.iter().map(|r| r.0).collect::<Vec<_>>(), [5, 3, 2]);
         assert!((gap.over - (scores.latency_p90 - 0.25)).abs() < 1e-12);
-        // Two of three reads of 4 KiB are right: only those of 16 KiB are all too low.
+        // Two of three reads of 4 KiB are right; all of those of 16 KiB are too low.
         assert_eq!(gap.groups.len(), 1, "{:?}", gap.groups);
         assert_eq!((gap.groups[0].name.as_str(), gap.groups[0].one_side), ("16 KiB", 3));
         assert!((gap.groups[0].error_median + 0.3).abs() < 1e-12);

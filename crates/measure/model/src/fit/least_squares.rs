@@ -1,8 +1,9 @@
 //! Bounded non-linear least squares: Levenberg and Marquardt's method with a robust loss.
 //!
-//! K. Levenberg (1944) and D. W. Marquardt (1963); bounds by projection with the active ones frozen;
-//! derivatives by forward differences; the loss is "soft L1", 2 (sqrt(1 + r^2) - 1), by reweighting, so
-//! that single rows which the structure cannot explain do not pull the others away.
+//! K. Levenberg (1944) and D. W. Marquardt (1963). Bounds are enforced by projection, with the
+//! active ones frozen; derivatives are forward differences. The loss is "soft L1", 2 (sqrt(1 + r^2)
+//! - 1), by reweighting, so that a single row which the structure cannot explain does not pull the
+//! others away.
 
 /// A problem: residuals as a function of the parameters, scaled so that 1 is a typical error.
 pub(crate) trait Problem {
@@ -10,7 +11,7 @@ pub(crate) trait Problem {
     fn residuals(&mut self, parameters: &[f64]) -> Result<Vec<f64>, Self::Error>;
 }
 
-/// Where a search ended.
+/// Result of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Minimum {
     pub(crate) parameters: Vec<f64>,
@@ -107,7 +108,7 @@ fn step(
             a[i][i] += damping * a[i][i].max(1e-3);
         }
         let solved = solve(a, b);
-        // A parameter at a bound that would leave it is held there, and the rest solved again.
+        // A parameter at a bound that would leave it is frozen there, and the rest is solved again.
         let leaving = free
             .iter()
             .zip(&solved)
@@ -119,7 +120,7 @@ fn step(
             None => {
                 let mut step = vec![0.0; at.len()];
                 for (&k, s) in free.iter().zip(&solved) {
-                    // At most 30 % of a parameter's range at once: the model is not linear.
+                    // At most 30 % of a parameter's range at once, because the model is not linear.
                     step[k] = s.clamp(-0.3, 0.3);
                 }
                 return step;

@@ -1,4 +1,4 @@
-//! The fit itself, its scores and what the data leave open.
+//! The fit itself, its scores, and what the data does not determine.
 
 use super::FitError;
 use super::evaluate::{Point, analyse_rows, simulate_rows};
@@ -8,24 +8,24 @@ use crate::core::rng::Stream;
 use crate::run::Limits;
 use crate::spec::Spec;
 
-/// Typical relative errors: a residual of one counts as much in rate as in latency. Latencies are
-/// printed with one decimal, so small ones carry a rounding error besides.
+/// Typical relative errors: a residual of one counts the same in rate and in latency. Latencies are
+/// printed with one decimal, so small ones have an additional rounding error.
 const OPS_SCALE: f64 = 0.04;
 const LATENCY_SCALE: f64 = 0.08;
 const LATENCY_ROUNDING_MS: f64 = 0.03;
 
-/// How to fit.
+/// Options of a fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FitOptions {
-    /// Seed of the starts and of the simulations.
+    /// Seed of the starting points and of the simulations.
     pub seed: u64,
-    /// Starts besides the model file's own values.
+    /// Starting points in addition to the model file's own values.
     pub starts: usize,
     /// Rounds of simulation and search.
     pub rounds: usize,
     /// Length of the simulations.
     pub limits: Limits,
-    /// Whether to profile each parameter and to leave out rows one by one.
+    /// True to profile each parameter and to leave out rows one by one.
     pub diagnose: bool,
 }
 
@@ -62,7 +62,7 @@ pub struct Scores {
     pub latency_p90: f64,
 }
 
-/// How well the data determine one parameter.
+/// Precision to which the data determines one parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
     /// Path in the model.
@@ -73,12 +73,12 @@ pub struct Profile {
     pub given: f64,
     /// The fitted value.
     pub fitted: f64,
-    /// Values between which the loss, the other parameters refitted, stays within 3.84 (the 95 %
-    /// point of chi-squared with one degree of freedom) of the least, in units of the mean squared
-    /// residual. `None` if the fit was not diagnosed.
+    /// Interval within which the loss, with the other parameters refitted, stays within 3.84 (the
+    /// 95 % point of chi-squared with one degree of freedom) of the minimum, in units of the mean
+    /// squared residual. `None` if the fit was not diagnosed.
     pub interval: Option<(f64, f64)>,
-    /// Whether the interval spans more than a factor of two, or reaches a bound: then the data do
-    /// not determine the parameter.
+    /// Returns whether the interval spans more than a factor of two, or reaches a bound: the data
+    /// then does not determine the parameter.
     pub identified: bool,
 }
 
@@ -89,13 +89,13 @@ pub struct Fit {
     pub spec: Spec,
     /// The parameters.
     pub parameters: Vec<Profile>,
-    /// The rows it was fitted to, simulated.
+    /// The rows of the fit, simulated.
     pub rows: Vec<RowScore>,
     /// Scores of the rows.
     pub scores: Scores,
-    /// Scores of each row when all parameters were fitted without it.
+    /// Scores of each row, predicted by a fit without it.
     pub left_out: Option<Scores>,
-    /// Evaluations of the quick analysis.
+    /// Number of fast analyses.
     pub evaluations: usize,
 }
 
@@ -140,7 +140,7 @@ struct Search<'a> {
     spec: &'a Spec,
     free: &'a [FreeParameter],
     rows: Vec<&'a Row>,
-    /// Simulation over analysis, for rate and latency of each row.
+    /// Ratios of simulation to analysis, for rate and latency of each row.
     ratios: Vec<(f64, f64)>,
     seed: u64,
     evaluations: usize,
@@ -158,7 +158,7 @@ impl Search<'_> {
         Ok(points.into_iter().zip(&self.ratios).map(correct).collect())
     }
 
-    /// Simulates at `x` and takes the ratios from there.
+    /// Simulates at `x` and computes the ratios there.
     fn map(&mut self, x: &[f64], limits: Limits) -> Result<Vec<Point>, FitError> {
         let spec = with_values(self.spec, self.free, x)?;
         let analysed = analyse_rows(&spec, &self.rows, self.seed)?;
@@ -230,7 +230,8 @@ pub fn fit(spec: &Spec, table: &Table, options: &FitOptions) -> Result<Fit, FitE
     })
 }
 
-/// The best point from a start and `starts` others: a search by quick analysis, confirmed by simulation.
+/// Returns the best point from a start and `starts` others: a search by fast analysis, confirmed by
+/// simulation.
 fn sought(
     search: &mut Search<'_>,
     start: &[f64],
@@ -252,11 +253,11 @@ fn sought(
     confirm(search, best, options)
 }
 
-/// A simulated point of a search: its loss, where it is, what was simulated, and the ratios there.
+/// A simulated point of a search: its loss, its location, the simulated rows, and the ratios there.
 type Confirmed = (f64, Minimum, Vec<Point>, Vec<(f64, f64)>);
 
-/// Alternates simulation and search until simulation no longer improves; gives the best simulated
-/// point, with the ratios taken there.
+/// Alternates simulation and search until simulation no longer improves. Returns the best simulated
+/// point with its ratios.
 fn confirm(
     search: &mut Search<'_>,
     mut at: Minimum,
@@ -288,8 +289,8 @@ fn profiles(
     options: &FitOptions,
 ) -> Result<Vec<Profile>, FitError> {
     let free = search.free;
-    // One unit of loss per residual is what right scales would leave: more means that the structure
-    // misses something, and intervals widen accordingly.
+    // With the right scales, the loss per residual is one. More means that the structure misses
+    // something, and intervals become wider accordingly.
     let freedom = (2 * search.rows.len()).saturating_sub(free.len()).max(1) as f64;
     let allowed = 3.84 * (best.loss / freedom).max(1.0);
     let mut profiles = Vec::new();
@@ -315,7 +316,7 @@ fn profiles(
     Ok(profiles)
 }
 
-/// Moves one parameter away from the optimum, the others refitted, until the loss has grown by
+/// Moves one parameter away from the optimum, with the others refitted, until the loss has grown by
 /// `allowed` or a bound is reached.
 fn profile_end(
     search: &mut Search<'_>,
@@ -347,8 +348,9 @@ fn profile_end(
 
 /// Refits all parameters without each row in turn, and scores the simulation of that row.
 ///
-/// Nothing of the row is left in what predicts it: neither the fitted values nor those of the model's file, which
-/// may have been fitted to it before, are where a fit begins, and no correction is taken from it.
+/// The prediction of a row must not depend on that row. The fit therefore starts neither from the
+/// fitted values nor from those of the model file, which may come from an earlier fit to it, and
+/// takes no correction from it.
 fn leave_out(search: &Search<'_>, options: &FitOptions) -> Result<Scores, FitError> {
     let middle = vec![0.5; search.free.len()];
     let mut scores = Vec::new();
@@ -374,7 +376,7 @@ fn row_score(row: &Row, modelled: Point) -> RowScore {
     }
 }
 
-/// Scores of some rows.
+/// Returns the scores of some rows.
 pub fn score(rows: &[RowScore]) -> Scores {
     let quantile = |mut errors: Vec<f64>, q: f64| -> f64 {
         errors.sort_by(f64::total_cmp);

@@ -1,10 +1,10 @@
 //! A measured table: one row for each I/O size and read share.
 //!
 //! Written as [`plimsoll_evidence::cells`] reads it. Columns: `io_kib`, `pattern` (`random` or
-//! `sequential`), `read_percent`, `ops_per_s`, `latency_ms`, and optionally `depth` (operations that each
-//! client has outstanding, where it is not the model's own; `queue_depth` and `outstanding` are other words for it),
-//! `bandwidth_mb_per_s`, `read_ops_per_s`, `write_ops_per_s`. A row without an I/O size, such as a fill,
-//! is kept for the checks but not fitted.
+//! `sequential`), `read_percent`, `ops_per_s`, `latency_ms`, and optionally `depth` (outstanding
+//! operations of each client, if different from the model's load; `queue_depth` and `outstanding`
+//! are synonyms), `bandwidth_mb_per_s`, `read_ops_per_s`, `write_ops_per_s`. A row without an I/O
+//! size, such as a fill, is used for the checks but not fitted.
 
 use plimsoll_evidence::cells::{Cells, Line, TableError};
 
@@ -18,13 +18,13 @@ pub struct Row {
     pub line: usize,
     /// Size of the I/Os; `None` for a row that is not part of the matrix.
     pub io_bytes: Option<u64>,
-    /// Order of access.
+    /// Access pattern.
     pub pattern: Pattern,
     /// Share of reads among data operations.
     pub read_share: Option<f64>,
-    /// Operations that each client has outstanding; `None` is what the model's load says.
+    /// Outstanding operations of each client; `None` for that of the model's load.
     pub depth: Option<u32>,
-    /// Published bandwidth in MB/s as the table has it (some mean MiB/s).
+    /// Published bandwidth in MB/s as in the table (some tables mean MiB/s).
     pub bandwidth_mb_per_s: Option<f64>,
     /// Operations per second, metadata included.
     pub ops_per_s: f64,
@@ -37,7 +37,7 @@ pub struct Row {
 }
 
 impl Row {
-    /// Data operations per second, where the table has them.
+    /// Returns the data operations per second, if the table has them.
     pub fn data_ops_per_s(&self) -> Option<f64> {
         match (self.read_ops_per_s, self.write_ops_per_s) {
             (None, None) => None,
@@ -45,7 +45,7 @@ impl Row {
         }
     }
 
-    /// A short name, such as `32 KiB, 75 % read`.
+    /// Returns a short name, such as `32 KiB, 75 % read`.
     pub fn label(&self) -> String {
         match (self.io_bytes, self.read_share) {
             (Some(io), Some(read)) => {
@@ -68,7 +68,7 @@ impl Row {
 pub struct Table {
     /// Rows of the table.
     pub rows: Vec<Row>,
-    /// Columns that say nothing to a fit.
+    /// Columns that a fit does not use.
     pub passed_over: Vec<String>,
 }
 
@@ -76,7 +76,7 @@ impl Table {
     /// Reads a table.
     ///
     /// # Errors
-    /// [`FitError::Table`] with the line and what is wrong with it.
+    /// [`FitError::Table`] with the line and the error.
     pub fn parse(text: &str) -> Result<Self, FitError> {
         let cells = Cells::read(text)?;
         let missing: Vec<&str> = NEEDED.into_iter().filter(|name| !cells.has(name)).collect();
@@ -85,7 +85,8 @@ impl Table {
             let reason = format!("has no column {}; it has {has}", missing.join(", "));
             return Err(TableError::new(cells.header_line(), reason).into());
         }
-        // Of several the first: beside `depth`, `outstanding` is what audits mean, all clients together.
+        // If there are several, the first counts: audits use `outstanding` beside `depth` for all
+        // clients together.
         let depth = DEPTHS.into_iter().find(|name| cells.has(name));
         let known = |name: &&str| NEEDED.iter().chain(&OTHERS).chain(&depth).any(|k| k == name);
         let passed_over = cells.names().filter(|name| !known(name)).map(str::to_owned).collect();
@@ -94,17 +95,17 @@ impl Table {
         Ok(Self { rows: rows?, passed_over })
     }
 
-    /// The rows that are part of the matrix.
+    /// Returns the rows of the matrix.
     pub fn matrix(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|r| r.io_bytes.is_some() && r.read_share.is_some())
     }
 }
 
-/// Columns without which there is nothing to fit.
+/// Required columns.
 const NEEDED: [&str; 4] = ["io_kib", "read_percent", "ops_per_s", "latency_ms"];
-/// Columns that may be there.
+/// Optional columns.
 const OTHERS: [&str; 4] = ["pattern", "bandwidth_mb_per_s", "read_ops_per_s", "write_ops_per_s"];
-/// Column names for the operations that each client has outstanding.
+/// Column names for the outstanding operations of each client.
 const DEPTHS: [&str; 3] = ["depth", "queue_depth", "outstanding"];
 const DEPTH_MAX: f64 = 65_536.0;
 

@@ -1,6 +1,6 @@
-//! A plan's streams as a stateful workload: the clients that one node runs, in the closed and open loops
-//! of the driver of real files. Every operation comes from `plimsoll_workload::matrix`, so that a plan
-//! asks the same of a model as of files.
+//! A plan's streams as a stateful workload: the clients of one node, in the closed and open loops
+//! of the driver for real files. Every operation comes from `plimsoll_workload::matrix`, so that a
+//! plan requests the same of a model as of files.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -22,7 +22,7 @@ use plimsoll_workload::step::{
 struct Stream {
     part: StreamPart,
     clients: Range<u32>,
-    /// The number of its first client among those of all streams here.
+    /// Number of its first client among those of all streams of this node.
     first: u32,
     first_class: u16,
     /// Class of the writes with the flush that each waits for; `None` if the stream does not flush.
@@ -32,13 +32,13 @@ struct Stream {
     think_ns: u64,
     /// By client: operations in flight.
     outstanding: Vec<u32>,
-    /// Open loop: when each client's next operation is due.
+    /// Open loop: time of each client's next operation.
     arrivals: Option<Vec<StartTimes>>,
     places: u32,
     in_flight: u32,
     /// Rate cap of a closed loop.
     cap: Option<(StartTimes, u64)>,
-    /// Clients that may start an operation, with the time that it was intended for.
+    /// Clients that may start an operation, with its intended start.
     waiting: VecDeque<(u32, u64)>,
 }
 
@@ -52,36 +52,36 @@ struct Operation {
     intended_ns: u64,
 }
 
-/// The clients of all streams that one node runs.
+/// The clients of all streams on one node.
 pub struct Clients {
     streams: Vec<Stream>,
     classes: Vec<Class>,
     files: Vec<FileSpec>,
-    /// Clients that think, or whose operation arrives: (time, stream, client).
+    /// Timers of clients that think, or wait for an arrival: (time, stream, client).
     timers: BinaryHeap<Reverse<(u64, u32, u32)>>,
     /// By token.
     operations: Vec<Operation>,
     /// Writes that wait for a flush.
     unflushed: DurableWrites,
-    /// Writes that the last completions made durable: their stream's class of them.
+    /// Writes that the last completions made durable, with their stream's class of durable writes.
     durable: Vec<(u16, WriteTimes)>,
     free: Vec<u32>,
     start_ns: Option<u64>,
     stopping: bool,
-    /// When it stopped: what was due before is still started, for a while.
+    /// Time of the stop. Operations that were due before are still started, for some time.
     stop_ns: Option<u64>,
     in_flight: u32,
-    /// Profile of requests since the measurement began.
+    /// Access profile since the start of the measurement.
     profiler: AccessProfiler,
-    /// Of a trace: how long after their times its operations began.
+    /// For a trace: start delays of its operations.
     lag: Option<Box<LagTally>>,
 }
 
 impl Clients {
-    /// The clients that node `part` of `parts` runs.
+    /// Creates the clients of node `part` of `parts`.
     ///
     /// # Errors
-    /// A stream that can't be, a rate that can't be kept.
+    /// An invalid stream or rate.
     pub fn new(
         matrix: &Matrix,
         configs: &[StreamConfig],
@@ -153,23 +153,23 @@ impl Clients {
         })
     }
 
-    /// How long after their times the operations of a trace began.
+    /// Returns the start delays of a trace's operations.
     pub fn lags(&mut self, now_ns: u64) -> Lags {
         self.lag.as_mut().map_or_else(Lags::default, |lag| lag.end(now_ns))
     }
 
-    /// Forgets what was asked: the measurement begins.
+    /// Resets the profile at the start of the measurement.
     pub fn measure_begins(&mut self) {
         self.profiler.reset();
     }
 
-    /// Returns the profile of requests since the measurement began. A model's operations have no
+    /// Returns the access profile since the start of the measurement. A model's operations have no
     /// content.
     pub fn profiler(&self) -> &AccessProfiler {
         &self.profiler
     }
 
-    /// Whether no operation is left.
+    /// Returns whether no operation is left.
     pub fn is_idle(&self) -> bool {
         self.in_flight == 0
     }
@@ -216,7 +216,7 @@ impl Clients {
         }
     }
 
-    /// Notes a write that waits for a flush, or the writes that a flush made durable.
+    /// Records a write that waits for a flush, or the writes that a flush made durable.
     fn note_flush(&mut self, operation: Operation, completion: &Completion) {
         let Operation { stream, client, kind, file, intended_ns } = operation;
         let stream = &self.streams[stream as usize];
@@ -241,7 +241,7 @@ impl Clients {
         }
     }
 
-    /// Moves those whose time has come from the timers to their streams.
+    /// Moves due clients from the timers to their streams.
     fn wake(&mut self, now_ns: u64) {
         let start_ns = self.start_ns.unwrap_or(now_ns);
         while let Some(&Reverse((due_ns, at, client))) = self.timers.peek() {
@@ -259,7 +259,7 @@ impl Clients {
         }
     }
 
-    /// Forgets what would come later, and what closed loops would start.
+    /// Discards later arrivals, and further starts of closed loops.
     fn begin_stop(&mut self, now_ns: u64) {
         self.stop_ns = Some(now_ns);
         self.wake(now_ns.saturating_sub(1));
@@ -331,7 +331,7 @@ impl Clients {
         }
     }
 
-    /// When something is due without a completion.
+    /// Returns the time of the next event without a completion.
     fn due_ns(&self) -> Option<u64> {
         let start_ns = self.start_ns.unwrap_or(0);
         let capped = self.streams.iter().filter(|stream| !stream.waiting.is_empty());
@@ -341,7 +341,7 @@ impl Clients {
     }
 }
 
-/// The files of all streams, by their numbers.
+/// Returns the files of all streams, by their numbers.
 fn files(configs: &[StreamConfig]) -> Vec<FileSpec> {
     let mut files = Vec::new();
     for config in configs {

@@ -1,8 +1,8 @@
 //! Statistics of a modelled system, as time series and totals.
 //!
-//! Rows of `series.csv`: `model.STATION.utilisation` and `model.STATION.customers` are means over the
-//! interval; `model.NODE.read.PLACE`, `model.NODE.write.PLACE` and `model.NODE.read.remote` count I/Os;
-//! `model.NODE.BLOCK.READING` is a present reading of a block, such as a fill level.
+//! Rows of `series.csv`: `model.STATION.utilisation` and `model.STATION.customers` are means over
+//! the interval; `model.NODE.read.PLACE`, `model.NODE.write.PLACE` and `model.NODE.read.remote`
+//! count I/Os; `model.NODE.BLOCK.READING` is a current reading of a block, such as a fill level.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,11 @@ use crate::system::System;
 use super::modelled::ConfiguredModel;
 use super::virtual_time::KINDS;
 
-/// The critical path of one I/O in this many is traced. Shares to 1 % take 10,000 traces; tracing
+/// One I/O in this many is traced for its critical path. Shares to 1 % need 10,000 traces; tracing
 /// every I/O would add a tenth to the run time.
 const TRACE_ONE_IN: u32 = 13;
 
-/// A word for a place in evidence.
+/// Returns the word for a location in evidence.
 pub fn word(place: Source) -> &'static str {
     match place {
         Source::Zero => "zero",
@@ -32,7 +32,7 @@ pub fn word(place: Source) -> &'static str {
     }
 }
 
-/// Reads a system's own counters.
+/// Samples a system's own counters.
 #[derive(Debug)]
 pub struct Gauges {
     stations: Vec<StationStats>,
@@ -43,7 +43,7 @@ pub struct Gauges {
 }
 
 impl Gauges {
-    /// Begins to read; the critical paths of some operations are followed from now on.
+    /// Starts sampling. The critical paths of some operations are traced from now on.
     pub fn new(system: &mut System) -> Self {
         system.sim().trace_one_in(TRACE_ONE_IN, KINDS.len());
         let mut gauges = Self {
@@ -119,7 +119,7 @@ impl Gauges {
         self.read(system);
     }
 
-    /// Totals since [`Gauges::open`].
+    /// Returns the totals since [`Gauges::open`].
     pub fn close(
         &self,
         system: &mut System,
@@ -163,12 +163,12 @@ impl Gauges {
     }
 }
 
-/// The same in the words of a storage system's own statistics page.
+/// Returns the same in the words of a storage system's statistics page.
 pub fn sources(inside: &ModelStatistics) -> Sources {
     let mut sources = Sources::default();
     for node in &inside.nodes {
         for (place, tally) in &node.reads {
-            // A write log is on flash, and pages that only know tiers count it there.
+            // A write log is on flash, and statistics pages with tiers only count it there.
             let name = match place.as_str() {
                 "dram" => "cache",
                 "log" => "ssd",

@@ -1,10 +1,11 @@
 //! A mail store on a modelled system: the phases of a run, one after the other, in virtual time.
 //!
-//! Each node that runs load has a virtual machine with its share of the databases and sessions; each
-//! database and each log is a virtual disk. Databases are laid out in bulk as creation and duplication
-//! leave them, without their I/O being simulated; caches are then as the plan declares. Warm-up, measure
-//! and close are those of a run on files. Recovery and backup phases are simulated I/O by I/O. A model
-//! carries no data, so that there is nothing to verify, and nothing is claimed of it.
+//! Each node with load has a virtual machine with its share of the databases and sessions; each
+//! database and each log is a virtual disk. Databases are laid out in bulk, in the state after
+//! creation and duplication, without simulated I/O; caches are then in the state that the plan
+//! declares. Warm-up, measure and close are those of a run on files. Recovery and backup phases are
+//! simulated I/O by I/O. A model has no data, so there is nothing to verify, and the evidence
+//! claims no verification.
 
 use std::sync::atomic::Ordering;
 
@@ -25,7 +26,7 @@ use super::phases::{
 use super::virtual_time::{Place, VirtualTime};
 use crate::system::System;
 
-/// Carries a mail store run out and gives its evidence.
+/// Runs a mail store and returns its evidence.
 ///
 /// # Errors
 /// [`RunError`] if numbers of the plan or model are not valid. The recording has all later errors.
@@ -39,7 +40,7 @@ pub fn run_mailbox<'a>(run: ModelRun<'a>, mailbox: &'a Mailbox) -> Result<Record
     Ok(mail.running.recording)
 }
 
-/// The store that a plan describes, empty.
+/// Creates an empty store from a plan.
 pub(super) fn store(mailbox: &Mailbox, seed: u64, load_seed: u64) -> Result<Store, PlannedError> {
     let mut config = planned_store::config(mailbox, seed, seed, 1, 2)?;
     config.load_seed = load_seed;
@@ -48,7 +49,7 @@ pub(super) fn store(mailbox: &Mailbox, seed: u64, load_seed: u64) -> Result<Stor
     Store::new(config, states).map_err(PlannedError::numbers)
 }
 
-/// No generations: a model carries no pages that could be checked against them.
+/// No generations: a model has no pages to check.
 #[derive(Debug, Default)]
 struct NoGenerationMap {
     durable_lsn: u64,
@@ -98,7 +99,7 @@ impl Mail<'_> {
         self.running.recording.instances = store.databases().iter().map(instance).collect();
     }
 
-    /// The node on which a database's virtual machine runs.
+    /// Returns the node of a database's virtual machine.
     fn node_of(&self, database: u32) -> u16 {
         let at = self.parts.iter().position(|part| part.databases.contains(&database));
         at.unwrap_or(0) as u16
@@ -112,7 +113,7 @@ impl Mail<'_> {
         Ok(())
     }
 
-    /// Databases and logs, as creation, duplication and formatting leave them.
+    /// Lays out databases and logs, in the state after creation, duplication and formatting.
     fn lay_out(&mut self, system: &mut System, store: &Store) {
         let config = store.config();
         let page_bytes = u64::from(config.page_bytes);
@@ -157,7 +158,7 @@ impl Mail<'_> {
         Some(store)
     }
 
-    /// Recovery and backup, where the plan has them; there is nothing to verify.
+    /// Runs recovery and backup, if the plan has them. There is nothing to verify.
     fn afterwards(&mut self, system: &mut System, store: Store) {
         let mut store = Some(store);
         let files = self.mailbox.soft_recovery_log_files;
@@ -178,7 +179,7 @@ impl Mail<'_> {
         }
     }
 
-    /// Drives phase machines side by side, one on each node; `None` if they did not end.
+    /// Drives phase machines in parallel, one on each node; `None` if they did not end.
     fn machines<P: Phase>(
         &mut self,
         system: &mut System,
@@ -266,8 +267,8 @@ impl Mail<'_> {
     }
 }
 
-/// Where the store's files lie: each database on a virtual disk, the files of its log one after the
-/// other on another.
+/// Locations of the store's files: each database is a virtual disk, and the files of its log follow
+/// each other on another.
 fn placer(mailbox: &Mailbox) -> impl Fn(&FileSpec) -> Place + use<> {
     let log_bytes = mailbox.log_file_size_bytes;
     move |file| {

@@ -1,16 +1,17 @@
-//! The load of matrix benchmarks: clients with a queue depth, one I/O size, a share of reads, random or
+//! The load of matrix benchmarks: clients with a queue depth, one I/O size, a read share, random or
 //! sequential, with a share of metadata operations.
 //!
-//! With a barrier, a client issues as many operations as its depth allows and waits for all of them
-//! before it issues the next ones, as load appliances with "asynchronous" actions do: the concurrency
-//! that the system sees is then below clients × depth, by as much as the operations of a group differ.
+//! With a barrier, a client issues as many operations as its depth allows, and waits for all of
+//! them before it issues the next ones. Load appliances with "asynchronous" actions do this. The
+//! concurrency of the system is then below clients × depth, because the operations of a group
+//! differ in length.
 //!
-//! Random offsets are drawn as a pass over the file with exponential gaps, `density` being the share of
-//! the bytes that a pass touches: 1 is sequential, small values never touch the same record twice while
-//! it could still be cached. (For uniform offsets over more data than the caches hold, the hit ratio
-//! of a record of `r` bytes under I/Os of `s` bytes is that of independent points: a record is found
-//! touched before with probability 1 - (1 - e^-x) / x, x = density × r / s.) `Uniform` draws from the
-//! whole file instead.
+//! Random offsets are a pass over the file with exponential gaps. `density` is the share of the
+//! bytes that a pass touches: 1 is sequential, and small values never touch a record again while it
+//! could still be cached. (For uniform offsets over more data than the caches hold, the hit ratio
+//! of a record of `r` bytes under I/Os of `s` bytes is that of independent points: a record is
+//! found touched before with probability 1 - (1 - e^-x) / x, x = density × r / s.) `Uniform` draws
+//! from the whole file instead.
 
 use super::{Limits, Recorder, RunResult};
 use crate::blocks::{Action, Request};
@@ -18,7 +19,7 @@ use crate::core::rng::Stream;
 use crate::spec::{ModelError, Reader, Spec, Table};
 use crate::system::{Event, System};
 
-/// In which order a file's blocks are accessed.
+/// Access pattern within a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
     /// One block after the other.
@@ -34,11 +35,11 @@ pub enum Pattern {
 pub struct MatrixLoad {
     /// Clients.
     pub clients: u32,
-    /// Operations that a client has outstanding.
+    /// Outstanding operations of a client.
     pub depth: u32,
     /// Whether a client waits for all of its outstanding operations before it issues more.
     pub barrier: bool,
-    /// Time between an operation's (or a group's) end and the next issue.
+    /// Time between the end of an operation (or group) and the next issue.
     pub think_ns: u64,
     /// Open loop: operations per second in all, Poisson; `None` is the closed loop.
     pub arrivals_per_s: Option<f64>,
@@ -46,21 +47,21 @@ pub struct MatrixLoad {
     pub io_bytes: u64,
     /// Share of reads among data operations.
     pub read_share: f64,
-    /// Share of metadata operations among all.
+    /// Share of metadata in all operations.
     pub metadata_share: f64,
-    /// Order of access.
+    /// Access pattern.
     pub pattern: Pattern,
     /// Share of the bytes that a random pass touches.
     pub density: f64,
-    /// Files; clients use them in turn.
+    /// Number of files; clients use them in turn.
     pub files: u32,
     /// Size of each file.
     pub file_bytes: u64,
 }
 
 impl MatrixLoad {
-    /// The load of a model's published measurements: its `[load]` table. Size, read share and pattern
-    /// of the I/Os are those of 4 KiB random reads until a row sets them.
+    /// Returns the load of a model's published measurements: its `[load]` table. The I/Os are
+    /// random reads of 4 KiB until a row sets size, read share and pattern.
     ///
     /// # Errors
     /// [`ModelError`] if the model has no such table or a field is wrong.
@@ -106,7 +107,7 @@ impl Requests {
         Self { load: load.clone(), stream, positions, nodes }
     }
 
-    /// The next request of a client, and its class.
+    /// Returns the next request of a client, and its class.
     pub(crate) fn draw(&mut self, client: u32) -> (Request, usize) {
         let load = &self.load;
         let file = client % load.files;
@@ -130,7 +131,7 @@ impl Requests {
             Pattern::Sequential => *position,
             Pattern::Random => {
                 // Exponential gaps with this mean, in whole blocks, make the touched blocks
-                // independent points of the asked density.
+                // independent points of the required density.
                 let skip = self.stream.exponential() * (1.0 / load.density - 1.0);
                 (*position + (skip + 0.5) as u64 * load.io_bytes) % (blocks * load.io_bytes)
             }
@@ -198,7 +199,7 @@ impl Driver {
             return;
         }
         for client in 0..self.load.clients {
-            // Clients start over a millisecond, not all at once.
+            // Clients start within a millisecond, not all at once.
             let at_ns = system.now_ns() + self.requests.stream.below(1_000_000);
             system.set_timer(at_ns, client);
         }
@@ -210,7 +211,7 @@ impl Driver {
         system.submit(tag, class as u16, &request);
     }
 
-    /// A client's think time is over, or an arrival is due.
+    /// Handles the end of a client's think time, or an arrival.
     fn timer(&mut self, system: &mut System, tag: u32) {
         if tag == ARRIVAL {
             let client = self.requests.stream.below(u64::from(self.load.clients)) as u32;

@@ -18,11 +18,11 @@ pub struct RunResult {
     pub ops_per_s_half_width: f64,
     /// By class.
     pub classes: Vec<ClassResult>,
-    /// By station, in the order in which the system was built.
+    /// By station, in the order of construction.
     pub stations: Vec<StationResult>,
-    /// The largest relative difference between both sides of Little's law at any station.
+    /// Largest relative difference between both sides of Little's law at any station.
     pub little_error_max: f64,
-    /// Events that the simulation processed.
+    /// Number of simulated events.
     pub events: u64,
     /// Counters of the requests that entered at each node (since the system was built).
     pub inside: Vec<NodeCounters>,
@@ -93,7 +93,7 @@ impl RunResult {
         if ops == 0 { 0.0 } else { sum / ops as f64 }
     }
 
-    /// The queueing station with the highest utilisation: what limits the rate.
+    /// Returns the queueing station with the highest utilisation, which limits the rate.
     pub fn bottleneck(&self) -> Option<&StationResult> {
         self.stations
             .iter()

@@ -1,4 +1,4 @@
-//! A model as a plan names it: a shipped one or a file, with the parameters that the plan changes.
+//! The model of a plan: a shipped one or a file, with the parameters that the plan changes.
 
 use std::collections::BTreeMap;
 
@@ -18,12 +18,12 @@ pub struct ConfiguredModel {
 }
 
 impl ConfiguredModel {
-    /// A shipped model by name, or a model file by its path, with parameters changed: dotted name and
-    /// TOML value.
+    /// Loads a shipped model by name, or a model file by its path, with changed parameters: dotted
+    /// name and TOML value.
     ///
     /// # Errors
     /// [`ModelError`]: no such model, a file that cannot be read or is wrong, a parameter that the model
-    /// does not have, blocks that do not fit together.
+    /// does not have, or incompatible blocks.
     pub fn load(name_or_path: &str, set: &BTreeMap<String, String>) -> Result<Self, ModelError> {
         let mut spec = Spec::load(name_or_path)?;
         let is_shipped = shipped().iter().any(|model| model.name == name_or_path);
@@ -44,17 +44,17 @@ impl ConfiguredModel {
         &self.spec
     }
 
-    /// `shipped`, or the path that it was read from.
+    /// `shipped`, or the path of its file.
     pub fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// Hash of the model's text, without the changes.
+    /// Hash of the model's text, without changes.
     pub fn text_sha256(&self) -> &str {
         &self.text_sha256
     }
 
-    /// Parameters that differ from the text.
+    /// Changed parameters.
     pub fn set(&self) -> &BTreeMap<String, String> {
         &self.set
     }
@@ -62,7 +62,7 @@ impl ConfiguredModel {
     /// Builds the system.
     ///
     /// # Errors
-    /// As [`ConfiguredModel::load`].
+    /// See [`ConfiguredModel::load`].
     pub fn build(&self, seed: u64) -> Result<System, ModelError> {
         System::build(self.spec.clone(), seed)
     }

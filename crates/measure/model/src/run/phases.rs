@@ -1,4 +1,4 @@
-//! Common parts of all runs on a model: phases, the three intervals of the load, counters.
+//! Common parts of all runs on a model: phases, the intervals of the load, counters.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,21 +29,21 @@ pub(super) const SECOND_NS: u64 = 1_000_000_000;
 const HISTOGRAM_INTERVALS: u64 = 12;
 /// Samples of the stations over the measured phase.
 const GAUGE_INTERVALS: u64 = 120;
-/// Counters that are levels and not sums: their change over a phase says nothing.
+/// Counters that are levels and not sums, whose change over a phase has no meaning.
 const LEVELS: [&str; 2] = ["pages_used", "cache_pages_dirty"];
 
-/// Why a plan cannot be run on a model.
+/// Reason why a plan cannot run on a model.
 #[derive(Debug, Error)]
 pub enum RunError {
     /// The model.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The plan's numbers.
+    /// The numbers of the plan are invalid.
     #[error(transparent)]
     Plan(#[from] PlannedError),
 }
 
-/// A run to be carried out on a model.
+/// Request for a run on a model.
 pub struct ModelRun<'a> {
     /// The plan, with one target and one point of a sweep.
     pub plan: &'a ResolvedPlan,
@@ -51,9 +51,9 @@ pub struct ModelRun<'a> {
     pub model: &'a ConfiguredModel,
     /// Seed of the load and of the system's own choices.
     pub seed: u64,
-    /// The trace that it replays, where it replays one.
+    /// The trace to replay, if any.
     pub trace: Option<ReplayTrace>,
-    /// Turns true when the operator wants it to end.
+    /// Becomes true when the operator requests the end.
     pub interrupt: &'a AtomicBool,
     /// Receives the progress.
     pub watcher: &'a mut dyn Watcher,
@@ -69,7 +69,7 @@ pub(super) struct ActiveRun<'a> {
 type Counters = BTreeMap<(u32, u32), Vec<(&'static str, u64)>>;
 
 impl<'a> ActiveRun<'a> {
-    /// Begins the recording of a run on this system.
+    /// Starts the recording of a run on this system.
     pub(super) fn new(run: ModelRun<'a>, system: &mut System) -> Self {
         let gauges = Gauges::new(system);
         let mut recording = Recording::new(0);
@@ -113,23 +113,23 @@ impl<'a> ActiveRun<'a> {
 
 /// Access to the request counts of a workload.
 pub(super) struct Watch<W> {
-    /// The measurement begins.
+    /// Called at the start of the measurement.
     pub(super) begins: fn(&mut W),
-    /// Looks on at what a part counts.
+    /// Reads the counts of a part.
     pub(super) live: fn(&W) -> LiveAccess,
-    /// Combined access profile of all parts.
+    /// Returns the combined access profile of all parts.
     pub(super) access_profile: fn(&mut dyn Iterator<Item = &W>) -> AccessProfile,
 }
 
-/// The load in progress.
+/// The running load.
 pub(super) struct Load<'r, 'a, 's, W> {
     pub(super) running: &'r mut ActiveRun<'a>,
     pub(super) time: VirtualTime<'s, W>,
-    /// Whether a part has warmed up; `None` if its warm-up depends on time alone.
+    /// Returns whether a part is warm; `None` if its warm-up depends on time alone.
     pub(super) ready: Option<fn(&W) -> bool>,
     watch: Option<Watch<W>>,
     looks: WorkloadWatch,
-    /// Time allowed at the end for operations in flight; `None` waits for all of them, because a
+    /// Time limit at the end for operations in flight; `None` waits for all of them, because a
     /// store cannot be closed before.
     drain_ns: Option<u64>,
     latest: Latest,
@@ -155,19 +155,19 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         Self { running, time, ready, watch: None, looks, drain_ns: None, latest, counters }
     }
 
-    /// Asks the workload what it asked for while it was measured.
+    /// Reads the workload's access profile of the measured phase.
     pub(super) fn watched(self, watch: Watch<W>) -> Self {
         let looks =
             WorkloadWatch::of(self.time.workloads().map(watch.live).collect(), self.time.now_ns());
         Self { watch: Some(watch), looks, ..self }
     }
 
-    /// Drops operations that have not completed this long after the end.
+    /// Abandons operations that have not completed this long after the end.
     pub(super) fn drained_within(self, drain_ns: u64) -> Self {
         Self { drain_ns: Some(drain_ns), ..self }
     }
 
-    /// Warms up, measures and closes; gives the parts. `warm_up` is the phase that has begun.
+    /// Warms up, measures and closes. Returns the parts. `warm_up` is the running phase.
     pub(super) fn carry_out(mut self, warm_up: u32, closed: fn(&W) -> bool) -> Vec<W> {
         let phases = &self.running.run.plan.phases;
         let (warm_up_ns, measure_ns) = (phases.warm_up_ns, phases.measure_ns);
@@ -183,8 +183,8 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         self.time.into_workloads()
     }
 
-    /// Runs for a phase's length, interval by interval. A warm-up ends when the store is warm. True
-    /// where the phase reached what it was for.
+    /// Runs for a phase's length, interval by interval. A warm-up ends when the store is warm.
+    /// Returns true if the phase reached its purpose.
     fn interval(&mut self, kind: PhaseKind, phase: u32, length_ns: u64) -> bool {
         let start_ns = self.time.now_ns();
         let end_ns = start_ns + length_ns;
@@ -209,7 +209,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
                 return false;
             }
             if self.time.has_ended() {
-                // The schedule is finished; a trace is then complete.
+                // The schedule is finished, so a trace is complete.
                 return self.running.run.plan.workload.trace().is_some();
             }
             let now_ns = self.time.now_ns();
@@ -289,7 +289,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         running.run.watcher.end(&running.recording.phases[phase as usize]);
     }
 
-    /// Tells every group to close, and returns the phase for the caller to end.
+    /// Requests the close of every group, and returns the phase for the caller to end.
     fn close(&mut self) -> u32 {
         let phase = self.start(PhaseKind::Close);
         self.time.stop();
@@ -350,7 +350,7 @@ fn taker<'t>(
     }
 }
 
-/// How much each counter rose during a phase, over all parts.
+/// Returns the increase of each counter during a phase, over all parts.
 fn rise(counters: &Counters, phase: u32) -> BTreeMap<String, u64> {
     let mut totals: BTreeMap<String, u64> = BTreeMap::new();
     for ((_, thread), after) in counters.range((phase, 0)..(phase + 1, 0)) {
@@ -370,7 +370,7 @@ pub(super) fn on_nodes<W>(parts: Vec<W>) -> Vec<(W, u16)> {
     parts.into_iter().enumerate().map(|(at, part)| (part, at as u16)).collect()
 }
 
-/// Length of the intervals of histograms.
+/// Returns the length of the intervals of histograms.
 pub(super) fn histogram_interval_ns(plan: &ResolvedPlan) -> u64 {
     (plan.phases.measure_ns / HISTOGRAM_INTERVALS).max(SECOND_NS)
 }

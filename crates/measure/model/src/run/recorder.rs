@@ -1,4 +1,4 @@
-//! Collects what a run shows: latencies by class, rate, stations, critical paths.
+//! Collects the results of a run: latencies by class, rate, stations, critical paths.
 
 use super::measured::{ClassResult, Contribution, RunResult, StationResult};
 use crate::core::{NS_PER_S, StationId};
@@ -6,8 +6,8 @@ use crate::stats::BatchMeans;
 use crate::system::System;
 use hdrhistogram::Histogram;
 
-/// The critical path of one I/O in this many is traced. That is enough for shares to 1 % within
-/// 10,000 traced I/Os, at a few per cent of the run's cost.
+/// One I/O in this many is traced for its critical path. That is enough for shares to 1 % within
+/// 10,000 traced I/Os, at a few percent of the run's cost.
 const TRACE_ONE_IN: u32 = 13;
 
 struct Class {
@@ -40,7 +40,7 @@ impl Recorder {
                 bytes: 0,
                 sum_ns: 0,
                 means: BatchMeans::default(),
-                // Two digits: 1 % buckets, as fine as any percentile here is known.
+                // Two digits: 1 % buckets, as fine as the precision of any percentile here.
                 histogram: Histogram::new(2).unwrap_or_else(|_| unreachable!("2 is valid")),
             })
             .collect();
@@ -63,7 +63,7 @@ impl Recorder {
         self.open = true;
     }
 
-    /// One operation ended.
+    /// Records the end of an operation.
     #[inline]
     pub(crate) fn add(&mut self, class: usize, bytes: u64, latency_ns: u64, now_ns: u64) {
         if !self.open {

@@ -1,7 +1,7 @@
 //! Streams of reads, writes and metadata operations on a modelled system, in virtual time.
 //!
-//! Each file is a virtual disk; clients are distributed over the nodes that run load. Files are
-//! laid out in bulk as the plan says; reads of a sparse or allocated file return zeros.
+//! Each file is a virtual disk; clients are distributed over the nodes with load. Files are laid
+//! out in bulk according to the plan; reads of a sparse or allocated file return zeroes.
 
 use plimsoll_evidence::observed::AccessProfile;
 use plimsoll_evidence::run::{Instance, PhaseKind};
@@ -25,10 +25,10 @@ use crate::system::{Event, System};
 
 /// Size of the reads that warm caches.
 const WARMING_BYTES: u64 = 1 << 20;
-/// Operations in flight while warming.
+/// Operations in flight while warming caches.
 const WARMING_DEPTH: u64 = 32;
 
-/// Carries a matrix run out and gives its evidence.
+/// Runs a matrix and returns its evidence.
 ///
 /// # Errors
 /// [`RunError`] if numbers of the plan or model are not valid. The recording has all later errors.
@@ -70,7 +70,7 @@ pub fn run_matrix(run: ModelRun<'_>, matrix: &Matrix) -> Result<Recording, RunEr
     Ok(running.recording)
 }
 
-/// Looks on at what a node's clients ask for.
+/// Reads the requests of a node's clients.
 fn live(part: &Clients) -> LiveAccess {
     part.profiler().live()
 }
@@ -84,7 +84,7 @@ fn access_profile(parts: &mut dyn Iterator<Item = &Clients>) -> AccessProfile {
     all.totals()
 }
 
-/// Whether the streams can be.
+/// Checks the streams.
 pub(super) fn check(matrix: &Matrix, seed: u64) -> Result<(), PlannedError> {
     Clients::new(matrix, &streams(matrix, seed, None)?, 0, 1).map(|_| ())
 }
@@ -136,7 +136,7 @@ fn lay_out(
     running.finish(system, phase, true, &note);
 }
 
-/// Cold caches are as a system begins with them; warm ones have seen every byte once.
+/// A system starts with cold caches. Warm ones have read every byte once.
 fn caches(running: &mut ActiveRun<'_>, system: &mut System, configs: &[StreamConfig]) {
     let phase = running.begin(system, PhaseKind::Caches);
     if running.run.plan.phases.cache != CacheState::Warm {

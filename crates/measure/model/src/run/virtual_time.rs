@@ -1,9 +1,10 @@
 //! Drives stateful workloads (`plimsoll_workload::step`) through a modelled system in virtual time.
 //!
-//! One part of the workload runs on each node, as a virtual machine of its own would; all parts share
-//! one event loop. I/Os carry no data. Latencies are recorded as the driver of real files records them:
-//! from the intended start to the completion, by class, in intervals that count from the start of their
-//! phase. What is in flight or due when the measured phase ends counts in it (`plimsoll_record::drain`).
+//! One part of the workload runs on each node, like a virtual machine; all parts share one event
+//! loop. I/Os have no data. Latencies are recorded like those of the driver for real files: from
+//! the intended start to the completion, by class, in intervals that count from the start of their
+//! phase. Operations in flight or due at the end of the measured phase count in it
+//! (`plimsoll_record::drain`).
 
 use plimsoll_record::late::LateRecorder;
 use plimsoll_record::recorder::{Recorder, Snapshot};
@@ -17,17 +18,17 @@ use crate::system::{Event, System};
 
 /// The driver's own timer: the end of an interval.
 const INTERVAL_END: u32 = (1 << 31) - 1;
-/// Nothing is due.
+/// Value for "nothing is due".
 const NEVER: u64 = u64::MAX;
 
-/// Kinds of operations whose critical paths are followed.
+/// Kinds of operations whose critical paths are traced.
 pub const KINDS: [&str; 7] =
     ["read", "write", "log write", "maintenance read", "log read", "metadata", "other"];
 
-/// Place of metadata operations in [`KINDS`].
+/// Index of metadata operations in [`KINDS`].
 const METADATA: u16 = 5;
 
-/// Index into [`KINDS`].
+/// Returns the index into [`KINDS`].
 fn kind_of(class: &Class) -> u16 {
     match (class.group, class.is_read) {
         (ClassGroup::Transactional, true) => 0,
@@ -43,9 +44,9 @@ fn kind_of(class: &Class) -> u16 {
 /// Position of a workload's file in the system: virtual disk and start byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The virtual disk.
+    /// Number of the virtual disk.
     pub disk: u32,
-    /// Where the file begins on it.
+    /// Offset of the file on it.
     pub base_bytes: u64,
 }
 
@@ -57,7 +58,7 @@ struct InFlight {
     size_bytes: u32,
     intended_ns: u64,
     issued_ns: u64,
-    /// Whether it was in flight, or due, when the measured phase ended.
+    /// Whether it was in flight, or due, at the end of the measured phase.
     is_late: bool,
 }
 
@@ -75,11 +76,11 @@ struct Part<W> {
     timer: Option<u32>,
     ended: bool,
     recorder: Recorder,
-    /// Once the measured phase has ended: what belongs to it and had not completed.
+    /// After the measured phase: its operations that had not completed.
     late: Option<LateRecorder>,
 }
 
-/// Parts of a workload that is running on a system.
+/// Parts of a workload on a system.
 pub struct VirtualTime<'a, W> {
     system: &'a mut System,
     parts: Vec<Part<W>>,
@@ -90,8 +91,8 @@ pub struct VirtualTime<'a, W> {
 }
 
 impl<'a, W: StepWorkload> VirtualTime<'a, W> {
-    /// Sets the parts, each with its node, on the system; they start at its present time, in `phase`.
-    /// `place` says where each file lies.
+    /// Places the parts, each with its node, on the system. They start at its current time, in
+    /// `phase`. `place` returns the location of each file.
     pub fn new(
         system: &'a mut System,
         parts: Vec<(W, u16)>,
@@ -122,44 +123,44 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         Self { system, parts, phase, histogram_interval_ns, completions, out }
     }
 
-    /// The system.
+    /// Returns the system.
     pub fn system(&mut self) -> &mut System {
         self.system
     }
 
-    /// Virtual time.
+    /// Returns the virtual time.
     pub fn now_ns(&self) -> u64 {
         self.system.now_ns()
     }
 
-    /// The parts.
+    /// Returns the parts.
     pub fn workloads(&self) -> impl Iterator<Item = &W> {
         self.parts.iter().map(|part| &part.workload)
     }
 
-    /// The parts, to send them a message.
+    /// Returns the parts, mutably.
     pub fn workloads_mut(&mut self) -> impl Iterator<Item = &mut W> {
         self.parts.iter_mut().map(|part| &mut part.workload)
     }
 
-    /// The parts, when all has ended.
+    /// Returns the parts after the end.
     pub fn into_workloads(self) -> Vec<W> {
         self.parts.into_iter().map(|part| part.workload).collect()
     }
 
-    /// Whether every part has ended.
+    /// Returns whether every part has ended.
     pub fn has_ended(&self) -> bool {
         self.parts.iter().all(|part| part.ended)
     }
 
-    /// Begins another phase now. What was recorded up to now is handed to `take` first.
+    /// Starts another phase. The records up to now are passed to `take` first.
     pub fn begin(&mut self, phase: u32, take: &mut dyn FnMut(&Snapshot, &[Class])) {
         self.hand_over(true, take);
         self.phase = phase;
     }
 
-    /// Ends the measured phase now: what is in flight, or due, belongs to it. Its last interval goes to
-    /// `take`; the next phase is yet to begin.
+    /// Ends the measured phase. Operations in flight or due belong to it. Its last interval is
+    /// passed to `take`; the caller starts the next phase.
     pub fn end_measured(&mut self, take: &mut dyn FnMut(&Snapshot, &[Class])) {
         let now_ns = self.system.now_ns();
         for part in &mut self.parts {
@@ -171,8 +172,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         self.hand_over(true, take);
     }
 
-    /// Hands over what belongs to the measured phase and had not completed at its end. What has not even
-    /// now is abandoned.
+    /// Passes on the records of the measured phase's late operations. Those that have not completed
+    /// yet are abandoned.
     pub fn end_drain(&mut self, take: &mut dyn FnMut(&Snapshot, &[Class])) {
         let now_ns = self.system.now_ns();
         for (at, part) in self.parts.iter_mut().enumerate() {
@@ -195,7 +196,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         }
     }
 
-    /// Asks every part to end.
+    /// Requests the end of every part.
     pub fn stop(&mut self) {
         for at in 0..self.parts.len() {
             self.parts[at].workload.stop();
@@ -283,8 +284,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         match wait {
             Wait::Done => part.ended = true,
             Wait::Completion => {}
-            // A timer that is set for earlier leads to a step that finds nothing due and sets the next
-            // one: cheaper than to cancel and set it at every step.
+            // A timer that is too early causes a step without due work, which sets the next timer.
+            // That is cheaper than cancelling and setting it at every step.
             Wait::Until(due_ns) if due_ns >= part.due_ns => {}
             Wait::Until(due_ns) => {
                 if let Some(timer) = part.timer.take() {
@@ -307,14 +308,15 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         }
     }
 
-    /// Length of the intervals of histograms.
+    /// Returns the length of the intervals of histograms.
     pub fn histogram_interval_ns(&self) -> u64 {
         self.histogram_interval_ns
     }
 }
 
 impl<W: StepWorkload> Part<W> {
-    /// Records the writes that a flush has made durable by now. Their bytes are counted with the write itself.
+    /// Records the writes that a flush has made durable by now. Their bytes count with the write
+    /// itself.
     fn record_durable(&mut self, now_ns: u64) {
         let Self { workload, recorder, late, .. } = self;
         workload.durable(&mut |class, intended_ns, submitted_ns| {

@@ -1,10 +1,11 @@
 //! The I/O of a mail store in its steady state, as a stream at any rate. A sizing runs it on a model
 //! many times.
 //!
-//! Shares are those of the mail store's own simulation with every default (20 minutes at 1,000 I/Os/s on
-//! four databases): of its database I/O 60.8 % are reads, and there are 0.119 log writes of 8 KiB to each.
-//! Reads and writes are of 32 KiB pages anywhere in the databases; each database's log is written in
-//! order; background maintenance reads 256 KiB of each database every 100 ms, in order.
+//! The shares come from the mail store's own simulation with every default (20 minutes at 1,000
+//! I/Os/s on four databases): 60.8 % of its database I/Os are reads, with 0.119 log writes of 8 KiB
+//! for each I/O. Reads and writes are of random 32 KiB pages of the databases. Each database's log
+//! is written sequentially. Background maintenance reads 256 KiB of each database every 100 ms,
+//! sequentially.
 
 use crate::blocks::{Action, Request};
 use crate::core::rng::Stream;
@@ -13,7 +14,7 @@ use crate::system::{Event, System};
 
 /// Share of reads in database I/O.
 const READ_SHARE: f64 = 0.608;
-/// Log writes to each database I/O.
+/// Log writes per database I/O.
 const LOG_SHARE: f64 = 0.119;
 const LOG_BYTES: u64 = 8 << 10;
 const LOG_RING_BYTES: u64 = 29 << 20;
@@ -24,19 +25,18 @@ const MAINTENANCE_PER_S: f64 = 10.0;
 /// Classes of the result.
 pub const CLASSES: [&str; 4] = ["read", "write", "log write", "maintenance read"];
 
-/// A mail store's load.
+/// Load of a mail store.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MailLoad {
     /// Databases, each with a log.
     pub databases: u32,
-    /// Bytes of each database.
+    /// Size of each database in bytes.
     pub database_bytes: u64,
-    /// Database reads and writes per second, all together.
+    /// Database reads and writes per second, all databases together.
     pub rate_ios_per_s: f64,
 }
 
-/// Operations that are let in beyond those that end: more in flight than this, and the system does not
-/// carry the load.
+/// Maximum number of operations in flight. With more, the system does not sustain the load.
 const BACKLOG_MAX: u64 = 4_000;
 
 struct Source {
@@ -84,14 +84,14 @@ impl Source {
         (request, class)
     }
 
-    /// All operations per second.
+    /// Returns the rate of all operations per second.
     fn rate_per_s(&self) -> f64 {
         let MailLoad { databases, rate_ios_per_s, .. } = self.load;
         rate_ios_per_s * (1.0 + LOG_SHARE) + MAINTENANCE_PER_S * f64::from(databases)
     }
 }
 
-/// Lays the databases and logs out.
+/// Lays out the databases and logs.
 pub fn lay_out(system: &mut System, load: &MailLoad) {
     let nodes = u32::from(system.compute_nodes());
     for database in 0..load.databases {
@@ -101,7 +101,7 @@ pub fn lay_out(system: &mut System, load: &MailLoad) {
     }
 }
 
-/// Runs the load on a system that holds its data; `None` if the system does not sustain it.
+/// Runs the load on a system with its data; `None` if the system does not sustain it.
 pub fn simulate(
     system: &mut System,
     load: MailLoad,

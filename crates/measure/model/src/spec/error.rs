@@ -2,17 +2,17 @@
 
 use thiserror::Error;
 
-/// Why a model could not be loaded or built.
+/// Reason why a model could not be loaded or built.
 #[derive(Debug, Error, PartialEq)]
 pub enum ModelError {
-    /// No file and no shipped model of that name.
+    /// There is no file and no shipped model of that name.
     #[error("there is no model `{name}`; give a path to a model file, or one of: {known}{}", meant(.nearest))]
     NoSuchModel {
         /// Requested name.
         name: String,
         /// The shipped models.
         known: String,
-        /// The shipped model whose name is nearest.
+        /// Shipped model with the nearest name.
         nearest: Option<String>,
     },
     /// The file could not be read.
@@ -31,40 +31,40 @@ pub enum ModelError {
         /// Message of the parser, with the line.
         reason: String,
     },
-    /// A field that nothing reads.
+    /// An unknown field.
     #[error("{model}{}: `{place}` has no field `{field}`{}", place_in_file(.line), meant(.nearest))]
     UnknownField {
         /// Name or path of the model.
         model: String,
-        /// Line in the file; `None` if the field was set from outside it, or cannot be found.
+        /// Line in the file; `None` if the field was set outside it, or cannot be found.
         line: Option<usize>,
-        /// Table that holds it.
+        /// Table of the field.
         place: String,
         /// The field.
         field: String,
-        /// The known field whose name is nearest.
+        /// Known field with the nearest name.
         nearest: Option<String>,
     },
-    /// A field that has to be there is not.
+    /// A required field is missing.
     #[error("{model}: `{place}` needs the field `{field}` ({why})")]
     Missing {
         /// Name or path of the model.
         model: String,
-        /// Table that lacks it.
+        /// Table without the field.
         place: String,
         /// The field.
         field: String,
         /// Purpose of the field.
         why: String,
     },
-    /// A field that has a value which cannot be.
+    /// The value of a field is invalid.
     #[error("{model}{}: `{place}.{field}` {reason}", place_in_file(.line))]
     Bad {
         /// Name or path of the model.
         model: String,
-        /// Line in the file; `None` if the field was set from outside it, or cannot be found.
+        /// Line in the file; `None` if the field was set outside it, or cannot be found.
         line: Option<usize>,
-        /// Table that holds it.
+        /// Table of the field.
         place: String,
         /// The field.
         field: String,
@@ -81,7 +81,7 @@ fn meant(name: &Option<String>) -> String {
     name.as_ref().map(|n| format!("; did you mean `{n}`?")).unwrap_or_default()
 }
 
-/// The candidate most like `name`, if any is alike enough to be meant.
+/// Returns the candidate most similar to `name`, if one is similar enough.
 pub(crate) fn most_like<'a>(
     name: &str,
     candidates: impl IntoIterator<Item = &'a str>,

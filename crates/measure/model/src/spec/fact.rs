@@ -1,8 +1,8 @@
-//! A number in a model file, with its unit and where it comes from.
+//! A number in a model file, with its unit and source.
 
 use std::fmt;
 
-/// Where a parameter's value comes from.
+/// Source of a parameter's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Provenance {
     /// The maker's data sheet or manual.
@@ -13,12 +13,12 @@ pub enum Provenance {
     Fitted,
     /// Assumed: plausible, not known.
     Assumed,
-    /// A choice that the user makes, such as a count or a size; nothing to be right or wrong about.
+    /// A choice of the user, such as a count or a size, which is neither right nor wrong.
     Chosen,
 }
 
 impl Provenance {
-    /// All provenances, with their keywords in a model file.
+    /// All sources, with their keywords in a model file.
     pub const WORDS: [(&'static str, Self); 5] = [
         ("datasheet", Self::Datasheet),
         ("documented", Self::Documented),
@@ -38,17 +38,17 @@ impl fmt::Display for Provenance {
 /// A numeric parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
-    /// The value, in the unit that its name ends in.
+    /// The value, in the unit of its name's suffix.
     pub value: f64,
-    /// Where it comes from.
+    /// Kind of its source.
     pub from: Provenance,
-    /// The source: which data sheet, which document, which rows.
+    /// The source: data sheet, document, or rows.
     pub note: String,
-    /// Bounds within which a fit may move it; `None` if it is fixed.
+    /// Bounds for a fit; `None` if the value is fixed.
     pub free: Option<(f64, f64)>,
 }
 
-/// The unit that a field's name ends in, for people; empty for counts and ratios.
+/// Returns the unit of a field's name, in words; empty for counts and ratios.
 pub fn unit_of(field: &str) -> &'static str {
     // Longest endings first: `_bytes_per_s` is not `_per_s`.
     const ENDINGS: [(&str, &str); 13] = [
@@ -74,7 +74,7 @@ pub fn unit_of(field: &str) -> &'static str {
     ENDINGS.iter().find(|(word, _)| named(word)).map_or("", |(_, unit)| unit)
 }
 
-/// Reads `32KiB`, `4 TB`, `1.25 GB/s`, `10 Gbit/s`: a number and a unit of bytes.
+/// Parses `32KiB`, `4 TB`, `1.25 GB/s`, `10 Gbit/s`: a number and a unit of bytes.
 pub(crate) fn parse_bytes(text: &str) -> Option<f64> {
     let text = text.trim();
     let split = text.find(|c: char| c.is_ascii_alphabetic())?;

@@ -5,7 +5,7 @@ use super::{Field, ModelError, Spec, Table, most_like};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-/// Reads one table of a model and remembers which fields were asked for.
+/// Reads one table of a model and records the requested fields.
 pub struct Reader<'a> {
     spec: &'a Spec,
     place: &'a str,
@@ -14,12 +14,12 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of a table of the model.
+    /// Creates a reader of a table of the model.
     pub fn new(spec: &'a Spec, place: &'a str, table: &'a Table) -> Self {
         Self { spec, place, table, asked: RefCell::default() }
     }
 
-    /// The name of the table.
+    /// Returns the name of the table.
     pub fn place(&self) -> &str {
         self.place
     }
@@ -29,7 +29,7 @@ impl<'a> Reader<'a> {
         self.table.fields.get(field)
     }
 
-    /// Whether a field is given.
+    /// Returns whether a field is present.
     pub fn has(&self, field: &str) -> bool {
         self.get(field).is_some()
     }
@@ -43,7 +43,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// An error about a field.
+    /// Creates an error about a field.
     pub fn bad(&self, field: &str, reason: &str) -> ModelError {
         ModelError::Bad {
             model: self.spec.name.clone(),
@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
     /// Reads a required number within a range.
     ///
     /// # Errors
-    /// If it is missing, not a number, or outside.
+    /// The field is missing, not a number, or outside the range.
     pub fn number(&self, field: &str, low: f64, high: f64, why: &str) -> Result<f64, ModelError> {
         match self.get(field) {
             None => Err(self.missing(field, why)),
@@ -69,10 +69,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A number that may be left out.
+    /// Reads an optional number.
     ///
     /// # Errors
-    /// If it is not a number, or outside the range.
+    /// The field is not a number, or outside the range.
     pub fn number_or(
         &self,
         field: &str,
@@ -83,10 +83,10 @@ impl<'a> Reader<'a> {
         if self.get(field).is_none() { Ok(default) } else { self.number(field, low, high, "") }
     }
 
-    /// A whole number that must be given.
+    /// Reads a required whole number.
     ///
     /// # Errors
-    /// If it is missing, not whole, or outside the range.
+    /// The field is missing, not whole, or outside the range.
     pub fn count(&self, field: &str, low: u64, high: u64, why: &str) -> Result<u64, ModelError> {
         let value = self.number(field, low as f64, high as f64, why)?;
         if value.fract() == 0.0 {
@@ -96,10 +96,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A whole number that may be left out.
+    /// Reads an optional whole number.
     ///
     /// # Errors
-    /// If it is not whole, or outside the range.
+    /// The field is not whole, or outside the range.
     pub fn count_or(
         &self,
         field: &str,
@@ -110,10 +110,10 @@ impl<'a> Reader<'a> {
         if self.get(field).is_none() { Ok(default) } else { self.count(field, low, high, "") }
     }
 
-    /// Yes or no, which may be left out.
+    /// Reads an optional boolean.
     ///
     /// # Errors
-    /// If it is something else.
+    /// The field is not a boolean.
     pub fn flag_or(&self, field: &str, default: bool) -> Result<bool, ModelError> {
         match self.get(field) {
             None => Ok(default),
@@ -122,10 +122,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A text that may be left out.
+    /// Reads an optional text.
     ///
     /// # Errors
-    /// If it is not a text.
+    /// The field is not a text.
     pub fn text(&self, field: &str) -> Result<Option<&'a str>, ModelError> {
         match self.get(field) {
             None => Ok(None),
@@ -134,10 +134,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// One of several words, the first of which is the default.
+    /// Reads one of several words, of which the first is the default.
     ///
     /// # Errors
-    /// If it is none of them.
+    /// The field is none of the words.
     pub fn word<T: Copy>(&self, field: &str, words: &[(&str, T)]) -> Result<T, ModelError> {
         let Some(text) = self.text(field)? else { return Ok(words[0].1) };
         words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
@@ -148,18 +148,18 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// The name of another block, which must exist.
+    /// Reads the name of another block, which must exist.
     ///
     /// # Errors
-    /// If it is missing or no such block exists.
+    /// The field is missing, or no such block exists.
     pub fn block(&self, field: &str, why: &str) -> Result<&'a str, ModelError> {
         self.block_or_none(field)?.ok_or_else(|| self.missing(field, why))
     }
 
-    /// The name of another block, which must exist if it is given.
+    /// Reads an optional name of another block, which must exist.
     ///
     /// # Errors
-    /// If no such block exists.
+    /// No such block exists.
     pub fn block_or_none(&self, field: &str) -> Result<Option<&'a str>, ModelError> {
         let Some(name) = self.text(field)? else { return Ok(None) };
         if self.spec.blocks.contains_key(name) {
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
     /// Checks that no field was left unread.
     ///
     /// # Errors
-    /// [`ModelError::UnknownField`] with the nearest field that was asked for.
+    /// [`ModelError::UnknownField`] with the nearest requested field.
     pub fn finish(self) -> Result<(), ModelError> {
         let asked = self.asked.into_inner();
         match self.table.fields.keys().find(|field| !asked.contains(*field)) {

@@ -1,8 +1,8 @@
-//! The models that come with the program.
+//! The models in the program.
 
 use super::{ModelError, Spec, most_like};
 
-/// A model that comes with the program.
+/// A model in the program.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltinModel {
     /// Name of the model.
@@ -17,7 +17,7 @@ macro_rules! models {
     };
 }
 
-/// The models that come with the program, by name.
+/// Returns the models in the program, by name.
 pub fn shipped() -> &'static [BuiltinModel] {
     models![
         "adsf-hybrid",
@@ -56,7 +56,7 @@ impl Spec {
     /// Reads a shipped model by name, or a model file by its path.
     ///
     /// # Errors
-    /// [`ModelError`], which says what is wrong, where, and what is near.
+    /// [`ModelError`] with the error, its location, and the nearest valid name.
     pub fn load(name_or_path: &str) -> Result<Self, ModelError> {
         load(name_or_path)
     }

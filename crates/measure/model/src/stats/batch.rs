@@ -1,9 +1,9 @@
 //! Confidence intervals for the mean of a correlated sequence: batch means.
 //!
 //! A. M. Law and W. D. Kelton, "Simulation Modeling and Analysis", 3rd ed., section 9.5.3: the
-//! sequence is cut into batches long enough for their means to be nearly independent, and Student's t
-//! is applied to those. The number of batches stays between 32 and 64: when 64 are full, pairs are
-//! merged and the batch length doubles.
+//! sequence is divided into batches long enough for their means to be nearly independent, and
+//! Student's t is applied to those. The number of batches stays between 32 and 64: when there are
+//! 64, pairs are merged and the batch length doubles.
 
 const BATCHES_MAX: usize = 64;
 
@@ -17,7 +17,7 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Half-width over mean.
+    /// Returns half-width over mean.
     pub fn relative(&self) -> f64 {
         self.half_width / self.mean.abs()
     }
@@ -66,7 +66,7 @@ impl BatchMeans {
         }
     }
 
-    /// The mean of the full batches and its 95 % confidence interval.
+    /// Returns the mean of the full batches and its 95 % confidence interval.
     pub fn estimate(&self) -> Estimate {
         let n = self.means.len() as f64;
         if self.means.is_empty() {
@@ -83,8 +83,9 @@ impl BatchMeans {
     }
 }
 
-/// The 97.5 % point of Student's t, by the expansion around the normal's (M. Abramowitz and I. A.
-/// Stegun, "Handbook of Mathematical Functions", 26.7.5): within 1e-4 from 7 degrees of freedom on.
+/// Returns the 97.5 % point of Student's t, by the expansion around the normal's (M. Abramowitz and
+/// I. A. Stegun, "Handbook of Mathematical Functions", 26.7.5): within 1e-4 from 7 degrees of
+/// freedom on.
 fn student_95(freedom: f64) -> f64 {
     let x = 1.959_963_985f64;
     let (x3, x5, x7) = (x.powi(3), x.powi(5), x.powi(7));
@@ -107,8 +108,8 @@ mod tests {
 
     #[test]
     fn intervals_cover_the_mean_as_often_as_they_say() {
-        // 400 sequences of a correlated process (AR(1), 0.9) with mean 10: of 95 % intervals, about
-        // 380 should hold it; batching is known to fall a little short.
+        // 400 sequences of a correlated process (AR(1), 0.9) with mean 10. About 380 of the 95 %
+        // intervals should contain it, or slightly fewer with batching.
         let mut covered = 0;
         for seed in 0..400 {
             let mut stream = Stream::new(seed, "ar");

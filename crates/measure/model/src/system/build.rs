@@ -1,5 +1,5 @@
-//! From a model file to a system: makes an instance of every block on every node, checks that blocks
-//! refer to each other without a cycle and that no field was left unread.
+//! Builds a system from a model file: creates an instance of every block on every node, and checks
+//! that references between blocks have no cycle and that every field was read.
 
 use super::{System, TICK};
 use crate::blocks::{self, Bits, BlockRef, Blocks, Builder, NodeCounters, NodeFailure};
@@ -10,7 +10,7 @@ impl System {
     /// Loads a shipped model by name, or a model file by its path.
     ///
     /// # Errors
-    /// [`ModelError`], which says what is wrong, where, and what is near.
+    /// [`ModelError`] with the error, its location, and the nearest valid name.
     pub fn load(name_or_path: &str, seed: u64) -> Result<Self, ModelError> {
         Self::build(crate::spec::shipped::load(name_or_path)?, seed)
     }
@@ -18,7 +18,7 @@ impl System {
     /// Builds a model from its text.
     ///
     /// # Errors
-    /// [`ModelError`], as [`System::load`].
+    /// See [`System::load`].
     pub fn parse(name: &str, text: &str, seed: u64) -> Result<Self, ModelError> {
         Self::build(Spec::parse(name, text)?, seed)
     }
@@ -26,16 +26,16 @@ impl System {
     /// Builds a system from a model.
     ///
     /// # Errors
-    /// [`ModelError`] if a block's fields are wrong or the blocks do not fit together.
+    /// [`ModelError`] if a block's fields are invalid or the blocks are incompatible.
     pub fn build(spec: Spec, seed: u64) -> Result<Self, ModelError> {
         let head = Reader::new(&spec, "model", &spec.head);
         let entry = head.block("entry", "the block that requests enter by")?.to_owned();
         let compute_nodes = head.count_or("nodes", 1, 1, 1024)?;
         let nodes = compute_nodes + head.count_or("storage_nodes", 0, 0, 1024)?;
-        // The last of the nodes with load fail, because their data are used most.
+        // The last of the nodes with load fail, because their data is used most.
         let lost = head.count_or("failed_nodes", 0, 0, compute_nodes - 1)?;
         let failed = (compute_nodes - lost) as u16..compute_nodes as u16;
-        // Nodes that fail in mid-run are storage-only, so no load has to move.
+        // Nodes that fail during the run are storage-only, so no load has to move.
         let failing = head.count_or("failing_nodes", 0, 0, nodes - compute_nodes)?;
         let at_s = head.number_or("failing_at_s", 0.0, 0.0, 1e9)?;
         let failing = NodeFailure {
@@ -109,9 +109,10 @@ impl System {
     }
 }
 
-/// A block from which a reference path leads back to itself, if there is one.
+/// Returns a block with a reference path back to itself, if there is one.
 fn find_cycle(edges: &[(u32, u32)], blocks: usize) -> Option<usize> {
-    // Repeatedly drop blocks that refer to nothing that is left: what remains has a cycle.
+    // Blocks without references to remaining ones are removed repeatedly. If any remain, they
+    // contain a cycle.
     let mut left: Vec<bool> = vec![true; blocks];
     loop {
         let free = (0..blocks).find(|&b| {

@@ -1,5 +1,5 @@
-//! Each mechanism of `adsf-hybrid`, taken away or added, moves rate and latency as its documentation
-//! says and by about as much; the reasoning stands with each test.
+//! Each mechanism of `adsf-hybrid`, removed or added, changes rate and latency in the documented
+//! direction and by about the documented amount. Each test states the reasoning.
 
 use crate::support::{Run, load, model, run, run_on};
 use plimsoll_model::blocks::{Action, Request, Source};
@@ -8,8 +8,9 @@ use plimsoll_model::system::{Event, System};
 
 const GB: u64 = 1_000_000_000;
 
-/// A hundredth of the cluster: 40 GB on each node, which with replicas is 80 GB, of which the SSD tier
-/// keeps 8.1 GB (67.5 % of 12). Map entries cached and data in place unless a test says otherwise.
+/// A hundredth of the cluster: 40 GB on each node, which with replicas is 80 GB. The SSD tier has
+/// 8.1 GB of it (67.5 % of 12). Unless a test states otherwise, map entries are cached and data
+/// stays in place.
 const SMALL: [(&str, &str); 6] = [
     ("extents.capacity_bytes", "\"12 GB\""),
     ("extents.writes", "\"in-place\""),
@@ -32,8 +33,8 @@ fn mixed() -> MatrixLoad {
 
 #[test]
 fn the_log_takes_random_writes_off_the_disks() {
-    // With the log a write is done when it is on two SSDs: about a millisecond. Without it, 90 % of
-    // the writes wait for two disks, the slower of both: no less than a seek and half a turn.
+    // With the log, a write ends when it is on two SSDs: about a millisecond. Without it, 90 % of
+    // the writes wait for the slower of two disks: no less than a seek and half a revolution.
     let with = run(small(&[]), &mixed(), 2_000, 6_000);
     let without = run(small(&[("oplog.capacity_bytes", "0")]), &mixed(), 2_000, 6_000);
     assert!(with.writes_to(Source::Log) > 0.999);
@@ -46,8 +47,8 @@ fn the_log_takes_random_writes_off_the_disks() {
 
 #[test]
 fn a_full_log_spills_and_writes_see_the_disks() {
-    // 64 clients write as fast as they can; the log fills, and the rate falls to that of the drains:
-    // disks that write every byte twice.
+    // 64 clients write at full speed. The log fills, and the rate falls to that of the drains,
+    // whose disks write every byte twice.
     let writes = load(64, 0.0, 40 * GB);
     let roomy = run(small(&[]), &writes, 1_000, 6_000);
     let tight = run(small(&[("oplog.capacity_bytes", "\"16 MB\"")]), &writes, 4_000, 6_000);
@@ -78,12 +79,12 @@ fn the_read_cache_serves_what_fits() {
         run(small(&changes), &reads, 60_000, 20_000)
     };
     let (none, half, all) = (cache("0"), cache("20e6"), cache("50e6"));
-    // The warm-up of the largest one is in the counts, which begin with the system.
+    // The counts begin with the system, so they include the warm-up of the largest one.
     assert_eq!(none.reads_from(Source::Dram), 0.0);
     let got = half.reading("cache", "read_hits")
         / (half.reading("cache", "read_hits") + half.reading("cache", "read_misses"));
     assert!((got - 0.5).abs() < 0.03, "{got}");
-    // A hit costs the controller's 70 us of CPU, a miss adds the SSD's 600 us.
+    // A hit costs the controller's 70 us of CPU; a miss adds the SSD's 600 us.
     assert!(all.ms("read") < 0.15, "{}", all.ms("read"));
     assert!(none.ms("read") > 4.0 * all.ms("read"), "{} {}", none.ms("read"), all.ms("read"));
     let between = 0.5 * (none.ms("read") + all.ms("read"));
@@ -92,8 +93,8 @@ fn the_read_cache_serves_what_fits() {
 
 #[test]
 fn a_cold_metadata_cache_costs_its_extra_reads() {
-    // One client a node on flash: nothing queues. A miss reads the map twice, each an SSD read of 4 KB
-    // (90 us and 63 us of transfer in one of 8 lanes) and 1,000 us of CPU.
+    // One client per node on flash, so nothing queues. A miss reads the map twice. Each is an SSD
+    // read of 4 KB (90 us and 63 us of transfer in one of 8 lanes) and 1,000 us of CPU.
     let reads = load(4, 1.0, 40 * GB);
     let warm = run(small(&[FLASH]), &reads, 500, 4_000);
     let cold = [FLASH, ("metadata.warm", "false"), ("metadata.capacity_bytes", "0")];
@@ -104,7 +105,7 @@ fn a_cold_metadata_cache_costs_its_extra_reads() {
     assert_eq!(warm.reading("metadata", "hit_share"), 4.0);
 }
 
-/// A hot gigabyte on each node that was laid out long before the rest.
+/// A hot gigabyte on each node, laid out long before the rest.
 fn hot(changes: &[(&str, &str)], measure_ops: u64) -> Run {
     let mut system = System::build(small(changes), 1).unwrap();
     let hot: Vec<(u32, u64, u16)> = (0..4).map(|n| (n, GB, n as u16)).collect();
@@ -116,8 +117,9 @@ fn hot(changes: &[(&str, &str)], measure_ops: u64) -> Run {
 
 #[test]
 fn hot_extents_move_up_after_three_touches() {
-    // The hot data are initially on the disks. 954 extents of 1 MiB a node, touched at 200 a second
-    // and more, have had three touches within the warm-up; then nearly all reads come from the SSD.
+    // The hot data is initially on the disks. 954 extents of 1 MiB a node, touched 200 times a
+    // second and more, have had three touches within the warm-up. Then nearly all reads come from
+    // the SSD.
     let (fixed, moving) = (hot(&[], 4_000), hot(&[("extents.promote_touches", "3")], 4_000));
     assert!(fixed.reads_from(Source::Hdd) > 0.999);
     let promoted = moving.reading("extents", "promoted_extents");
@@ -128,8 +130,8 @@ fn hot_extents_move_up_after_three_touches() {
 
 #[test]
 fn rewriting_more_than_the_tier_holds_costs_moves() {
-    // Every drained write takes an extent to the fast tier, and one has to leave for it: a 32 KB write
-    // becomes reads and writes of 1 MB. Tuned for large working sets, data stay where they are.
+    // Every drained write promotes an extent, and another is demoted for it: a 32 KB write becomes
+    // reads and writes of 1 MB. Tuned for large working sets, data stays in place.
     let drains = [("oplog.file_bytes", "20e6"), ("extents.demote_step_share", "0.0")];
     let fast = [&drains[..], &[("extents.writes", "\"fast\"")]].concat();
     let (tuned, default) =
@@ -143,7 +145,7 @@ fn rewriting_more_than_the_tier_holds_costs_moves() {
 
 #[test]
 fn compression_makes_the_fast_tier_larger() {
-    // 4:1 data: the SSD tier holds four times the extents, 40 % instead of 10 % of what is read.
+    // 4:1 data: the SSD tier has four times the extents, 40 % instead of 10 % of the read data.
     let compress = [
         ("compress.inline", "true"),
         ("compress.data_ratio", "4"),
@@ -163,8 +165,9 @@ fn compression_makes_the_fast_tier_larger() {
 
 #[test]
 fn locality_saves_the_way_over_the_network() {
-    // Two copies on four nodes without locality: half of the reads find no copy at home. Each of those
-    // pays two flights of 60 us, two messages, 32 KB over 10 GbE twice, and the other node's CPU.
+    // Two copies on four nodes without locality: half of the reads have no local copy. Each of
+    // those costs two flights of 60 us, two messages, 32 KB over 10 GbE twice, and the other node's
+    // CPU.
     let reads = load(4, 1.0, 40 * GB);
     let local = run(small(&[FLASH]), &reads, 500, 6_000);
     let spread = run(small(&[FLASH, ("replicate.local", "false")]), &reads, 500, 6_000);
@@ -178,7 +181,7 @@ fn locality_saves_the_way_over_the_network() {
 
 #[test]
 fn a_third_copy_costs_a_third_of_the_disks_writes() {
-    // Nothing but writes, no log, disks at their limit: three copies instead of two.
+    // Only writes, no log, disks at their limit: three copies instead of two.
     let writes = load(128, 0.0, 40 * GB);
     let none = [("oplog.capacity_bytes", "0"), ("extents.capacity_bytes", "0")];
     let three = [&none[..], &[("replicate.copies", "3"), ("oplog.copies", "3")]].concat();
@@ -190,9 +193,9 @@ fn a_third_copy_costs_a_third_of_the_disks_writes() {
 
 #[test]
 fn storage_only_nodes_take_the_replicas() {
-    // At the disks' limit a node's disks carry the reads and, without more nodes, each write twice
-    // (its own and a neighbour's copy): 0.6 + 0.8 for each operation. Four storage-only nodes are the
-    // emptier choice for nearly all second copies: 0.6 + 0.4. 1.4 is the ratio.
+    // At the disks' limit, a node's disks serve the reads and, without more nodes, each write twice
+    // (its own and a neighbour's copy): 0.6 + 0.8 for each operation. Four storage-only nodes are
+    // the emptier choice for nearly all second copies: 0.6 + 0.4. The ratio is 1.4.
     let full = load(128, 0.6, 40 * GB);
     let none = [("oplog.capacity_bytes", "0"), ("extents.capacity_bytes", "0")];
     let eight = [&none[..], &[("model.storage_nodes", "4")]].concat();
@@ -236,13 +239,14 @@ fn a_node_that_fails_in_mid_run_is_there_until_then_and_rebuilt_afterwards() {
     let soon = failing("0.05");
     assert!(soon.reading("replicate", "rebuilt_units") > 0.0);
     assert!(soon.rate() != whole.rate());
-    // Only storage-only nodes can: those that run load would take it along.
+    // Only storage-only nodes can fail: the load of others would fail too.
     let wrong = System::build(small(&[("model.failing_nodes", "1")]), 1).err();
     let message = wrong.map(|error| error.to_string()).unwrap_or_default();
     assert!(message.contains("failing_nodes"), "{message}");
 }
 
-/// Latency of one read of what node 3 wrote, from node 0, with node 3 failed, and the disk visits.
+/// Returns the latency of one read, from node 0, of data that node 3 wrote, with node 3 failed, and
+/// the disk visits.
 fn read_of_lost(changes: &[(&str, &str)]) -> (f64, u64) {
     let changes = [changes, &[("model.failed_nodes", "1"), ("extents.capacity_bytes", "0")]];
     let mut system = System::build(small(&changes.concat()), 1).unwrap();
@@ -269,8 +273,8 @@ fn read_of_lost(changes: &[(&str, &str)]) -> (f64, u64) {
 
 #[test]
 fn erasure_coded_data_cost_nothing_until_a_node_fails() {
-    // Healthy, a strip is read as a copy would be (from disks, as half of the data would otherwise
-    // leave more of the SSD tier to the rest).
+    // Without a failure, a strip is read like a copy (from disks, because half of the data would
+    // otherwise leave more of the SSD tier to the rest).
     let reads = load(4, 1.0, 40 * GB);
     let disks = ("extents.capacity_bytes", "0");
     let coded = [("replicate.erasure_share", "1"), disks];
@@ -280,7 +284,8 @@ fn erasure_coded_data_cost_nothing_until_a_node_fails() {
     // One copy instead of two: half of the space.
     let used = |r: &Run| r.reading("replicate", "fullest_node_share");
     assert!((used(&healthy) / used(&plain) - 0.5).abs() < 0.05);
-    // With its node gone, a copy is one disk read elsewhere, a strip four and their slowest.
+    // After the failure of its node, a copy is one disk read elsewhere; a strip is four reads, and
+    // the slowest counts.
     let no_rebuild = ("replicate.rebuild_active", "0");
     let (copy_ms, copy_visits) = read_of_lost(&[no_rebuild]);
     let (strip_ms, strip_visits) = read_of_lost(&[no_rebuild, coded[0]]);
@@ -299,8 +304,8 @@ fn all_flash_never_visits_a_disk() {
 
 #[test]
 fn reads_of_what_was_never_written_touch_no_drive() {
-    // The hero number: an empty file. Reads are answered from the map, also where a cache would have room for
-    // all of it: there is nothing to keep.
+    // The hero number: an empty file. The map answers reads, even if a cache would have space for
+    // all of it, because there is nothing to cache.
     let roomy = small(&[("cache.capacity_bytes", "\"8 GB\"")]);
     let mut system = System::build(roomy, 1).unwrap();
     system.lay_files(&[(99, GB, 0)]);
@@ -312,11 +317,11 @@ fn reads_of_what_was_never_written_touch_no_drive() {
 
 #[test]
 fn the_published_settings_come_out_in_order() {
-    // Tests 1, 3 and 6 of seven published settings of one block of four nodes, with a tenth of the data
-    // on a tenth of the SSD tier: per server 200.7, 389.8 and 362.7 IOPS. In test 1 tiering is as it
-    // comes and the databases share a virtual disk, so that its part of the log is always full. Test
-    // 6 has a third fewer threads than test 3 and all map entries cached. (Mailbox runs of twenty
-    // minutes on the full size give 196, 369 and about 330.)
+    // Tests 1, 3 and 6 of seven published settings of one block of four nodes, with a tenth of the
+    // data on a tenth of the SSD tier: per server 200.7, 389.8 and 362.7 IOPS. In test 1 tiering
+    // has its defaults and the databases share a virtual disk, so that its part of the log is
+    // always full. Test 6 has a third fewer threads than test 3, and all map entries cached.
+    // (Mailbox runs of twenty minutes at full size give 196, 369 and about 330.)
     let setting = |clients, more: &[(&str, &str)]| {
         let scale = ("extents.capacity_bytes", "\"120 GB\"");
         let spec = model("adsf-hybrid", &[&[scale], more].concat());

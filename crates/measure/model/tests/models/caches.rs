@@ -1,12 +1,12 @@
-//! Cache policies against plain implementations written from their papers: the same hits, the same
-//! victims, on the same requests. The plain ones use ordered vectors and no index, so they share no
-//! code and no idea of memory with the real ones.
+//! Cache policies against plain implementations of their papers: the same hits and victims for the
+//! same requests. The plain ones use ordered vectors and no index, so they share no code or memory
+//! layout with the real ones.
 
 use plimsoll_model::cache::{Cache, Policy};
 use plimsoll_model::core::rng::{Stream, Zipf};
 use proptest::prelude::*;
 
-/// The most recent at the end.
+/// The most recently used at the end.
 type Order = Vec<u64>;
 
 fn take(list: &mut Order, key: u64) -> bool {
@@ -15,7 +15,7 @@ fn take(list: &mut Order, key: u64) -> bool {
 }
 
 trait Plain {
-    /// Whether it hit, and what left.
+    /// Returns whether it hit, and the evicted unit.
     fn access(&mut self, key: u64) -> (bool, Option<u64>);
 }
 
@@ -171,8 +171,8 @@ fn zipf_requests_miss_as_in_the_plain_implementations() {
 
 #[test]
 fn scans_and_loops_miss_as_in_the_plain_implementations() {
-    // Loops a little larger than the cache, mixed with a hot set and one-time scans: what ARC adapts
-    // to, and where its ghosts and target move most.
+    // Loops a little larger than the cache, mixed with a hot set and one-time scans: this changes
+    // ARC's ghosts and target most.
     for which in 0..3 {
         let mut stream = Stream::new(3, "scan");
         let mut scan = 1_000_000u64;

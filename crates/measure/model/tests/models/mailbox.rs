@@ -1,4 +1,4 @@
-//! A mail store on a model: the phases, the evidence, and that a seed decides all of it.
+//! A mail store on a model: the phases, the evidence, and that a seed determines all of it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -61,10 +61,10 @@ fn phases_and_evidence_are_those_of_a_real_run() {
     );
     assert!(recording.phases.iter().all(|phase| phase.reached), "{:?}", recording.phases);
     assert_eq!(phase(&recording, PhaseKind::Measure).duration_ns, 60_000_000_000);
-    // The backup reads every page that is in use.
+    // The backup reads every page in use.
     let used: u64 = recording.instances.iter().map(|i| i.size_bytes_final).sum();
     assert_eq!(phase(&recording, PhaseKind::Backup).read_bytes, used);
-    // The open loop carries its 400 I/Os per second.
+    // The open loop sustains its 400 I/Os per second.
     let transactional = || recording.classes.iter().filter(|class| class.group == "transactional");
     let ios: u64 = transactional().map(|class| class.count).sum();
     assert!((23_000..=25_000).contains(&ios), "{ios}");
@@ -107,8 +107,8 @@ fn the_inner_statistics_agree_with_the_load() {
         .filter(|class| class.name.ends_with("flush"))
         .map(|class| class.count)
         .sum();
-    // Operations that straddle the ends of the phase are counted by their start there and by their
-    // end here.
+    // Operations at the edges of the phase count by their start at its beginning and by their end
+    // at its end.
     let node = &inside.nodes[0];
     let reads: u64 = node.reads.values().map(|tally| tally.ios).sum();
     let writes: u64 = node.writes.values().map(|tally| tally.ios).sum();
@@ -126,7 +126,7 @@ fn the_inner_statistics_agree_with_the_load() {
     assert!(gauge("model.cpu.utilisation") >= 60 && gauge("model.node0.read.ssd") >= 60);
 }
 
-/// Evidence as the bundle holds it, in bytes.
+/// Returns the evidence as in the bundle, in bytes.
 fn bytes(recording: &Recording) -> Vec<u8> {
     let mut out = Vec::new();
     series::write(&mut out, &recording.series).unwrap();
@@ -148,7 +148,7 @@ fn a_seed_decides_the_evidence_to_the_byte() {
     assert!(first != other);
 }
 
-/// Raises the flag when the measurement has begun.
+/// Sets the flag at the start of the measurement.
 struct Impatient<'a>(&'a AtomicBool);
 
 impl Watcher for Impatient<'_> {

@@ -1,5 +1,4 @@
-//! Modelled systems, checked against theory, against their documentation and against stored
-//! evidence.
+//! Modelled systems, checked against theory, documentation and stored evidence.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../support/mod.rs"]

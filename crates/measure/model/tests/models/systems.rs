@@ -1,4 +1,4 @@
-//! The other shipped systems: that all of them run, and that each does what it is there to show.
+//! The other shipped systems: all of them run, and each shows its purpose.
 
 use crate::support::{self, load, model, run};
 use plimsoll_model::blocks::{Action, Request, Source};
@@ -18,7 +18,7 @@ fn every_shipped_model_runs_and_says_where_its_numbers_come_from() {
             let told = fact.from == Provenance::Chosen || fact.from == Provenance::Assumed;
             assert!(told || !fact.note.is_empty(), "{}: {path} names no source", shipped.name);
         }
-        // `run` asserts Little's law in every station; the same seed gives the same run.
+        // `run` asserts Little's law at every station; the same seed gives the same run.
         let once = || run(Spec::load(shipped.name).unwrap(), &load(8, 0.6, 2 * GB), 500, 3_000);
         let (a, b) = (once(), once());
         assert!(a.rate() > 50.0, "{}: {}", shipped.name, a.rate());
@@ -33,7 +33,7 @@ fn every_shipped_model_runs_and_says_where_its_numbers_come_from() {
 #[test]
 fn a_clone_goes_on_as_the_system_would_and_apart_from_it() {
     for shipped in shipped() {
-        // In the middle of a run: caches and logs are filled, and requests are in flight.
+        // During a run: caches and logs are filled, and requests are in flight.
         let spec = Spec::load(shipped.name).unwrap();
         let system = run(spec, &load(8, 0.6, 2 * GB), 500, 2_000).system;
         let on = |mut system: System| -> Vec<_> {
@@ -72,15 +72,15 @@ fn a_thousand_heavy_mailboxes_fit_on_four_hybrid_hosts() {
     let run = run(model("vsan-hybrid", &[]), &mail, 2_000, 6_000);
     assert!((run.rate() / 800.0 - 1.0).abs() < 0.05, "{}", run.rate());
     assert!(run.ms("read") < 20.0 && run.ms("write") < 10.0, "{}", run.ms("read"));
-    // Every write lands in flash, every copy on two hosts; half of the reads go to another host.
+    // Every write goes to flash, every copy to two hosts; half of the reads go to another host.
     assert_eq!(run.writes_to(Source::Log), 1.0);
     assert!((run.remote() - 0.5).abs() < 0.03, "{}", run.remote());
 }
 
 #[test]
 fn the_flash_read_cache_holds_what_fits() {
-    // A quarter of a gigabyte of reads for each host, every line cached on one host only: a cache of
-    // 1 GB holds all of them after a while, one of 25 MB a tenth.
+    // A quarter of a gigabyte of reads for each host, with every line cached on one host only. A
+    // cache of 1 GB has all of them after some time, one of 25 MB a tenth.
     let reads = load(64, 1.0, GB / 4);
     let cache = |bytes| {
         run(model("vsan-hybrid", &[("readcache.capacity_bytes", bytes)]), &reads, 40_000, 8_000)
@@ -112,8 +112,8 @@ fn sustained(filled_bytes: u64) -> (f64, f64) {
 
 #[test]
 fn a_drive_gets_slower_as_it_fills() {
-    // Amplification of a drive in which u of the capacity is in use: that of a spare share of
-    // (1 + 0.09) / u - 1; the rate is the reciprocal but for the reads that copying costs.
+    // Amplification of a drive with u of the capacity in use: that of a spare share of (1 + 0.09) /
+    // u - 1. The rate is the reciprocal, except for the reads that copying costs.
     let ((half, a), (full, b)) = (sustained(500 * GB), sustained(1000 * GB));
     assert!((a - 1.2).abs() < 0.15 && (b - 6.2).abs() < 0.6, "{a} {b}");
     let ratio = half / full;
@@ -142,8 +142,8 @@ fn a_cloud_volume_sustains_its_baseline_only() {
 
 #[test]
 fn one_disk_gives_a_hundred_random_reads_a_second_alone() {
-    // Mean seek 8.2 ms and half a turn, 4.17 ms: 80 a second alone; outer tracks hold more, which
-    // shortens the seeks a little.
+    // Mean seek 8.2 ms and half a revolution, 4.17 ms: 80 a second alone; outer tracks hold more,
+    // which shortens the seeks a little.
     let one = |clients| MatrixLoad { files: 1, io_bytes: 4096, ..load(clients, 1.0, 3900 * GB) };
     let alone = run(model("single-hdd", &[]), &one(1), 100, 2_000);
     let queued = run(model("single-hdd", &[]), &one(32), 500, 4_000);

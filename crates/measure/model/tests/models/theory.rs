@@ -1,6 +1,6 @@
 //! Compares stations with queueing theory: the simulated mean has a 95 % confidence interval of 0.5
-//! % (load up to 0.8) or 1 % (above), the exact value is within it, and Little's law holds at every
-//! station. The seeds are the run's only freedom; they are the small integers.
+//! % (load up to 0.8) or 1 % (above), the exact value is within it, and Little's law is met at
+//! every station. The seeds are the only choice in these runs; they are small integers.
 
 use plimsoll_model::analytic::mva::{self, Centre};
 use plimsoll_model::analytic::queues::{mg1_sojourn_s, mmc_sojourn_s};
@@ -110,7 +110,8 @@ fn m_g_1_with_variable_service() {
 
 #[test]
 fn random_order_has_the_mean_of_first_come_first_served() {
-    // Any order that does not look at service times has the same mean number, so the same mean time.
+    // Any order that ignores service times has the same mean number, and therefore the same mean
+    // time.
     let got = open(Order::Disordered { random_share: 1.0 }, 1, 0.8, 1.0, 18_000_000, 4);
     let expected = mmc_sojourn_s(1, 0.8 / (SERVICE_NS * 1e-9), SERVICE_NS * 1e-9);
     check("M/M/1 random order", got, expected, 0.005);
@@ -118,7 +119,7 @@ fn random_order_has_the_mean_of_first_come_first_served() {
 
 #[test]
 fn processor_sharing_is_insensitive_to_the_service_distribution() {
-    // M/G/1-PS has the mean of M/M/1 whatever G is (Kleinrock, volume 2, section 4.4).
+    // M/G/1-PS has the mean of M/M/1 for any G (Kleinrock, volume 2, section 4.4).
     for (variation, seed) in [(0.0, 1), (1.0, 2)] {
         let got = open(Order::ProcessorSharing, 1, 0.7, variation, 6_000_000, seed);
         let expected = mmc_sojourn_s(1, 0.7 / (SERVICE_NS * 1e-9), SERVICE_NS * 1e-9);
@@ -126,7 +127,7 @@ fn processor_sharing_is_insensitive_to_the_service_distribution() {
     }
 }
 
-/// Rate of cycles of a closed network with exponential services.
+/// Returns the cycle rate of a closed network with exponential services.
 fn closed(centres: &[Centre], population: u32, seed: u64, count: u64) -> Estimate {
     let mut sim = Sim::new(seed);
     let ids: Vec<StationId> = centres
@@ -213,8 +214,9 @@ fn background_yields_to_foreground() {
 }
 #[test]
 fn intervals_hold_the_truth_as_often_as_they_say() {
-    // One seed proves little: over 24 of them a 95 % interval misses about once, and 4 misses or more
-    // would come up once in 20 such tests of a right simulation, 6 once in 1,000.
+    // One seed proves little. Of 24 intervals of 95 %, about one misses. In 20 such tests of a
+    // right simulation, 4 misses or more would occur once; 6 or more would occur once in 1,000
+    // tests.
     let expected = mg1_sojourn_s(0.7 / (SERVICE_NS * 1e-9), SERVICE_NS * 1e-9, 0.0);
     let held =
         (100..124).filter(|&seed| open(fcfs(), 1, 0.7, 0.0, 300_000, seed).holds(expected)).count();

@@ -12,7 +12,7 @@ pub struct Run {
     pub system: System,
 }
 
-/// A model with some fields changed.
+/// Returns a model with some changed fields.
 pub fn model(name: &str, changes: &[(&str, &str)]) -> Spec {
     let mut spec = Spec::load(name).unwrap();
     for (path, value) in changes {
@@ -21,7 +21,7 @@ pub fn model(name: &str, changes: &[(&str, &str)]) -> Spec {
     spec
 }
 
-/// Closed loop of 32 KiB I/Os at random addresses.
+/// Returns a closed loop of 32 KiB I/Os at random addresses.
 pub fn load(clients: u32, read_share: f64, file_bytes: u64) -> MatrixLoad {
     MatrixLoad {
         clients,
@@ -39,7 +39,7 @@ pub fn load(clients: u32, read_share: f64, file_bytes: u64) -> MatrixLoad {
     }
 }
 
-/// Runs a load; Little's law has to hold in every station.
+/// Runs a load; Little's law must be met at every station.
 pub fn run(spec: Spec, load: &MatrixLoad, warm_up_ops: u64, measure_ops: u64) -> Run {
     run_on(System::build(spec, 1).unwrap(), load, warm_up_ops, measure_ops)
 }
@@ -57,7 +57,7 @@ impl Run {
         self.measured.ops_per_s
     }
 
-    /// Mean latency of a class in milliseconds.
+    /// Returns the mean latency of a class in milliseconds.
     pub fn ms(&self, class: &str) -> f64 {
         self.measured.latency_ns_mean(|c| c.name == class) * 1e-6
     }
@@ -75,17 +75,17 @@ impl Run {
         sums.0 as f64 / sums.1.max(1) as f64
     }
 
-    /// Share of the reads that came from a place.
+    /// Returns the share of the reads that came from a location.
     pub fn reads_from(&self, source: Source) -> f64 {
         self.share(|inside| inside.reads, source)
     }
 
-    /// Share of the writes that went to a place.
+    /// Returns the share of the writes that went to a location.
     pub fn writes_to(&self, place: Source) -> f64 {
         self.share(|inside| inside.writes, place)
     }
 
-    /// Share of the reads that needed another node.
+    /// Returns the share of the reads that needed another node.
     pub fn remote(&self) -> f64 {
         let sums = self.measured.inside.iter().fold((0, 0), |(part, all), inside| {
             (part + inside.remote_reads.ios, all + inside.reads_all().ios)
@@ -93,7 +93,7 @@ impl Run {
         sums.0 as f64 / sums.1.max(1) as f64
     }
 
-    /// A block's reading, summed over nodes.
+    /// Returns a block's reading, summed over nodes.
     pub fn reading(&self, block: &str, reading: &str) -> f64 {
         let mut sum = 0.0;
         self.system.readings(&mut |b, _, r, value| {
@@ -104,7 +104,7 @@ impl Run {
         sum
     }
 
-    /// Mean utilisation of the stations whose names contain a word.
+    /// Returns the mean utilisation of the stations whose names contain a word.
     pub fn busy(&self, word: &str) -> f64 {
         let stations: Vec<f64> = self
             .measured
@@ -116,7 +116,7 @@ impl Run {
         stations.iter().sum::<f64>() / stations.len().max(1) as f64
     }
 
-    /// Visits to the stations whose names contain a word.
+    /// Returns the visits to the stations whose names contain a word.
     pub fn visits(&self, word: &str) -> u64 {
         let all = self.measured.stations.iter().filter(|s| s.name.contains(word));
         all.map(|s| s.stats.departures).sum()

@@ -1,4 +1,4 @@
-//! The calls that an independent relay sees equal those that the client counts.
+//! The client counts the same calls as an independent relay.
 
 use crate::relay;
 use crate::support::Ganesha;

@@ -1,5 +1,5 @@
-//! A server that is killed and comes back in mid-run: the run goes on, no acknowledged stable or
-//! committed write is lost, and the outage is in the latencies and among the events.
+//! A server is killed and restarted during the run. The run continues, no acknowledged stable or
+//! committed write is lost, and latencies and events include the outage.
 
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ const DEPTH: u64 = 16;
 const COMMIT: u64 = 1 << 40;
 const NO_WRITE: u64 = u64::MAX;
 
-/// A closed loop of stamped writes and checked reads, one file, at most one operation per block at a
-/// time.
+/// A closed loop of stamped writes and verified reads on one file, with at most one operation per
+/// block.
 struct Load {
     random: Xoshiro256PlusPlus,
     blocks: u64,
@@ -27,12 +27,12 @@ struct Load {
     free: Vec<u64>,
     /// Operation in each slot: block, and the generation written or `NO_WRITE`.
     doing: Vec<(u64, u64)>,
-    /// Per block: in use, generation written last and acknowledged.
+    /// Per block: in use, generation of the last write, and of the last acknowledged one.
     busy: Vec<bool>,
     acknowledged: Vec<u64>,
-    /// Per block: its last write was a stable one.
+    /// Per block: the last write was stable.
     stable: Vec<bool>,
-    /// Transfers are cut short: an unstable write may be half forgotten.
+    /// The server shortens transfers, so it may lose half of an unstable write.
     tears: bool,
     generation: u64,
     commits: u64,
@@ -115,8 +115,8 @@ impl Load {
         }
     }
 
-    /// A block whose last write was stable must hold that write. An unstable one may be gone until a
-    /// COMMIT notices, but nothing newer may appear.
+    /// A block whose last write was stable must contain that write. An unstable one may be missing
+    /// until a COMMIT detects it, but no newer one may appear.
     fn check_read(&self, place: u64, block: u64) {
         let at = place as usize * BLOCK;
         let found = generation(&self.arena[at..at + BLOCK], block);
@@ -144,7 +144,7 @@ impl Load {
         assert_eq!(client.core().uncommitted_bytes(), 0);
     }
 
-    /// Every block must hold what was acknowledged last.
+    /// Checks that every block contains the last acknowledged write.
     fn check(&self, content: &[u8]) {
         for block in 0..self.blocks {
             let at = block as usize * BLOCK;
@@ -249,7 +249,7 @@ fn what_a_server_forgets_is_sent_again_and_nothing_old_overwrites_new() {
 #[test]
 fn short_transfers_fragments_and_a_full_store_change_nothing() {
     let habits = Habits { short_bytes: 1500, fragment_bytes: 700, ..Habits::default() };
-    // Room for 16 blocks only, so that the client has to commit by itself.
+    // Space for 16 blocks only, so that the client has to send COMMITs itself.
     let config = Config { retain_bytes: 65_536, size_bytes_max: 4096, ..Config::default() };
     let (client, _, _) = against(habits, config, 4, 4);
     let stats = client.core().stats();

@@ -1,13 +1,14 @@
-//! Drives the protocol core, without sockets, through a script that is any sequence of bytes: operations
-//! are submitted, replies come well-formed, damaged, twice, in fragments or as raw bytes, time passes,
-//! connections break. Panics when something that must hold does not:
+//! Drives the protocol core, without sockets, with a script: any sequence of bytes. The script
+//! submits operations, sends replies (well-formed, damaged, duplicate, in fragments or as raw
+//! bytes), advances the time, and breaks connections. The driver panics if one of these is
+//! violated:
 //!
-//! - every operation completes exactly once, at the latest when it is given up;
-//! - no byte of the arena changes outside the ranges of READs that are outstanding;
-//! - memory for what is received stays within its bound.
+//! - every operation completes exactly once, at the latest at its time limit;
+//! - no byte of the arena changes outside the ranges of outstanding READs;
+//! - memory for received data stays within its limit.
 //!
-//! The fuzzer (`fuzz/`) looks for scripts that break this; the corpus that it found is replayed by
-//! `tests/corpus.rs`.
+//! The fuzzer (`fuzz/`) searches for scripts that violate one. `tests/corpus.rs` replays its
+//! corpus.
 
 use std::io::IoSlice;
 
@@ -26,7 +27,7 @@ static GUARDS: [u8; PLACE_BYTES] = [GUARD; PLACE_BYTES];
 const LINKS: usize = 2;
 const GIVE_UP_NS: u64 = 20_000_000_000;
 
-/// A call that was put on the wire.
+/// A call that was sent.
 struct Call {
     link: usize,
     xid: u32,
@@ -40,7 +41,7 @@ struct Drive<'a> {
     server: ServerId,
     objects: Vec<ObjectId>,
     arena: Vec<u8>,
-    /// Per place: an operation is outstanding.
+    /// Per token: an operation is outstanding.
     busy: [bool; PLACES],
     calls: Vec<Call>,
     out: Vec<Completion>,
@@ -139,7 +140,7 @@ impl Drive<'_> {
         }
     }
 
-    /// Sends what there is, in two parts on some links, and notes the calls.
+    /// Sends queued data, in two parts on some links, and records the calls.
     fn send(&mut self) {
         self.core.hand_over(self.now_ns);
         let limit = match self.byte() {
@@ -152,7 +153,7 @@ impl Drive<'_> {
             let wire: Vec<u8> =
                 slices[..used].iter().flat_map(|slice| slice.iter().copied()).collect();
             let size = wire.len().min(limit);
-            // Calls that start in what is sent; one that is half sent may get its reply early.
+            // Calls that start in the sent data. A half-sent call may get its reply early.
             let mut at = 0;
             let word = |at: usize| u32::from_be_bytes(wire[at..at + 4].try_into().unwrap());
             while at + 28 < size && word(at) & 0x8000_0000 != 0 {
@@ -238,8 +239,8 @@ impl Drive<'_> {
         self.calls.retain(|call| call.link != link);
     }
 
-    /// After every step: completions are of operations that were outstanding, and what belongs to the
-    /// caller is as it was.
+    /// After every step: completions belong to outstanding operations, and the caller's data is
+    /// unchanged.
     fn settle(&mut self) {
         for link in 0..LINKS {
             if let Some(why) = self.core.broken(link) {
@@ -273,7 +274,7 @@ impl Drive<'_> {
     }
 }
 
-/// Results of a procedure, well-formed; `detail` chooses among the possible ones.
+/// Returns well-formed results of a procedure; `detail` chooses among the possible ones.
 fn results(out: &mut Vec<u8>, procedure: u32, asked: u32, detail: u8) {
     let mut word = |word: u32| out.extend_from_slice(&word.to_be_bytes());
     if procedure == 0 {
@@ -309,7 +310,7 @@ fn results(out: &mut Vec<u8>, procedure: u32, asked: u32, detail: u8) {
     }
 }
 
-/// Adds record marks; fragments of `size` bytes, or one.
+/// Adds record marks: fragments of `size` bytes, or one.
 fn frame(record: &[u8], size: usize) -> Vec<u8> {
     let size = if size == 0 { record.len().max(1) } else { size };
     let mut framed = Vec::new();

@@ -1,6 +1,6 @@
-//! A small NFS version 3 server in memory that forgets, when it is told to restart, every unstable
-//! write that was not committed: what a real server may do, and NFS-Ganesha (whose unstable data is
-//! the kernel's) does not show when it is killed. It reads calls with the codec of `nfs3_types`.
+//! A small NFS version 3 server in memory. On a requested restart it loses every unstable write
+//! that was not committed. A real server may do that too, but a killed NFS-Ganesha does not,
+//! because its unstable data is in the kernel. It decodes calls with the codec of `nfs3_types`.
 
 #![allow(dead_code)] // each test binary uses a part of it
 
@@ -24,13 +24,13 @@ pub const FILE_BYTES: usize = 1 << 20;
 pub struct Habits {
     /// Maximum bytes of a READ or WRITE; 0 for no limit.
     pub short_bytes: u32,
-    /// Every how many calls one is dropped on its first transmission; 0 for never.
+    /// Drops the first transmission of every n-th call; 0 for never.
     pub swallow_every: u64,
-    /// Every so many-th call is answered twice when it is a retransmission.
+    /// Answers every n-th retransmission twice; 0 for never.
     pub answer_twice: bool,
-    /// Every how many READs or WRITEs one is answered with NFS3ERR_JUKEBOX; 0 for never.
+    /// Answers every n-th READ or WRITE with NFS3ERR_JUKEBOX; 0 for never.
     pub jukebox_every: u64,
-    /// Replies are cut into fragments of this size; 0 is one fragment.
+    /// Size of the fragments of replies; 0 for one fragment.
     pub fragment_bytes: usize,
 }
 
@@ -38,7 +38,7 @@ pub struct Habits {
 struct Data {
     stable: Vec<u8>,
     volatile: Vec<u8>,
-    /// Bytes that differ in durability from `stable`.
+    /// Bytes whose durability differs from `stable`.
     dirty: Vec<bool>,
 }
 
@@ -53,7 +53,7 @@ struct State {
     forgotten_bytes: u64,
 }
 
-/// The server; it ends with the test process.
+/// The server, which ends with the test process.
 #[derive(Clone)]
 pub struct Forgetful {
     pub address: SocketAddr,
@@ -92,8 +92,7 @@ impl Forgetful {
         server
     }
 
-    /// Closes all connections, forgets what is not stable, and comes back after `outage` as a new
-    /// instance.
+    /// Closes all connections, discards unstable data, and starts a new instance after `outage`.
     pub fn restart(&self, outage: Duration) {
         {
             let mut state = self.state.lock().unwrap();
@@ -114,7 +113,7 @@ impl Forgetful {
         self.state.lock().unwrap().down = false;
     }
 
-    /// Data of a file on stable storage.
+    /// Returns the data of a file on stable storage.
     pub fn stable(&self, handle: &[u8]) -> Vec<u8> {
         self.state.lock().unwrap().files.get(handle).map_or_else(Vec::new, |d| d.stable.clone())
     }
@@ -139,7 +138,7 @@ impl Forgetful {
         }
     }
 
-    /// The framed replies to one call: none, one, or two.
+    /// Returns the framed replies to one call: none, one, or two.
     fn answer(&self, call: &[u8]) -> Vec<Vec<u8>> {
         let mut state = self.state.lock().unwrap();
         if state.down {

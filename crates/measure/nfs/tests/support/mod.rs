@@ -1,4 +1,4 @@
-//! NFS-Ganesha server shared by the tests and the benchmark.
+//! NFS-Ganesha server for the tests and the benchmark.
 #![allow(dead_code)] // each test binary uses a part of it
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -16,7 +16,7 @@ use port::free_port;
 const SCRIPT: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../measure/nfs/tests/support/ganesha.sh");
 
-/// A running NFS-Ganesha with its exports below a temporary directory; ended when dropped.
+/// A running NFS-Ganesha with its exports below a temporary directory; stopped on drop.
 pub struct Ganesha {
     directory: tempfile::TempDir,
     pub nfs_port: u16,
@@ -29,8 +29,7 @@ impl Ganesha {
         Self::start_in("/var/tmp", exports)
     }
 
-    /// As [`Ganesha::start`], with its directory in `place` where `PLIMSOLL_TEST_DIR` does not say
-    /// otherwise.
+    /// Like [`Ganesha::start`], with its directory in `place` unless `PLIMSOLL_TEST_DIR` is set.
     pub fn start_in(place: &str, exports: u32) -> Self {
         let place = std::env::var("PLIMSOLL_TEST_DIR").unwrap_or_else(|_| place.into());
         let directory = tempfile::Builder::new()
@@ -51,23 +50,23 @@ impl Ganesha {
         panic!("NFS-Ganesha did not start; these tests need it: {said}");
     }
 
-    /// The address of export `number` (from 1).
+    /// Returns the address of export `number` (from 1).
     pub fn url(&self, number: u32) -> NfsUrl {
         NfsUrl::parse(&self.url_text(number)).unwrap()
     }
 
-    /// The same, as in a plan.
+    /// Returns the same address for a plan.
     pub fn url_text(&self, number: u32) -> String {
         let (nfs, mount) = (self.nfs_port, self.mount_port);
         format!("nfs://127.0.0.1/export{number}?nfsport={nfs}&mountport={mount}")
     }
 
-    /// Where its NFS service listens.
+    /// Returns the address of its NFS service.
     pub fn address(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.nfs_port))
     }
 
-    /// The directory that export `number` shows.
+    /// Returns the directory of export `number`.
     pub fn path(&self, number: u32) -> PathBuf {
         self.directory.path().join(format!("export{number}"))
     }
@@ -78,12 +77,12 @@ impl Ganesha {
         format!("bash '{SCRIPT}' stop '{directory}'; rm -rf '{directory}'")
     }
 
-    /// SIGKILL: what a crash leaves.
+    /// Stops the server with SIGKILL, like a crash.
     pub fn kill(&self) {
         self.script("kill", &[]).unwrap();
     }
 
-    /// Starts it again as it was.
+    /// Restarts the server with the same settings.
     pub fn again(&self) {
         self.script("again", &[]).unwrap();
     }

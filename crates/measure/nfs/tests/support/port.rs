@@ -1,4 +1,4 @@
-//! Ports for the servers of tests, of whichever crate.
+//! Ports for the test servers of all crates.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,8 @@ pub fn free_port() -> u16 {
     static ASKED: AtomicU32 = AtomicU32::new(0);
     for _ in 0..PORTS {
         let asked = ASKED.fetch_add(1, Ordering::Relaxed);
-        // Tests that run at the same time begin at places of their own, and so does each module that holds this.
+        // Concurrent tests start at different ports, and so does each module that includes this
+        // file.
         let module = module_path!()
             .bytes()
             .fold(0u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));

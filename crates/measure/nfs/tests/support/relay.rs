@@ -1,5 +1,5 @@
-//! A relay between client and server that counts the calls that pass, by procedure and distinct XID:
-//! an account of the wire that owes nothing to the client's own counters.
+//! A relay between client and server that counts calls by procedure and distinct XID, independently
+//! of the client's own counters.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{HashMap, HashSet};
@@ -13,7 +13,7 @@ use std::thread;
 pub struct Counts {
     /// Distinct XIDs per procedure.
     pub calls: HashMap<u32, HashSet<u32>>,
-    /// All records per procedure, retransmissions too.
+    /// All records per procedure, including retransmissions.
     pub records: HashMap<u32, u64>,
     pub connections: u64,
 }
@@ -24,7 +24,7 @@ impl Counts {
     }
 }
 
-/// Starts a relay to `server`; it ends with the test process.
+/// Starts a relay to `server`, which ends with the test process.
 pub fn start(server: SocketAddr) -> (SocketAddr, Arc<Mutex<Counts>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -59,8 +59,8 @@ fn forward(mut from: TcpStream, mut to: TcpStream, mut see: impl FnMut(&[u8], &m
     let _ = to.shutdown(Shutdown::Both);
 }
 
-/// Counts the whole records in `rest` + `bytes` and leaves what is incomplete. A client's call comes in
-/// one fragment here.
+/// Counts the complete records in `rest` + `bytes` and keeps an incomplete one. The client sends a
+/// call in one fragment.
 fn count(counts: &Mutex<Counts>, bytes: &[u8], rest: &mut Vec<u8>) {
     rest.extend_from_slice(bytes);
     let mut at = 0;

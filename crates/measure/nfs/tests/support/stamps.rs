@@ -1,5 +1,5 @@
-//! Stamped blocks: each says which block it is and the how-manieth version, so that a lost, stale or
-//! misplaced write is seen.
+//! Stamped blocks. Each contains its own number and version, so that a test recognises a lost,
+//! stale or misplaced write.
 
 pub const BLOCK: usize = 4096;
 
@@ -14,7 +14,7 @@ pub fn stamp(block: &mut [u8], number: u64, generation: u64) {
     block[8..16].copy_from_slice(&generation.to_le_bytes());
 }
 
-/// The generation of a block that is whole and in its place; 0 for one never written.
+/// Returns the generation of a block that is whole and in its place; 0 for one never written.
 pub fn generation(block: &[u8], number: u64) -> Result<u64, String> {
     if block.iter().all(|byte| *byte == 0) {
         return Ok(0);

@@ -1,8 +1,8 @@
 //! Access profile of the running load, for readers in other threads.
 //!
 //! A driving thread stores into words that only it writes, and readers load them. A reader may see
-//! counts that are some operations old. Shortly after the measured phase starts, it may still see
-//! counts from before.
+//! counts that are some operations old. Shortly after the start of the measured phase, it may still
+//! see counts from before.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

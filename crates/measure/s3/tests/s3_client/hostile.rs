@@ -1,11 +1,12 @@
-//! Servers that answer nonsense: a clear error, no panic, no unbounded memory.
+//! Servers that send invalid responses: the client reports a clear error, does not panic, and
+//! limits its memory.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
 use plimsoll_s3::{CallError, Client, Config, Op, Target, Violation};
 
-/// Answers every request with the same bytes and ends the connection.
+/// Sends the same bytes to every request and closes the connection.
 fn ask(answer: &'static [u8], op: &Op<'_>) -> Result<u32, CallError> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! Every operation against a real server, and what happens when it is not there.
+//! Every operation against a real server, and against an unavailable server.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! A store over https, with a certificate of an authority of its own.
+//! A store over https whose certificate has its own authority.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A real S3 server for tests: `s3s-fs`, which keeps objects as files.
+//! A real S3 server for tests: `s3s-fs`, which stores objects as files.
 #![allow(dead_code)] // each test binary uses a part of it
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -17,14 +17,15 @@ use port::free_port;
 pub const KEY: &str = "plimsoll";
 pub const SECRET: &str = "load line";
 
-/// A running server; ended when dropped.
+/// A running server, stopped on drop.
 pub struct Server {
     pub directory: tempfile::TempDir,
     pub port: u16,
     child: Option<Child>,
 }
 
-/// The server's program: where `tests/support/install.sh` puts it, or on the path.
+/// Returns the path of the server's program: the place that `tests/support/install.sh` uses, or
+/// `PATH`.
 fn program() -> PathBuf {
     if let Ok(program) = std::env::var("PLIMSOLL_S3S_FS") {
         return program.into();
@@ -40,7 +41,7 @@ impl Server {
         Self::start_in(&std::env::temp_dir().display().to_string())
     }
 
-    /// The same with its objects below `place`.
+    /// Starts a server with its objects below `place`.
     pub fn start_in(place: &str) -> Self {
         let directory = tempfile::Builder::new().prefix("plimsoll-s3-").tempdir_in(place).unwrap();
         std::fs::create_dir(directory.path().join("load")).unwrap();
@@ -50,7 +51,7 @@ impl Server {
         server
     }
 
-    /// Starts it again as it was.
+    /// Restarts the server with the same settings.
     pub fn again(&mut self) {
         let child = Command::new(program())
             .args(["--host", "127.0.0.1", "--access-key", KEY, "--secret-key", SECRET])
@@ -71,7 +72,7 @@ impl Server {
         panic!("s3s-fs did not listen on 127.0.0.1:{}", self.port);
     }
 
-    /// SIGKILL.
+    /// Stops the server with SIGKILL.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
             child.kill().unwrap();

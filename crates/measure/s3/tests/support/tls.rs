@@ -1,4 +1,5 @@
-//! A TLS server in front of another: `stunnel`, with a certificate of an authority made for the test.
+//! A TLS proxy in front of another server: `stunnel`, with a certificate from an authority of the
+//! test.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::net::TcpStream;
@@ -11,7 +12,7 @@ use std::time::Duration;
 mod port;
 use port::free_port;
 
-/// A running server; ended when dropped.
+/// A running server, stopped on drop.
 pub struct Front {
     pub port: u16,
     directory: tempfile::TempDir,
@@ -19,7 +20,7 @@ pub struct Front {
 }
 
 impl Front {
-    /// Starts a server that speaks TLS for the one on `behind`, with a certificate for `name`, such as
+    /// Starts a TLS proxy for the server on `behind`, with a certificate for `name`, such as
     /// `IP:127.0.0.1`.
     pub fn start(behind: u16, name: &str) -> Self {
         let directory = tempfile::Builder::new().prefix("plimsoll-tls-").tempdir().unwrap();
@@ -62,7 +63,7 @@ impl Drop for Front {
     }
 }
 
-/// Makes an authority (`ca.pem`), and a server's certificate of it (`server.pem`, `server.key`).
+/// Creates an authority (`ca.pem`) and a server's certificate (`server.pem`, `server.key`).
 fn certificates(directory: &Path, name: &str) {
     let openssl = |arguments: &str| {
         let status = Command::new("openssl")

@@ -76,7 +76,7 @@ pub(super) fn build(config: &RingConfig, entries: u32) -> Result<(IoUring, RingR
             builder.setup_single_issuer();
         }
         if defer_taskrun {
-            // The flag shows without a system call whether a completion is to be fetched.
+            // The flag shows without a system call whether completions are waiting.
             builder.setup_defer_taskrun().setup_taskrun_flag();
         }
         if no_sqarray {

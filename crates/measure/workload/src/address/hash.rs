@@ -6,7 +6,7 @@
 /// The increment of SplitMix64: 2^64 over the golden ratio, odd.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The `index`-th output of SplitMix64 started from `seed`.
+/// Returns the `index`-th output of SplitMix64 started from `seed`.
 #[inline]
 pub(crate) fn mix(seed: u64, index: u64) -> u64 {
     let mut z = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN));
@@ -15,20 +15,20 @@ pub(crate) fn mix(seed: u64, index: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Maps 64 random bits to `0..n` by multiplication. No value's chance is off by more than `n / 2^64`
-/// of itself (Lemire, "Fast random integer generation in an interval", 2019, section 3).
+/// Maps 64 random bits to `0..n` by multiplication. The probability of each value is exact to `n /
+/// 2^64` of itself (Lemire, "Fast random integer generation in an interval", 2019, section 3).
 #[inline]
 pub(crate) fn uniform_below(bits: u64, n: u64) -> u64 {
     ((u128::from(bits) * u128::from(n)) >> 64) as u64
 }
 
-/// 64 random bits as a number in the open interval (0, 1), an odd multiple of 2^-53.
+/// Converts 64 random bits to a number in the open interval (0, 1), an odd multiple of 2^-53.
 #[inline]
 pub(crate) fn unit_open(bits: u64) -> f64 {
     ((bits >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
 }
 
-/// The threshold that 64 random bits are below with the chance `share` (0 to 1).
+/// Returns the threshold below which 64 random bits are with probability `share` (0 to 1).
 #[inline]
 pub(crate) fn share_below(share: f64) -> u64 {
     // 2^64 as a float; a share of 1 saturates.

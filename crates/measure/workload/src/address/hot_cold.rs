@@ -1,9 +1,9 @@
-//! A hot part that takes most operations.
+//! A hot part with most of the operations.
 
 use super::hash::{mix, share_below, uniform_below};
 
-/// Slots of which a hot part at the start of the space takes a given share of the operations; uniform
-/// within the two parts.
+/// Slots with a hot part at the start of the space, which gets a given share of the operations.
+/// Uniform within the two parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HotCold {
     n: u64,
@@ -12,9 +12,9 @@ pub struct HotCold {
 }
 
 impl HotCold {
-    /// Slots `0..n` whose first `hot_space` (a share, 0 to 1, rounded to whole slots, at least one) take
-    /// `hot_access` of the operations. `n` of 0 is taken as 1. Where one part is all, the other gets
-    /// nothing.
+    /// Creates slots `0..n` whose first `hot_space` (a share, 0 to 1, rounded to whole slots, at
+    /// least one) get `hot_access` of the operations. `n` of 0 counts as 1. If one part is the
+    /// whole space, the other gets no operations.
     #[must_use]
     pub fn new(n: u64, hot_space: f64, hot_access: f64) -> Self {
         let n = n.max(1);
@@ -24,13 +24,13 @@ impl HotCold {
         Self { n, hot, threshold: share_below(access) }
     }
 
-    /// How many slots are hot.
+    /// Returns the number of hot slots.
     #[must_use]
     pub fn hot(&self) -> u64 {
         self.hot
     }
 
-    /// The slot for an index.
+    /// Returns the slot of an index.
     #[must_use]
     #[inline]
     pub fn at(&self, seed: u64, index: u64) -> u64 {

@@ -1,8 +1,8 @@
-//! Which operations of a stream are whose.
+//! Distribution of a stream's operations among its users.
 
-/// The indices of one of several that share a stream: its `k`-th operation is number
-/// `part + k * parts` of the stream. So the stream as a whole is the same whatever the number of
-/// parts, while they keep step.
+/// The indices of one user of a stream: its `k`-th operation is number `part + k * parts` of the
+/// stream. The stream as a whole is the same for any number of parts, as long as they progress
+/// equally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Indices {
     next: u64,
@@ -10,19 +10,19 @@ pub struct Indices {
 }
 
 impl Indices {
-    /// Part `part` of `parts`; 0 parts are taken as 1.
+    /// Creates part `part` of `parts`; 0 parts count as 1.
     #[must_use]
     pub fn new(part: u64, parts: u64) -> Self {
         Self { next: part, parts: parts.max(1) }
     }
 
-    /// All of a stream.
+    /// Creates the indices of the whole stream.
     #[must_use]
     pub fn all() -> Self {
         Self::new(0, 1)
     }
 
-    /// The next index.
+    /// Returns the next index.
     #[inline]
     pub fn take(&mut self) -> u64 {
         let index = self.next;

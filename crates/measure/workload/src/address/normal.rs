@@ -6,7 +6,7 @@
 
 use super::hash::{mix, unit_open};
 
-/// Slots normally distributed around the middle; what falls outside the space is drawn again.
+/// Slots normally distributed around the middle. A value outside the space is drawn again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Normal {
     n: u64,
@@ -14,8 +14,8 @@ pub struct Normal {
 }
 
 impl Normal {
-    /// Slots `0..n` around `n / 2` with a standard deviation of `deviation` times `n`. A deviation that
-    /// is not above 0 is taken as 0: the middle slot always. `n` of 0 is taken as 1.
+    /// Creates slots `0..n` around `n / 2` with a standard deviation of `deviation` times `n`. A
+    /// deviation that is not above 0 counts as 0: always the middle slot. `n` of 0 counts as 1.
     #[must_use]
     pub fn new(n: u64, deviation: f64) -> Self {
         let n = n.max(1);
@@ -23,7 +23,7 @@ impl Normal {
         Self { n, deviation_slots: deviation * n as f64 }
     }
 
-    /// The slot for an index.
+    /// Returns the slot of an index.
     #[must_use]
     #[inline]
     pub fn at(&self, seed: u64, index: u64) -> u64 {
@@ -39,7 +39,8 @@ impl Normal {
     }
 }
 
-/// The value that a standard normal variate is below with the chance `p`, for `p` in (0, 1).
+/// Returns the value below which a standard normal variate is with probability `p`, for `p` in (0,
+/// 1).
 #[must_use]
 pub fn normal_quantile(p: f64) -> f64 {
     const A: [f64; 8] = [
@@ -120,7 +121,7 @@ fn far_tail(r: f64) -> f64 {
     polynomial(&E, r) / polynomial(&F, r)
 }
 
-/// Horner's rule; coefficients from the constant up.
+/// Evaluates a polynomial by Horner's rule, with coefficients from the constant up.
 fn polynomial(coefficients: &[f64; 8], x: f64) -> f64 {
     coefficients.iter().rev().fold(0.0, |sum, c| sum * x + c)
 }

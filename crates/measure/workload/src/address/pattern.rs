@@ -1,15 +1,15 @@
-//! The patterns by name.
+//! Access patterns by name.
 
-/// Where operations go within a working set.
+/// Distribution of operations within a working set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pattern {
     /// Uniform.
     Random,
-    /// Each slot exactly once per pass, in a random order that differs from pass to pass.
+    /// Each slot exactly once per pass, in a random order that differs between passes.
     Permutation,
-    /// One after the other; each client from a place of its own, evenly spread.
+    /// Sequential; the clients start at evenly spread slots.
     Sequential,
-    /// One after the other, all clients together.
+    /// Sequential, with one cursor for all clients.
     SequentialShared,
     /// At a fixed distance; a pass visits each slot once.
     Strided {
@@ -21,11 +21,11 @@ pub enum Pattern {
         /// The exponent, at least 0; 0 is uniform.
         exponent: f64,
     },
-    /// A hot part at the start takes most operations; uniform within the parts.
+    /// A hot part at the start gets most operations; uniform within the parts.
     HotCold {
         /// Share of the space that is hot.
         hot_space: f64,
-        /// Share of the operations that go there.
+        /// Share of the operations in the hot part.
         hot_access: f64,
     },
     /// Normally distributed around the middle.
@@ -33,18 +33,18 @@ pub enum Pattern {
         /// Standard deviation as a share of the working set.
         deviation: f64,
     },
-    /// Onwards, each client from a place of its own, with skips of random length: what load appliances
-    /// do that call a sparse pass over a large file random.
+    /// Forwards from a start per client, with skips of random length. Load appliances that call a
+    /// sparse pass over a large file random do this.
     Skipping {
         /// Share of the slots that a pass touches, above 0 and at most 1.
         density: f64,
     },
 }
 
-/// Why a space can't be addressed.
+/// Reason why a space cannot be addressed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AddressError {
-    /// No region can take one transfer.
+    /// No region has space for one transfer.
     #[error(
         "no region has room for a transfer of {transfer_bytes} bytes: \
          use smaller transfers or larger files"
@@ -53,18 +53,18 @@ pub enum AddressError {
         /// The largest transfer.
         transfer_bytes: u64,
     },
-    /// The regions are more than can be counted.
+    /// The regions have too many slots to count.
     #[error("the regions add up to more than 2^63 - 1 bytes: use fewer or smaller files")]
     TooLarge,
-    /// Offsets can't be multiples of nothing.
+    /// The distance of offsets is zero.
     #[error("offsets can't be multiples of 0 bytes: set an alignment")]
     NoGrid,
-    /// A number of the pattern is out of its range.
+    /// A number of the pattern is out of range.
     #[error("{what} is {value}, not {range}: correct the pattern")]
     OutOfRange {
-        /// Which number.
+        /// Name of the number.
         what: &'static str,
-        /// Value that was given.
+        /// Given value.
         value: f64,
         /// Accepted range.
         range: &'static str,
@@ -75,7 +75,7 @@ impl Pattern {
     /// Checks the pattern's numbers.
     ///
     /// # Errors
-    /// [`AddressError::OutOfRange`] names the first that is wrong.
+    /// [`AddressError::OutOfRange`] names the first invalid number.
     pub fn check(&self) -> Result<(), AddressError> {
         let check = |what, value: f64, ok: bool, range| {
             if ok { Ok(()) } else { Err(AddressError::OutOfRange { what, value, range }) }

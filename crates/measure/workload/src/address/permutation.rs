@@ -1,9 +1,9 @@
 //! A keyed permutation of `0..n` without a table.
 //!
 //! Addition of a key, multiplication by an odd constant and an exclusive-or with a right shift are
-//! each a bijection of the b-bit numbers; four rounds of the three, with b the smallest number of
+//! each a bijection of the b-bit numbers. Four rounds of the three, with b the smallest number of
 //! bits that holds `n - 1`, mix well. A result outside `0..n` is permuted again until it is inside
-//! ("cycle walking", Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002): that
+//! ("cycle walking", Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). That
 //! keeps it a bijection of `0..n`, and takes fewer than two attempts on average because `2^b < 2n`.
 
 use super::hash::mix;
@@ -14,7 +14,7 @@ const ROUNDS: usize = 4;
 const MULTIPLIERS: [u64; ROUNDS] =
     [0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB, 0xFF51_AFD7_ED55_8CCD, 0xC4CE_B9FE_1A85_EC53];
 
-/// A permutation of the numbers below `n`, one of many, chosen by a key.
+/// A permutation of the numbers below `n`, chosen by a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permutation {
     n: u64,
@@ -24,7 +24,7 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// The permutation of `0..n` that `key` chooses. `n` of 0 is taken as 1.
+    /// Creates the permutation of `0..n` for `key`. `n` of 0 counts as 1.
     #[must_use]
     pub fn new(n: u64, key: u64) -> Self {
         let n = n.max(1);
@@ -37,15 +37,15 @@ impl Permutation {
         }
     }
 
-    /// How many numbers it permutes.
+    /// Returns the count of permuted numbers.
     #[must_use]
     pub fn n(&self) -> u64 {
         self.n
     }
 
-    /// Where `i` goes. Each of `0..n` is the image of exactly one `i` of `0..n`.
+    /// Returns the image of `i`. Each of `0..n` is the image of exactly one `i` of `0..n`.
     ///
-    /// `i` from `n` on are taken modulo `n`.
+    /// `i` from `n` on counts modulo `n`.
     #[must_use]
     #[inline]
     pub fn at(&self, i: u64) -> u64 {
@@ -87,8 +87,9 @@ mod tests {
         }
     }
 
-    /// Over keys, the place of a number is uniform: chi-square over 16 cells of 16,000 keys, 15
-    /// degrees of freedom, the 99.9 % point is 37.7. Fixed keys, so it always gives the same.
+    /// Over keys, the image of a number is uniform: chi-square over 16 cells of 16,000 keys, 15
+    /// degrees of freedom, the 99.9 % point is 37.7. The keys are fixed, so the result is always
+    /// the same.
     #[test]
     fn over_keys_a_number_goes_anywhere() {
         for n in [16u64, 1000] {
@@ -110,7 +111,8 @@ mod tests {
         }
     }
 
-    /// Neighbours land as far apart as random ones: the mean distance of two random places is n/3.
+    /// The images of neighbours are as far apart as random numbers: the mean distance of two random
+    /// numbers is n/3.
     #[test]
     fn neighbours_are_scattered() {
         for n in [1_000_003u64, 1 << 20] {

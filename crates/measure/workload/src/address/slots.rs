@@ -14,7 +14,7 @@ pub struct Slots {
 #[derive(Clone, Debug)]
 enum Kind {
     Random,
-    /// The permutation of the pass that was asked for last: a cache, not a state.
+    /// The permutation of the last requested pass: a cache without influence on results.
     Permutation {
         pass: u64,
         order: Permutation,
@@ -33,7 +33,7 @@ enum Kind {
 const SCATTER: u64 = 0x5CA7;
 
 impl Slots {
-    /// The slots `0..n` by `pattern`; `slot_bytes` is what a stride is divided by. `n` of 0 is taken
+    /// Creates the slots `0..n` of `pattern`. A stride is divided by `slot_bytes`. `n` of 0 counts
     /// as 1.
     #[must_use]
     pub fn new(pattern: &Pattern, n: u64, slot_bytes: u64, seed: u64) -> Self {
@@ -43,7 +43,7 @@ impl Slots {
             Pattern::Permutation => {
                 Kind::Permutation { pass: 0, order: Permutation::new(n, mix(seed, 0)) }
             }
-            // The skips are the walk's own.
+            // The walk draws the skips.
             Pattern::Sequential | Pattern::SequentialShared | Pattern::Skipping { .. } => {
                 Kind::Sequential
             }
@@ -62,13 +62,13 @@ impl Slots {
         Self { n, seed, kind }
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     #[must_use]
     pub fn n(&self) -> u64 {
         self.n
     }
 
-    /// The slot of operation `index`.
+    /// Returns the slot of operation `index`.
     #[inline]
     pub fn at(&mut self, index: u64) -> u64 {
         match &mut self.kind {
@@ -183,7 +183,8 @@ mod tests {
         }
     }
 
-    /// The scattered ranks keep Zipf's chances: the most frequent slot has the first rank's share.
+    /// The scattered ranks keep Zipf's probabilities: the most frequent slot has the share of the
+    /// first rank.
     #[test]
     fn zipf_is_scattered_but_keeps_its_shares() {
         let mut slots = Slots::new(&Pattern::Zipf { exponent: 1.0 }, 1_000, 4096, 5);

@@ -1,19 +1,19 @@
-//! Several regions of several files as one row of slots.
+//! Several regions of several files as one sequence of slots.
 
 use super::AddressError;
 
-/// A part of a file (or device) that operations go to.
+/// A part of a file (or device) for operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// Index into the file table.
     pub file: u32,
-    /// Where it begins in the file.
+    /// Offset of its start in the file.
     pub offset_bytes: u64,
-    /// How long it is.
+    /// Length.
     pub size_bytes: u64,
 }
 
-/// Where an operation goes.
+/// Address of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Index into the file table.
@@ -22,25 +22,25 @@ pub struct Place {
     pub offset_bytes: u64,
 }
 
-/// Regions as one row of slots: the places, at a fixed distance from the start of their region, at which
-/// a transfer still fits.
+/// Regions as one sequence of slots: the addresses, at a fixed distance from the start of their
+/// region, at which a transfer fits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Space {
     regions: Vec<Region>,
-    /// First slot of each region, and the number of all at the end.
+    /// First slot of each region, and the total number at the end.
     starts: Vec<u64>,
     slot_bytes: u64,
-    /// Slots of each region, where all have the same number.
+    /// Slots of each region, if all have the same number.
     each: Option<u64>,
 }
 
 impl Space {
-    /// The places `slot_bytes` apart in `regions`, in their order, that have room for `transfer_bytes`.
-    /// Regions too small for one are left out.
+    /// Creates the slots `slot_bytes` apart in `regions`, in their order, with space for
+    /// `transfer_bytes`. Regions too small for one transfer are omitted.
     ///
     /// # Errors
-    /// [`AddressError::NoGrid`] when slots are 0 bytes apart, [`AddressError::NoRoom`] when there is no
-    /// slot at all, [`AddressError::TooLarge`] when an end is beyond 2^63.
+    /// [`AddressError::NoGrid`] if slots are 0 bytes apart, [`AddressError::NoRoom`] if there is no
+    /// slot, [`AddressError::TooLarge`] if an end is beyond 2^63.
     pub fn new(
         regions: &[Region],
         slot_bytes: u64,
@@ -70,26 +70,26 @@ impl Space {
         Ok(space)
     }
 
-    /// How many slots there are; at least one.
+    /// Returns the number of slots; at least one.
     #[must_use]
     pub fn slots(&self) -> u64 {
         self.starts.last().copied().unwrap_or(1)
     }
 
-    /// Bytes from one slot to the next.
+    /// Returns the distance of two slots in bytes.
     #[must_use]
     pub fn slot_bytes(&self) -> u64 {
         self.slot_bytes
     }
 
-    /// The regions that have slots.
+    /// Returns the regions that have slots.
     #[must_use]
     pub fn regions(&self) -> &[Region] {
         &self.regions
     }
 
-    /// Which region `slot` is in, and which of its slots. Slots from [`Space::slots`] on are taken
-    /// modulo their number.
+    /// Returns the region of `slot`, and the index of the slot in it. Slots from [`Space::slots`]
+    /// on count modulo their number.
     #[inline]
     fn find(&self, slot: u64) -> (usize, u64) {
         let slots = self.slots();
@@ -104,21 +104,21 @@ impl Space {
         }
     }
 
-    /// The first slot of the region after the one that `slot` is in; 0 after the last.
+    /// Returns the first slot of the region after that of `slot`; 0 after the last region.
     #[must_use]
     pub fn next_region(&self, slot: u64) -> u64 {
         let (at, _) = self.find(slot);
         self.starts.get(at + 1).copied().filter(|start| *start < self.slots()).unwrap_or(0)
     }
 
-    /// Bytes from `slot` to the end of its region.
+    /// Returns the bytes from `slot` to the end of its region.
     #[must_use]
     pub fn room_bytes(&self, slot: u64) -> u64 {
         let (at, within) = self.find(slot);
         self.regions[at].size_bytes - within * self.slot_bytes
     }
 
-    /// Where `slot` begins.
+    /// Returns the address of `slot`.
     #[must_use]
     #[inline]
     pub fn place(&self, slot: u64) -> Place {

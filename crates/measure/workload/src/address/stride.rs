@@ -1,26 +1,26 @@
-//! Every s-th slot, then the ones between.
+//! Every s-th slot, then the slots between them.
 
-/// Slots at a fixed distance. At the end of the space it starts again one slot further, so that a pass of
-/// `n` operations visits each slot exactly once.
+/// Slots at a fixed distance. At the end of the space the sequence continues one slot after its
+/// start, so that a pass of `n` operations visits each slot exactly once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stride {
     n: u64,
     stride: u64,
-    /// Slots of the shorter rows: a row is the slots with one remainder modulo the stride.
+    /// Slots of the shorter rows. A row is the slots with the same remainder modulo the stride.
     short: u64,
-    /// Rows that have one slot more; they come first.
+    /// Number of rows with one slot more; they come first.
     long_rows: u64,
 }
 
 impl Stride {
-    /// Slots `0..n` at a distance of `stride` slots; 0 is taken as 1 for both.
+    /// Creates slots `0..n` at a distance of `stride` slots; 0 counts as 1 for both.
     #[must_use]
     pub fn new(n: u64, stride: u64) -> Self {
         let (n, stride) = (n.max(1), stride.max(1));
         Self { n, stride, short: n / stride, long_rows: n % stride }
     }
 
-    /// The slot for an index.
+    /// Returns the slot of an index.
     #[must_use]
     #[inline]
     pub fn at(&self, index: u64) -> u64 {

@@ -1,4 +1,4 @@
-//! A client's way through a space.
+//! Path of a client through a space.
 
 use super::hash::{mix, unit_open};
 use super::{AddressError, Indices, Pattern, Place, Region, Slots, Space};
@@ -11,14 +11,14 @@ pub struct AddressWalks {
     slots: Slots,
     order: Order,
     align_bytes: u64,
-    /// The one size of all transfers, or `None` if sizes are mixed.
+    /// Size of all transfers, or `None` if sizes are mixed.
     one_size: Option<u64>,
     shared_cursor: u64,
-    /// Mean of the slots that a skipping client leaves out, and the seed of its skips.
+    /// Mean number of slots that a skipping client omits, and the seed of its skips.
     skip: (f64, u64),
 }
 
-/// Whether the next place follows from the one before.
+/// Whether each address follows from the previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     None,
@@ -27,7 +27,7 @@ enum Order {
     Shared,
 }
 
-/// Where one client is.
+/// Position of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Walk {
     indices: Indices,
@@ -42,12 +42,12 @@ fn gcd(a: u64, b: u64) -> u64 {
 }
 
 impl AddressWalks {
-    /// A pattern over `regions` for transfers of the given sizes, at offsets (from the start of their
-    /// region) that are multiples of `align_bytes`, or of the transfer's own size where that is 0.
-    /// Regions smaller than the largest transfer are left out.
+    /// Creates a pattern over `regions` for transfers of the given sizes. Offsets from the start of
+    /// their region are multiples of `align_bytes`, or of the transfer's own size if that is 0.
+    /// Regions smaller than the largest transfer are omitted.
     ///
     /// # Errors
-    /// An [`AddressError`] says what doesn't fit.
+    /// An [`AddressError`] with the reason.
     pub fn new(
         pattern: &Pattern,
         regions: &[Region],
@@ -90,14 +90,14 @@ impl AddressWalks {
         Ok(Self { space, slots, order, align_bytes, one_size, shared_cursor: 0, skip })
     }
 
-    /// The space.
+    /// Returns the space.
     #[must_use]
     pub fn space(&self) -> &Space {
         &self.space
     }
 
-    /// The start of client `client` of `clients`. The clients of a stream take turns through its
-    /// operations, so the stream is the same however they are spread over threads.
+    /// Returns the start of client `client` of `clients`. The clients of a stream execute its
+    /// operations in turn, so the stream is the same for any distribution over threads.
     #[must_use]
     pub fn walk(&self, client: u64, clients: u64) -> Walk {
         let clients = clients.max(1);
@@ -108,7 +108,8 @@ impl AddressWalks {
         }
     }
 
-    /// Where the client's next transfer, of one of the sizes given at the start, goes.
+    /// Returns the address of the client's next transfer, whose size is one of the sizes given at
+    /// creation.
     #[inline]
     pub fn next(&mut self, walk: &mut Walk, size_bytes: u64) -> Place {
         match (self.order, self.one_size) {
@@ -117,7 +118,7 @@ impl AddressWalks {
                 let slot = self.slots.at(walk.indices.take());
                 let align = if self.align_bytes == 0 { size_bytes } else { self.align_bytes };
                 let place = self.space.place_of(slot, size_bytes, align);
-                // Every region has room for the largest size: `None` needs another size.
+                // Every region has space for the largest size, so `None` means another size.
                 place.unwrap_or_else(|| self.space.place(slot))
             }
             (Order::Own, _) => {
@@ -126,8 +127,8 @@ impl AddressWalks {
                 self.space.place(at)
             }
             (Order::Skipping, _) => {
-                // Exponential gaps, in whole slots, make what is touched independent points of the
-                // asked density.
+                // Exponential gaps, in whole slots, make the touched slots independent points of
+                // the required density.
                 let (mean_slots, seed) = self.skip;
                 let drawn = -libm::log(unit_open(mix(seed, walk.indices.take())));
                 let skip = (drawn * mean_slots + 0.5) as u64;
@@ -148,7 +149,8 @@ impl AddressWalks {
         }
     }
 
-    /// The slot at or after `cursor` with room for the transfer in its region, and the cursor behind it.
+    /// Returns the first slot from `cursor` on with space for the transfer in its region, and the
+    /// cursor after it.
     #[inline]
     fn after(&self, cursor: u64, size_bytes: u64) -> (u64, u64) {
         let mut at = if cursor < self.space.slots() { cursor } else { 0 };
@@ -187,7 +189,7 @@ mod tests {
         let pattern = Pattern::Skipping { density: 0.1 };
         let mut walks = AddressWalks::new(&pattern, &one(slots * 4096), &[4096], 0, 1).unwrap();
         let mut walk = walks.walk(1, 2);
-        // The second of two clients begins in the middle; half a pass brings it to the end.
+        // The second of two clients starts in the middle, so half a pass leads to the end.
         let steps = slots as usize / 20;
         let seen: Vec<u64> =
             offsets(&mut walks, &mut walk, 4096, steps).iter().map(|o| o / 4096).collect();
@@ -199,7 +201,7 @@ mod tests {
         let n = steps as f64;
         let mean = sum / n;
         assert!((mean - 10.0).abs() < 0.2, "mean gap {mean}");
-        // Exponential gaps deviate by their mean less the slot that is touched.
+        // The standard deviation of an exponential gap is its mean without the touched slot.
         let deviation = (squares / n - mean * mean).sqrt();
         assert!((deviation - 9.0).abs() < 0.4, "{deviation}");
         let mut again = AddressWalks::new(&pattern, &one(slots * 4096), &[4096], 0, 1).unwrap();

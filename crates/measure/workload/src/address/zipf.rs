@@ -1,16 +1,16 @@
-//! Zipf's law: rank `k` of `1..=n` has a chance proportional to `k^-s`.
+//! Zipf's law: rank `k` of `1..=n` has a probability proportional to `k^-s`.
 //!
-//! The first ranks, which take most of the chances, come from a table by the alias method (A. J. Walker
-//! 1977; M. D. Vose, "A linear algorithm for generating random numbers with a given distribution", IEEE
-//! Transactions on Software Engineering 17(9), 1991). The others come by rejection-inversion (W.
-//! Hörmann and G. Derflinger, "Rejection-inversion to generate variates from monotone discrete
-//! distributions", ACM TOMACS 6(3), 1996). Both are exact for any exponent `s >= 0`, 1 included, in
-//! constant time. The integrals near `s = 1` are written with `log1p(x)/x` and `expm1(x)/x`, which are
-//! smooth there.
+//! The first ranks, which have most of the probability, come from a table by the alias method (A.
+//! J. Walker 1977; M. D. Vose, "A linear algorithm for generating random numbers with a given
+//! distribution", IEEE Transactions on Software Engineering 17(9), 1991). The others come from
+//! rejection-inversion (W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates
+//! from monotone discrete distributions", ACM TOMACS 6(3), 1996). Both are exact for any exponent
+//! `s >= 0`, including 1, in constant time. The integrals near `s = 1` use `log1p(x)/x` and
+//! `expm1(x)/x`, which are smooth there.
 
 use super::hash::{mix, unit_open};
 
-/// Ranks in the table: 80 KiB, which stays in a second-level cache.
+/// Number of ranks in the table: 80 KiB, which stays in a second-level cache.
 const TABLE: u64 = 8192;
 
 /// A sampler of ranks.
@@ -19,25 +19,25 @@ pub struct Zipf {
     n: f64,
     exponent: f64,
     head: Head,
-    /// The chance that a rank is in the table.
+    /// Probability that a rank is in the table.
     head_share: f64,
-    /// The integral of the hat where the table ends, and at `n + 0.5`.
+    /// Integral of the hat at the end of the table, and at `n + 0.5`.
     from: f64,
     to: f64,
-    /// Ranks beyond the table that lie closer to their variate than this are accepted at once.
+    /// A rank beyond the table that is closer to its variate than this is accepted at once.
     sure: f64,
 }
 
 impl Zipf {
-    /// Ranks `0..n` with chances proportional to `(rank + 1)^-exponent`. `n` of 0 is taken as 1, and a
-    /// negative exponent or one that is not a number as 0.
+    /// Creates ranks `0..n` with probabilities proportional to `(rank + 1)^-exponent`. `n` of 0
+    /// counts as 1, and a negative exponent or one that is not a number as 0.
     #[must_use]
     pub fn new(n: u64, exponent: f64) -> Self {
         let exponent = if exponent > 0.0 { exponent } else { 0.0 };
         let ranks = n.clamp(1, TABLE);
         let weights: Vec<f64> = (1..=ranks).map(|k| hat(exponent, k as f64)).collect();
         let (n, end) = (n.max(1) as f64, ranks as f64);
-        // The smallest first: no digits are lost.
+        // The smallest first, so that no digits are lost.
         let head: f64 = weights.iter().rev().sum();
         let tail = if n > end { sum_between(exponent, end + 0.5, n + 0.5) } else { 0.0 };
         let first = end + 1.0;
@@ -53,7 +53,8 @@ impl Zipf {
         }
     }
 
-    /// The rank for an index: 0 is the likeliest. Pure: the same seed and index give the same rank.
+    /// Returns the rank of an index; 0 is the most probable. Pure: the same seed and index have the
+    /// same rank.
     #[must_use]
     #[inline]
     pub fn at(&self, seed: u64, index: u64) -> u64 {
@@ -65,14 +66,14 @@ impl Zipf {
         self.beyond(bits, index)
     }
 
-    /// A rank beyond the table.
+    /// Draws a rank beyond the table.
     fn beyond(&self, mut bits: u64, index: u64) -> u64 {
         let first = self.head.ranks() + 1.0;
         loop {
             bits = mix(bits, index);
             let u = self.to + unit_open(bits) * (self.from - self.to);
             let x = inverse(self.exponent, u);
-            // Rounded to the nearest, and held inside first..=n against rounding of the integrals.
+            // Rounded to the nearest, and clamped to first..=n because the integrals round.
             let k = libm::floor(x + 0.5).clamp(first, self.n);
             if k - x <= self.sure || u >= integral(self.exponent, k + 0.5) - hat(self.exponent, k) {
                 return (k as u64).saturating_sub(1);
@@ -81,8 +82,8 @@ impl Zipf {
     }
 }
 
-/// Numbers with given chances, by the alias method: a column each, of its own up to a height and of
-/// another number above.
+/// Numbers with given probabilities, by the alias method. Each has a column: the number itself up
+/// to a height, and another number above it.
 #[derive(Clone, Debug, PartialEq)]
 struct Head {
     heights: Box<[f64]>,
@@ -90,7 +91,7 @@ struct Head {
 }
 
 impl Head {
-    /// Numbers with chances proportional to `weights`, which add up to `total`.
+    /// Creates numbers with probabilities proportional to `weights`, whose sum is `total`.
     fn new(weights: &[f64], total: f64) -> Self {
         let n = weights.len() as f64;
         let mut heights: Vec<f64> = weights.iter().map(|weight| weight / total * n).collect();
@@ -113,26 +114,27 @@ impl Head {
         self.heights.len() as f64
     }
 
-    /// The number for a share of the unit interval.
+    /// Returns the number for a fraction of the unit interval.
     #[inline]
     fn at(&self, share: f64) -> u64 {
         let place = share * self.ranks();
         let column = (place as usize).min(self.heights.len() - 1);
         let (own, other) = (column as u64, u64::from(self.others[column]));
-        // No branch: it could not be predicted.
+        // Without a branch, because the processor could not predict it.
         let above = u64::from(place - column as f64 > self.heights[column]);
         own ^ ((own ^ other) & above.wrapping_neg())
     }
 }
 
-/// The sum of `k^-s` over the whole numbers between two half ones: the integral with the first two
-/// corrections of the midpoint rule (Euler and Maclaurin; Abramowitz and Stegun 23.1.30 for midpoints).
+/// Returns the sum of `k^-s` over the whole numbers between two half ones: the integral with the
+/// first two corrections of the midpoint rule (Euler and Maclaurin; Abramowitz and Stegun 23.1.30
+/// for midpoints).
 fn sum_between(s: f64, from: f64, to: f64) -> f64 {
     let slope = |x: f64| -s * hat(s, x) / x;
     let third = |x: f64| -s * (s + 1.0) * (s + 2.0) * hat(s, x) / (x * x * x);
     let whole = integral(s, to) - integral(s, from);
     let sum = whole - (slope(to) - slope(from)) / 24.0 + 7.0 * (third(to) - third(from)) / 5760.0;
-    // An exponent so large that nothing is left has no digits either.
+    // With so large an exponent, the remainder is too small to have digits.
     if sum > 0.0 { sum } else { 0.0 }
 }
 
@@ -141,13 +143,13 @@ fn hat(exponent: f64, x: f64) -> f64 {
     libm::exp(-exponent * libm::log(x))
 }
 
-/// The integral of the hat from 1 to `x`: `(x^(1-s) - 1) / (1 - s)`, `ln x` at `s = 1`.
+/// Returns the integral of the hat from 1 to `x`: `(x^(1-s) - 1) / (1 - s)`, `ln x` at `s = 1`.
 fn integral(exponent: f64, x: f64) -> f64 {
     let log = libm::log(x);
     exp_m1_over(((1.0 - exponent) * log).max(-700.0)) * log
 }
 
-/// The inverse of [`integral`].
+/// Returns the inverse of [`integral`].
 fn inverse(exponent: f64, y: f64) -> f64 {
     // Rounding can take the argument of the logarithm below its pole.
     let t = (y * (1.0 - exponent)).max(-1.0 + f64::EPSILON);
@@ -168,7 +170,8 @@ fn exp_m1_over(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Chi-square of the first ranks and the rest against the definition, and no rank outside.
+    /// Chi-square of the first ranks and the rest against the definition, and no rank outside the
+    /// range.
     fn chi_square(n: u64, exponent: f64, samples: u64, cells: u64) -> f64 {
         let zipf = Zipf::new(n, exponent);
         let mut counts = vec![0u64; cells as usize + 1];
@@ -212,7 +215,7 @@ mod tests {
         }
     }
 
-    /// The sum that the table's share comes from, against adding up.
+    /// Compares the sum from which the table's share follows with plain addition.
     #[test]
     fn sums_are_those_of_adding_up() {
         for exponent in [0.0, 0.5, 1.0, 1.1, 2.0] {
@@ -262,8 +265,8 @@ mod tests {
         }
     }
 
-    /// In a space of 2^40 the chance of the first rank is 1 / zeta-like sum; at exponent 2 it is
-    /// 6 / pi^2 to 12 digits.
+    /// In a space of 2^40, the probability of the first rank is the reciprocal of a zeta-like sum;
+    /// at exponent 2 it is 6 / pi^2 to 12 digits.
     #[test]
     fn the_first_rank_of_a_huge_space() {
         let zipf = Zipf::new(1 << 40, 2.0);

@@ -3,8 +3,8 @@
 use super::Rate;
 use crate::address::{mix, unit_open};
 
-/// Starts with independent exponential gaps, by inversion of the distribution function. The fraction of
-/// a nanosecond is carried, so that whole nanoseconds don't change the mean.
+/// Starts with independent exponential gaps, by inversion of the distribution function. The
+/// fraction of a nanosecond is carried over, so that whole nanoseconds do not change the mean.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exponential {
     mean_gap_ns: f64,
@@ -15,8 +15,8 @@ pub struct Exponential {
 }
 
 impl Exponential {
-    /// A Poisson process of `rate` divided by `parts`: `parts` of them with different seeds make a
-    /// Poisson process of `rate` together (superposition).
+    /// Creates a Poisson process of `rate` divided by `parts`. `parts` of them with different seeds
+    /// form a Poisson process of `rate` (superposition).
     #[must_use]
     pub fn new(rate: Rate, parts: u64, seed: u64) -> Self {
         let (dividend, divisor) = rate.period();

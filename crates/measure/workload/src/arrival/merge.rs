@@ -1,12 +1,12 @@
-//! Several streams put together.
+//! Merges several streams.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::Arrivals;
 
-/// The starts of several parts in order of time, each with its part; of equal times the lower part
-/// first.
+/// Starts of several parts in order of time, each with its part. Of equal times the lower part
+/// comes first.
 #[derive(Clone, Debug)]
 pub struct MergedArrivals {
     parts: Vec<Arrivals>,
@@ -14,7 +14,7 @@ pub struct MergedArrivals {
 }
 
 impl MergedArrivals {
-    /// Puts the parts together.
+    /// Merges the parts.
     #[must_use]
     pub fn new(mut parts: Vec<Arrivals>) -> Self {
         let each = parts.iter_mut().enumerate();

@@ -1,4 +1,4 @@
-//! A rate, and how exactly it is kept.
+//! A rate with its precision.
 
 /// Operations per second, in millionths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -6,16 +6,16 @@ pub struct Rate {
     micro_ops_per_s: u64,
 }
 
-/// A rate that can't be kept.
+/// A rate out of range.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("{rate_per_s} operations per second is not between 0.000001 and 1,000,000,000")]
 pub struct RateError {
-    /// The rate.
+    /// Given rate.
     pub rate_per_s: f64,
 }
 
 impl Rate {
-    /// From operations per second, rounded to millionths.
+    /// Creates a rate from operations per second, rounded to millionths.
     ///
     /// # Errors
     /// [`RateError`] outside 1e-6 to 1e9: starts are in nanoseconds.
@@ -28,13 +28,13 @@ impl Rate {
         }
     }
 
-    /// The rate in operations per second.
+    /// Returns the rate in operations per second.
     #[must_use]
     pub fn as_per_s(self) -> f64 {
         self.micro_ops_per_s as f64 / 1e6
     }
 
-    /// Nanoseconds between two starts, as dividend and divisor.
+    /// Returns the nanoseconds between two starts, as dividend and divisor.
     pub(super) fn period(self) -> (u64, u64) {
         (1_000_000_000_000_000, self.micro_ops_per_s)
     }

@@ -1,4 +1,4 @@
-//! Starts that were recorded elsewhere.
+//! Start times recorded elsewhere.
 
 use std::sync::Arc;
 
@@ -8,21 +8,21 @@ pub struct Recording {
     starts_ns: Arc<[u64]>,
 }
 
-/// Why a recording can't be used.
+/// Reason why a recording is not usable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecordedError {
     /// A line is not a number of nanoseconds.
     #[error("line {line} is not a whole number of nanoseconds: {text:?}")]
     NotANumber {
-        /// The line, from 1.
+        /// Line number, from 1.
         line: usize,
         /// Text of the line, at most the first 40 characters.
         text: String,
     },
-    /// A start is before the one above it.
+    /// A start is earlier than the previous one.
     #[error("start {line} is earlier than the one before it: sort the recording")]
     OutOfOrder {
-        /// The start, from 1.
+        /// Number of the start, from 1.
         line: usize,
     },
     /// The recording is empty.
@@ -31,7 +31,8 @@ pub enum RecordedError {
 }
 
 impl Recording {
-    /// Starts in nanoseconds from the beginning, in ascending order; equal ones are allowed.
+    /// Creates a recording from starts in nanoseconds from the beginning, in ascending order; equal
+    /// ones are allowed.
     ///
     /// # Errors
     /// [`RecordedError::OutOfOrder`] or [`RecordedError::Empty`].
@@ -45,7 +46,7 @@ impl Recording {
         Ok(Self { starts_ns: starts_ns.into() })
     }
 
-    /// One start per line; empty lines and lines from `#` are passed over.
+    /// Parses one start per line; skips empty lines and lines that begin with `#`.
     ///
     /// # Errors
     /// Any [`RecordedError`].
@@ -65,19 +66,19 @@ impl Recording {
         Self::new(starts)
     }
 
-    /// How many starts there are.
+    /// Returns the number of starts.
     #[must_use]
     pub fn len(&self) -> usize {
         self.starts_ns.len()
     }
 
-    /// Never: a recording has at least one start.
+    /// Always false: a recording has at least one start.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.starts_ns.is_empty()
     }
 
-    /// Start `i`.
+    /// Returns start `i`.
     #[must_use]
     #[inline]
     pub fn get(&self, i: u64) -> Option<u64> {

@@ -3,21 +3,21 @@
 use super::{Exponential, Rate, Recording, SteadyArrivals, Warp};
 use crate::address::{Indices, mix};
 
-/// When the operations of a stream start. Rates are those of the whole stream.
+/// Start times of a stream's operations. Rates are those of the whole stream.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Schedule {
     /// Evenly spaced.
     Constant {
-        /// The full rate.
+        /// Full rate.
         rate: Rate,
-        /// How it changes.
+        /// Change of the rate over time.
         warp: Warp,
     },
     /// Exponential gaps.
     Poisson {
-        /// The full rate.
+        /// Full rate.
         rate: Rate,
-        /// How it changes.
+        /// Change of the rate over time.
         warp: Warp,
     },
     /// At recorded times.
@@ -25,9 +25,9 @@ pub enum Schedule {
 }
 
 impl Schedule {
-    /// The starts of one of `parts` clients or threads. Evenly spaced and recorded streams are dealt out
-    /// in turn; a Poisson stream becomes independent ones at a fraction of the rate. 0 parts are taken
-    /// as 1.
+    /// Returns the starts of one of `parts` clients or threads. Evenly spaced and recorded streams
+    /// are distributed in turn; a Poisson stream becomes independent ones at a fraction of the
+    /// rate. 0 parts count as 1.
     #[must_use]
     pub fn part(&self, part: u64, parts: u64, seed: u64) -> Arrivals {
         match self {
@@ -45,7 +45,7 @@ impl Schedule {
         }
     }
 
-    /// The starts of the whole stream.
+    /// Returns the starts of the whole stream.
     #[must_use]
     pub fn whole(&self, seed: u64) -> Arrivals {
         self.part(0, 1, seed)
@@ -57,23 +57,23 @@ impl Schedule {
 pub enum Arrivals {
     /// Evenly spaced.
     Constant {
-        /// The starts at the full rate.
+        /// Starts at the full rate.
         steady: SteadyArrivals,
-        /// How the rate changes.
+        /// Change of the rate over time.
         warp: Warp,
     },
     /// Exponential gaps.
     Poisson {
-        /// The starts at the full rate.
+        /// Starts at the full rate.
         process: Exponential,
-        /// How the rate changes.
+        /// Change of the rate over time.
         warp: Warp,
     },
-    /// At recorded times; ends after the last.
+    /// At recorded times; ends after the last one.
     Recorded {
         /// The recording.
         recording: Recording,
-        /// Which of its starts.
+        /// Indices of its starts in the recording.
         indices: Indices,
     },
 }

@@ -2,8 +2,8 @@
 
 use super::Rate;
 
-/// Start `i` at `floor((first + i * step) * period)`: quotient and remainder are carried apart, so that
-/// no rounding adds up, however long it runs.
+/// Start `i` is at `floor((first + i * step) * period)`. Quotient and remainder are carried
+/// separately, so that rounding errors never add up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SteadyArrivals {
     next_ns: u64,
@@ -15,7 +15,7 @@ pub struct SteadyArrivals {
 }
 
 impl SteadyArrivals {
-    /// Every `parts`-th start of a stream at `rate`, from start `part` on.
+    /// Creates every `parts`-th start of a stream at `rate`, from start `part` on.
     #[must_use]
     pub fn new(rate: Rate, part: u64, parts: u64) -> Self {
         let (dividend, divisor) = rate.period();

@@ -1,23 +1,24 @@
-//! Rates that change with time: a process at a steady rate, seen through another clock.
+//! Rates that change over time: a process at a constant rate, seen through another clock.
 //!
-//! If `r(t)` is the rate over its full value and `R(t)` its integral, a process at the full rate taken
-//! through the inverse of `R` has the rate `r(t)` (Çinlar, "Introduction to Stochastic Processes", 1975,
-//! section 4.7); for evenly spaced starts it gives the same spacing by work instead of by time.
+//! Let `r(t)` be the rate relative to its full value, and `R(t)` its integral. A process at the
+//! full rate, mapped through the inverse of `R`, has the rate `r(t)` (Çinlar, "Introduction to
+//! Stochastic Processes", 1975, section 4.7). Evenly spaced starts keep equal amounts of work
+//! between them instead of equal times.
 
-/// How the rate changes.
+/// Change of a rate over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Warp {
-    /// It doesn't.
+    /// Constant.
     #[default]
     None,
-    /// It climbs in a straight line from 0 to its full value, and stays there.
+    /// A linear increase from 0 to the full value, which then stays.
     Ramp {
-        /// How long it climbs.
+        /// Duration of the increase.
         ramp_ns: u64,
     },
-    /// Bursts: full rate for a while, then none for a while.
+    /// Bursts: full rate for a time, then a pause.
     Bursts {
-        /// Length of a burst; 0 is taken as 1.
+        /// Length of a burst; 0 counts as 1.
         on_ns: u64,
         /// Pause between bursts.
         off_ns: u64,
@@ -33,7 +34,7 @@ impl Warp {
         match self {
             Self::None => steady_ns,
             Self::Ramp { ramp_ns } => {
-                // During the climb R(t) = t^2 / (2 ramp), which is ramp / 2 at its end.
+                // During the increase, R(t) = t^2 / (2 ramp), which is ramp / 2 at its end.
                 let half = ramp_ns / 2;
                 if steady_ns >= half {
                     steady_ns.saturating_add(ramp_ns - half)
@@ -59,7 +60,7 @@ mod tests {
     fn a_ramp_has_half_its_work_behind_it_after_its_time() {
         let ramp = Warp::Ramp { ramp_ns: 10_000_000_000 };
         assert_eq!(ramp.time_ns(0), 0);
-        // A quarter of the time brings a sixteenth of the work: 1/16 of 5 s.
+        // A quarter of the time contains a sixteenth of the work: 1/16 of 5 s.
         assert_eq!(ramp.time_ns(312_500_000), 2_500_000_000);
         assert_eq!(ramp.time_ns(5_000_000_000), 10_000_000_000);
         assert_eq!(ramp.time_ns(6_000_000_000), 11_000_000_000);

@@ -1,16 +1,16 @@
-//! How much of a unit does not compress.
+//! Incompressible share of a unit.
 
 use plimsoll_sys::simd::{PART_BYTES, SECTOR_BYTES};
 
 use super::ContentError;
 use super::spec::COMPRESSIBILITY_MAX;
 
-/// Bytes that a compressor adds to the incompressible bytes of one sector that also has a filler:
-/// between zstd's half byte and LZ4's 4 to 6 bytes (a token, a length or two, an offset).
+/// Bytes that a compressor adds to the incompressible bytes of a sector with a filler: between
+/// zstd's half byte and LZ4's 4 to 6 bytes (a token, one or two lengths, an offset).
 const OVERHEAD_PER_SECTOR_BYTES: f64 = 3.0;
 
-/// Parts of 32 bytes in a unit that don't compress: the whole number of them and a fraction, which is
-/// spread over the units so that any ratio is met on average.
+/// Incompressible parts of 32 bytes in a unit: a whole number and a fraction. The fraction is
+/// distributed over the units, so that any ratio is met on average.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Density {
     parts: u8,
@@ -19,11 +19,11 @@ pub struct Density {
 }
 
 impl Density {
-    /// The density at which units of `unit_bytes` compress `compressibility` to one.
+    /// Returns the density at which units of `unit_bytes` compress by `compressibility` to one.
     ///
     /// # Errors
-    /// [`ContentError::Compressibility`] outside 1 to 50, or where the stamp alone is more (units of 512
-    /// and 1024 bytes compress less than 16 and 32 to one).
+    /// [`ContentError::Compressibility`] outside 1 to 50, or if the stamp alone is larger (units of
+    /// 512 and 1024 bytes compress by less than 16 and 32 to one).
     pub fn new(compressibility: f64, unit_bytes: u32) -> Result<Self, ContentError> {
         let sectors = f64::from(unit_bytes) / SECTOR_BYTES as f64;
         let full = f64::from(unit_bytes) / PART_BYTES as f64;
@@ -42,16 +42,16 @@ impl Density {
         Ok(Self { parts: whole as u8, fraction })
     }
 
-    /// Parts that don't compress in unit number `unit`.
+    /// Returns the incompressible parts of unit number `unit`.
     #[must_use]
     #[inline]
     pub fn parts(&self, unit: u64) -> u8 {
-        // floor((unit + 1) f) - floor(unit f): one more each time the fraction runs over.
+        // floor((unit + 1) f) - floor(unit f): one more each time the fraction overflows.
         let ahead = unit.wrapping_add(1).wrapping_mul(self.fraction);
         self.parts + u8::from(ahead < self.fraction)
     }
 
-    /// The fewest parts of any unit.
+    /// Returns the minimum number of parts of any unit.
     #[must_use]
     pub fn parts_min(&self) -> u8 {
         self.parts

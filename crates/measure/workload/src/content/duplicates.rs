@@ -3,8 +3,8 @@
 //! A target is divided into extents of up to 1 MiB. A permutation chooses the exact number of
 //! extents with shared content and distributes it, so that each content has nearly the same number
 //! of copies ([`COPIES`] if the space is large enough), scattered over the target. Whole extents
-//! are copied, so that a store that compares 4 KiB, 64 KiB or (in spaces of 256 MiB and more) 1 MiB
-//! finds the same share.
+//! are copied. A store that compares 4 KiB, 64 KiB or (in spaces of 256 MiB and more) 1 MiB
+//! therefore finds the same share.
 //!
 //! Each rewrite of a duplicate alternates between two contents, so that a lost write is detectable.
 //! Half of the copies start with one and half with the other, so the share stays the same.
@@ -12,10 +12,10 @@
 use super::ContentError;
 use crate::address::Permutation;
 
-/// Copies of each content, in spaces that are large enough.
+/// Copies of each content, if the space is large enough.
 const COPIES: u64 = 8;
 
-/// The largest extent.
+/// Maximum size of an extent.
 const EXTENT_BYTES_MAX: u64 = 1 << 20;
 
 /// Extents are halved until there are at least this many: the share is exact to one extent.
@@ -28,7 +28,7 @@ const KEY: u64 = 0xD0B1;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Duplicates {
     order: Permutation,
-    /// Extents that hold shared content: those whose rank is below it.
+    /// Number of extents with shared content: those with a lower rank.
     shared: u64,
     /// Pairs of contents.
     pairs: u64,
@@ -40,16 +40,15 @@ pub struct Duplicates {
 pub(super) struct DuplicateContent {
     /// Number of the content of the extent's first unit.
     pub(super) first_id: u64,
-    /// Which of the two contents the first generation has, less one.
+    /// Content of the first generation, of the two, less one.
     pub(super) phase: u32,
 }
 
 impl Duplicates {
-    /// The duplicates that make a share of `space_bytes` a copy of something else; `None` for a share of
-    /// 0.
+    /// Returns the duplicates that make a share of `space_bytes` copies; `None` for a share of 0.
     ///
     /// # Errors
-    /// [`ContentError::Duplicates`] for a share that can't be.
+    /// [`ContentError::Duplicates`] for an impossible share.
     pub fn new(
         share: f64,
         space_bytes: u64,
@@ -70,7 +69,7 @@ impl Duplicates {
             return refused;
         }
         let copies = libm::round(share * extents as f64) as u64;
-        // Every content also exists once as an original: that many extents must remain.
+        // Every content also exists once as an original, so as many extents must remain.
         let room = extents.saturating_sub(copies) / 2;
         let pairs = (copies / (2 * (COPIES - 1))).clamp(1, room.max(1));
         if room == 0 || copies == 0 {
@@ -84,20 +83,20 @@ impl Duplicates {
         }))
     }
 
-    /// Units in an extent.
+    /// Returns the units in an extent.
     #[must_use]
     pub fn units_per_extent(&self) -> u64 {
         self.units_per_extent
     }
 
-    /// Extents of the target that hold shared content, those that are not copies among them.
+    /// Returns the extents of the target with shared content, including the originals.
     #[must_use]
     pub fn shared_extents(&self) -> u64 {
         self.shared
     }
 
-    /// Returns the content of a duplicate extent, or `None` for an extent with content of its own,
-    /// as all extents outside the space have.
+    /// Returns the content of a duplicate extent, or `None` for an extent with its own content. All
+    /// extents outside the space have their own content.
     #[inline]
     pub(super) fn of_extent(&self, extent: u64) -> Option<DuplicateContent> {
         if extent >= self.order.n() {

@@ -1,4 +1,4 @@
-//! Makes content.
+//! Generation of content.
 
 use plimsoll_sys::simd::{Kernels, SECTOR_BYTES, STAMP_BYTES, Shape};
 
@@ -6,7 +6,7 @@ use super::duplicates::DuplicateContent;
 use super::{ContentError, ContentSpec, Density, Duplicates, is_unit};
 use crate::stamp::{Origin, Stamp, filler_of, key_of};
 
-/// The content of a run's targets. It is read only: threads share it or clone it.
+/// The content of a run's targets. It is read-only, so threads share or clone it.
 #[derive(Clone, Debug)]
 pub struct Content {
     kernels: Kernels,
@@ -16,25 +16,25 @@ pub struct Content {
     /// Bytes of a unit after its whole sectors.
     tail_bytes: u32,
     density: Density,
-    /// The shapes of units with the fewest parts that don't compress, and with one more.
+    /// Shapes of the units with the minimum of incompressible parts, and with one more.
     shapes: [Shape; 2],
     duplicates: Option<Duplicates>,
     stamps: bool,
 }
 
 impl Content {
-    /// Content as specified, made with the best instructions of this processor.
+    /// Creates content as specified, with the best instructions of this processor.
     ///
     /// # Errors
-    /// A [`ContentError`] says which number can't be.
+    /// A [`ContentError`] that names the invalid number.
     pub fn new(spec: &ContentSpec) -> Result<Self, ContentError> {
         Self::with_kernels(spec, Kernels::best())
     }
 
-    /// Content as specified, made with given instructions. The bytes don't depend on them.
+    /// Creates content as specified, with given instructions. They do not affect the bytes.
     ///
     /// # Errors
-    /// As [`Content::new`].
+    /// See [`Content::new`].
     pub fn with_kernels(spec: &ContentSpec, kernels: Kernels) -> Result<Self, ContentError> {
         let unit_bytes = spec.unit_bytes;
         let bad_unit = ContentError::Unit { unit_bytes };
@@ -70,41 +70,41 @@ impl Content {
         })
     }
 
-    /// Bytes of a unit.
+    /// Returns the bytes of a unit.
     #[must_use]
     #[inline]
     pub fn unit_bytes(&self) -> usize {
         self.unit_bytes as usize
     }
 
-    /// The run's number.
+    /// Returns the number of the run.
     #[must_use]
     pub fn run(&self) -> u64 {
         self.run
     }
 
-    /// Whether units carry stamps.
+    /// Returns whether units have stamps.
     #[must_use]
     pub fn has_stamps(&self) -> bool {
         self.stamps
     }
 
-    /// Which instructions make it.
+    /// Returns the instructions in use.
     #[must_use]
     pub fn kernels(&self) -> Kernels {
         self.kernels
     }
 
-    /// The duplicates, if there are any.
+    /// Returns the duplicates, if there are any.
     #[must_use]
     pub fn duplicates(&self) -> Option<&Duplicates> {
         self.duplicates.as_ref()
     }
 
-    /// The number of the unit that starts at a byte of a target.
+    /// Returns the number of the unit that starts at a byte of a target.
     ///
     /// # Errors
-    /// [`ContentError::Misaligned`] if offset or size aren't whole units.
+    /// [`ContentError::Misaligned`] if offset or size are not whole units.
     #[inline]
     pub fn first_unit(&self, offset_bytes: u64, size_bytes: usize) -> Result<u64, ContentError> {
         let unit_bytes = u64::from(self.unit_bytes);
@@ -118,12 +118,13 @@ impl Content {
         }
     }
 
-    /// Fills the buffer of a write to `offset_bytes` of `target`. `generation` gives for each unit (by its
-    /// number in the target) how many times it will have been written in this run; asked once per
-    /// unit, in order.
+    /// Fills the buffer of a write to `offset_bytes` of `target`. `generation` returns for each
+    /// unit (by its number in the target) the number of writes in this run, including this one. It
+    /// is called once per unit, in order.
     ///
     /// # Errors
-    /// [`ContentError::Misaligned`] if offset or size aren't whole units; nothing was written then.
+    /// [`ContentError::Misaligned`] if offset or size are not whole units; the buffer is then
+    /// unchanged.
     #[inline]
     pub fn fill(
         &self,
@@ -147,14 +148,14 @@ impl Content {
         self.cursor(target).stamp(unit, generation)
     }
 
-    /// A cursor for the units of a target.
+    /// Returns a cursor over the units of a target.
     #[must_use]
     #[inline]
     pub fn cursor(&self, target: u32) -> Cursor<'_> {
         Cursor { content: self, target, extent: u64::MAX, shared: None }
     }
 
-    /// The stamp of this run's content with a given origin.
+    /// Returns the stamp of this run's content with a given origin.
     pub(crate) fn stamp_of(&self, target: u32, generation: u32, origin: Origin) -> Stamp {
         let number = match origin {
             Origin::Place(offset_bytes) => offset_bytes / u64::from(self.unit_bytes),
@@ -200,11 +201,11 @@ impl Content {
             }
         };
         let made = self.kernels.make_unit(self.key, stamp.counter(), self.shape(stamp), &head, out);
-        // The callers cut `out` into units of exactly this shape's length.
+        // The callers split `out` into units of exactly this shape's length.
         debug_assert!(made);
     }
 
-    /// Whether `bytes` is the unit of this stamp, to the bit.
+    /// Returns whether `bytes` is exactly the unit of this stamp.
     #[inline]
     pub(crate) fn is_unit(&self, stamp: &Stamp, bytes: &[u8]) -> bool {
         let head = self.head(stamp);
@@ -214,7 +215,7 @@ impl Content {
     }
 }
 
-/// Goes through the units of a target, and remembers what the extent it is in holds.
+/// Iterates over the units of a target, and caches the content of the current extent.
 #[derive(Clone, Debug)]
 pub struct Cursor<'a> {
     content: &'a Content,

@@ -5,41 +5,41 @@ use plimsoll_sys::simd::{SECTOR_BYTES, SECTORS_MAX};
 /// Parameters of a target's content.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ContentSpec {
-    /// How many to one it compresses: 1 is incompressible. At most 50.
+    /// Compression ratio, as a number to one: 1 is incompressible. At most 50.
     pub compressibility: f64,
-    /// Share of the target that is a copy of something else in it: a store that keeps each block once
+    /// Share of the target that is a copy of another part of it. A store that keeps each block once
     /// keeps `1 - duplicate_share` of it. Below 1.
     pub duplicate_share: f64,
-    /// Bytes of each target that content goes to. Only duplicates depend on it.
+    /// Bytes of each target with content. Only duplicates depend on it.
     pub space_bytes: u64,
     /// Bytes of a unit: 512, 1024, 2048 or 4096; or [`is_unit`] of another size, for incompressible content
     /// without duplicates. See [`unit_bytes_for`].
     pub unit_bytes: u32,
     /// Number of the run, different for each run: part of all content and of each stamp.
     pub run: u64,
-    /// Whether units carry stamps. Without them nothing can be verified.
+    /// Whether units have stamps. Without them, verification is impossible.
     pub stamps: bool,
 }
 
-/// The largest ratio: beyond it the stamps alone weigh too much.
+/// Maximum ratio: beyond it the stamps alone are too large.
 pub(super) const COMPRESSIBILITY_MAX: f64 = 50.0;
 
-/// Why content can't be made.
+/// Reason why content is impossible.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum ContentError {
-    /// The ratio is out of its range.
+    /// The ratio is out of range.
     #[error(
         "a compressibility of {asked} is not between 1 and {most} for units of {unit_bytes} bytes"
     )]
     Compressibility {
         /// Requested value.
         asked: f64,
-        /// The most that such units can have.
+        /// Maximum of such units.
         most: f64,
         /// Bytes of a unit.
         unit_bytes: u32,
     },
-    /// The share is out of its range, or the space too small for it.
+    /// The share is out of range, or the space is too small for it.
     #[error(
         "a duplicate share of {asked} is not possible in {space_bytes} bytes: \
          it must be 0 or more and below 1, and leave room for what the duplicates are copies of"
@@ -47,7 +47,7 @@ pub enum ContentError {
     Duplicates {
         /// Requested value.
         asked: f64,
-        /// The space.
+        /// Size of the space.
         space_bytes: u64,
     },
     /// The unit size is not supported.
@@ -59,22 +59,22 @@ pub enum ContentError {
         /// Requested unit size.
         unit_bytes: u32,
     },
-    /// A transfer isn't whole units.
+    /// A transfer is not whole units.
     #[error(
         "{size_bytes} bytes at byte {offset_bytes} are not whole units of {unit_bytes}: \
          use a smaller unit"
     )]
     Misaligned {
-        /// Where it begins.
+        /// Its offset.
         offset_bytes: u64,
-        /// How long it is.
+        /// Its size.
         size_bytes: usize,
         /// Bytes of a unit.
         unit_bytes: u32,
     },
 }
 
-/// Largest unit: eight sectors and part of another.
+/// Maximum size of a unit: eight sectors and part of another.
 const UNIT_BYTES_MAX: u32 = (SECTOR_BYTES * SECTORS_MAX) as u32 - 1;
 
 /// Returns true if content can have units of this size.
@@ -85,9 +85,9 @@ pub fn is_unit(unit_bytes: u32) -> bool {
         && (!whole_sectors || unit_bytes.is_power_of_two())
 }
 
-/// Returns the largest unit that all of these sizes and offsets are multiples of: 4096, 2048, 1024 or 512
-/// bytes if they are whole sectors, otherwise the largest that fits, such as 2300 for records of 2300
-/// bytes. `None` if there is none.
+/// Returns the largest unit of which all these sizes and offsets are multiples. This is 4096, 2048,
+/// 1024 or 512 bytes for whole sectors, otherwise the largest that fits, such as 2300 for records
+/// of 2300 bytes. `None` if there is none.
 #[must_use]
 pub fn unit_bytes_for(sizes_and_offsets: &[u64]) -> Option<u32> {
     let fits = |unit: &u32| sizes_and_offsets.iter().all(|n| n.is_multiple_of(u64::from(*unit)));

@@ -27,7 +27,7 @@ fn data(spec: &ContentSpec, io_bytes: usize, size_bytes: usize) -> Vec<u8> {
     all
 }
 
-/// Compressed over original size, in blocks.
+/// Returns compressed over original size, in blocks.
 fn shares(data: &[u8], block_bytes: usize) -> [f64; 2] {
     let (mut lz4, mut zstd) = (0, 0);
     for block in data.chunks(block_bytes) {
@@ -37,7 +37,7 @@ fn shares(data: &[u8], block_bytes: usize) -> [f64; 2] {
     [lz4, zstd].map(|size| size as f64 / data.len() as f64)
 }
 
-/// LZ4 and zstd, in blocks of 4 KiB, 64 KiB and 1 MiB, come within 3 points of what was asked.
+/// LZ4 and zstd, in blocks of 4 KiB, 64 KiB and 1 MiB, are within 3 points of the required ratio.
 #[test]
 fn it_compresses_as_asked_at_every_block_size() {
     for ratio in [1.0, 1.1, 1.33, 2.0, 3.0, 4.0, 10.0, 25.0, 50.0] {
@@ -51,7 +51,7 @@ fn it_compresses_as_asked_at_every_block_size() {
     }
 }
 
-/// Smaller units meet it too, in blocks of 4 KiB.
+/// Smaller units meet the ratio too, in blocks of 4 KiB.
 #[test]
 fn small_units_compress_as_asked() {
     for (unit_bytes, ratio) in [(512, 1.0), (512, 2.0), (512, 8.0), (1024, 4.0), (2048, 10.0)] {
@@ -65,7 +65,7 @@ fn small_units_compress_as_asked() {
     }
 }
 
-/// A long window finds nothing more: zstd with a window of 128 MiB over 24 MiB of incompressible and of
+/// A long window finds no more: zstd with a window of 128 MiB over 24 MiB of incompressible and of
 /// half compressible data.
 #[test]
 fn a_long_window_finds_nothing() {
@@ -86,16 +86,16 @@ fn hash(block: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Returns the share of blocks that are copies, by CRC-32C: of 65,536 different blocks fewer than
-/// one on average is mistaken for a copy.
+/// Returns the share of blocks that are copies, by CRC-32C. On average fewer than one of 65,536
+/// different blocks counts wrongly as a copy.
 fn copies(data: &[u8], block_bytes: usize) -> f64 {
     let crc = |block| Kernels::best().crc32c(0, block);
     let different: HashSet<u32> = data.chunks(block_bytes).map(crc).collect();
     1.0 - different.len() as f64 / (data.len() / block_bytes) as f64
 }
 
-/// No two pieces of 512 bytes are alike, in one generation or in several, at any compressibility whose
-/// sectors all hold something.
+/// Any two pieces of 512 bytes differ, in one generation or in several, at any compressibility
+/// whose sectors all contain incompressible parts.
 #[test]
 fn nothing_comes_twice_unless_asked() {
     for ratio in [1.0, 2.0, 8.0, 14.0] {
@@ -119,8 +119,8 @@ fn nothing_comes_twice_unless_asked() {
     assert!(run.chunks(16).zip(other.chunks(16)).all(|(a, b)| a != b));
 }
 
-/// Duplicates at 4 KiB, 64 KiB and (in 256 MiB) 1 MiB, whatever the size of the I/O, to a point; and all of it
-/// compresses as asked.
+/// Duplicates at 4 KiB, 64 KiB and (in 256 MiB) 1 MiB, for any I/O size, to a point; and all of it
+/// compresses as required.
 #[test]
 fn duplicates_are_as_asked_at_every_block_size() {
     for (share, io_bytes, space_mib) in [(0.3, 1 << 20, 256), (0.3, 4096, 64), (0.75, 65_536, 64)] {
@@ -140,7 +140,7 @@ fn duplicates_are_as_asked_at_every_block_size() {
     }
 }
 
-/// After half of the space was written again at random, the share is still the same.
+/// After random rewrites of half of the space, the share is still the same.
 #[test]
 fn duplicates_stay_as_asked_when_rewritten() {
     let spec = ContentSpec { space_bytes: 64 << 20, ..spec(1.0, 0.3) };
@@ -152,7 +152,7 @@ fn duplicates_stay_as_asked_when_rewritten() {
     assert!((got - 0.3).abs() < 0.015, "{got}");
 }
 
-/// The size of the I/O makes no difference to a byte.
+/// The I/O size does not affect any byte.
 #[test]
 fn content_does_not_depend_on_the_size_of_the_io() {
     for (ratio, share) in [(1.0, 0.0), (2.5, 0.4)] {

@@ -1,19 +1,19 @@
-//! The open loop: when operations arrive so that database I/O comes to a target rate.
+//! The open loop: schedules operations so that database I/O reaches a target rate.
 //!
 //! The target rate is in I/Os per second, but the scheduler starts operations. The ratio of the two
 //! is measured over the past seconds, and the mean interval between arrivals follows it. A slow
-//! target does not slow the arrivals: the ratio counts I/Os per finished operation, and a waiting
-//! operation counts as the I/Os that it will cause.
+//! target does not slow the arrivals. The ratio counts I/Os per finished operation, and a waiting
+//! operation counts with the I/Os that it will cause.
 
 use super::rng::Choices;
 
 /// Time over which the ratio is measured before it is used.
 const WINDOW_NS: u64 = 500_000_000;
-/// Part of a difference between I/O asked for and I/O done that is made up in the next window.
+/// Share of the difference between required and completed I/O that the next window corrects.
 const GAIN: f64 = 0.2;
-/// Most by which arrivals speed up or slow down to make up a difference.
+/// Maximum correction of the arrival rate.
 const CORRECTION_MAX: f64 = 0.25;
-/// I/Os per operation to begin with: one read, and a write for 65 % of the operations.
+/// Initial I/Os per operation: one read, and a write for 65 % of the operations.
 const RATIO_FIRST: f64 = 1.65;
 
 /// A Poisson process of operations.
@@ -22,7 +22,7 @@ pub(crate) struct Arrivals {
     choices: Choices,
     rate_ios_per_ns: f64,
     ratio: f64,
-    /// I/Os due so far, minus those that were done or that waiting operations will do.
+    /// I/Os due so far, minus completed ones and those of waiting operations.
     owed_ios: f64,
     next_ns: f64,
     /// The same in whole nanoseconds, cached because it is read several times in every step.
@@ -53,7 +53,7 @@ impl Arrivals {
         }
     }
 
-    /// When the next operation arrives.
+    /// Time of the next arrival.
     pub fn next_ns(&mut self, now_ns: u64) -> u64 {
         if self.next_ns < 0.0 {
             self.window_start_ns = now_ns;
@@ -68,7 +68,7 @@ impl Arrivals {
         self.choices.exponential_ns(mean_ns)
     }
 
-    /// Takes the operation that arrived: the next one is drawn.
+    /// Takes the operation that arrived, and draws the next arrival.
     pub fn take(&mut self) -> u64 {
         let arrived = self.due_ns;
         self.next_ns += self.distance_ns();
@@ -77,12 +77,12 @@ impl Arrivals {
         arrived
     }
 
-    /// Whether enough time has passed to [learn](Self::learn) from it.
+    /// Returns whether enough time has passed to [learn](Self::learn).
     pub fn learns(&self, now_ns: u64) -> bool {
         self.next_ns >= 0.0 && now_ns.saturating_sub(self.window_start_ns) >= WINDOW_NS
     }
 
-    /// Learns what has been done: database I/Os issued and operations ended since the start.
+    /// Updates the ratio from the database I/Os issued and the operations ended since the start.
     pub fn learn(&mut self, now_ns: u64, ios: u64, operations: u64) {
         let elapsed_ns = now_ns.saturating_sub(self.window_start_ns);
         let done_ios = (ios - self.window_ios) as f64;
@@ -90,8 +90,7 @@ impl Arrivals {
         if done >= 16 {
             self.ratio += 0.3 * (done_ios / done as f64 - self.ratio);
         }
-        // Operations that started and have not finished, and arrivals that no session could start
-        // yet.
+        // Operations in progress, and arrivals that no session could start yet.
         let behind_ns = (now_ns as f64 - self.next_ns).max(0.0);
         let waiting = behind_ns * self.rate_ios_per_ns / self.ratio;
         let drawn = (self.drawn - self.window_drawn) as f64;

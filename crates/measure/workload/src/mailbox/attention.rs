@@ -4,23 +4,23 @@
 //! completed, a session worked on it, or a timer expired. Other databases are skipped, so the cost
 //! of a step depends on its work and not on the size of the group.
 
-/// Nothing is due.
+/// Value for "nothing is due".
 const NEVER: u64 = u64::MAX;
 
 /// State of each database, by its index in the group.
 #[derive(Debug)]
 pub(crate) struct Attention {
-    /// Databases with an event since they were last served, and those with more work to do next
-    /// time: one bit for each. Usually it is one of them, and the others cost nothing.
+    /// One bit per database: it had an event since it was last served, or it has more work for the
+    /// next step. Usually this is one database, and the others cost nothing.
     stirred: Vec<u64>,
     /// Time of the next timer, independent of I/O completions.
     due_ns: Vec<u64>,
-    /// The least of these times.
+    /// Minimum of these times.
     next_ns: u64,
 }
 
 impl Attention {
-    /// Creates the state for this many databases, none of which has been served.
+    /// Creates the state for this many databases, none of which was served.
     pub fn new(databases: usize) -> Self {
         let stirred = vec![0; databases.div_ceil(64)];
         let mut all = Self { stirred, due_ns: vec![NEVER; databases], next_ns: NEVER };
@@ -28,7 +28,7 @@ impl Attention {
         all
     }
 
-    /// Something happened to a database.
+    /// Records an event of a database.
     #[inline]
     pub fn stir(&mut self, place: usize) {
         if place < self.due_ns.len() {
@@ -36,12 +36,12 @@ impl Attention {
         }
     }
 
-    /// Something happened to all of them.
+    /// Records an event of all databases.
     pub fn stir_all(&mut self) {
         (0..self.due_ns.len()).for_each(|place| self.stir(place));
     }
 
-    /// Stirs those of which something is due.
+    /// Marks the databases whose timers have expired.
     #[inline]
     pub fn look(&mut self, now_ns: u64) {
         if self.next_ns <= now_ns {
@@ -79,7 +79,7 @@ impl Attention {
         }
     }
 
-    /// The earliest time at which any is due.
+    /// Returns the earliest time at which any database is due.
     #[inline]
     pub fn next_ns(&self) -> Option<u64> {
         (self.next_ns != NEVER).then_some(self.next_ns)

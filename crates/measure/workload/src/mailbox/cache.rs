@@ -1,21 +1,21 @@
 //! The page cache of one database: frames, an index by page, least-recently-used order, and the
 //! order in which pages first became dirty.
 //!
-//! A frame holds a page's directory, not its bytes (those follow from it). All lists run through
-//! the frames by index; nothing is allocated after construction.
+//! A frame stores the directory of a page, which determines its bytes. All lists link frames by
+//! index; nothing is allocated after construction.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
 
 use super::page::Directory;
 
-/// No frame, no session.
+/// Value for "no frame" or "no session".
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Pages whose slots begin in one line of memory or two.
+/// Pages whose slots start in one or two cache lines.
 const NEIGHBOURS: u32 = 8;
 
-/// One cached page. What the lists need is in its first line of memory.
+/// One cached page. The fields of the lists are in its first cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Frame {
@@ -33,7 +33,7 @@ pub(crate) struct Frame {
     pub dirty: bool,
     pub loading: bool,
     pub writing: bool,
-    /// To be freed when its write completes.
+    /// True if it becomes free when its write completes.
     pub evict: bool,
     pub directory: Directory,
 }
@@ -58,12 +58,12 @@ impl Frame {
 /// Ends of a list: (first, last).
 type Ends = (u32, u32);
 
-/// The cache.
+/// The page cache.
 #[derive(Debug)]
 pub(crate) struct Cache {
     pub frames: Large<Frame>,
-    /// Page and frame, at most half of them in use: open addressing with linear probing (D. E. Knuth, "The
-    /// Art of Computer Programming", volume 3, section 6.4, algorithms L and R).
+    /// Table of pages and their frames, at most half full: open addressing with linear probing (D.
+    /// E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithms L and R).
     slots: Large<(u32, u32)>,
     free: Vec<u32>,
     /// (least recently used, most recently used).
@@ -71,12 +71,12 @@ pub(crate) struct Cache {
     /// (first dirtied, last dirtied).
     dirt: Ends,
     dirty_count: u32,
-    /// Most frames ever in use at once.
+    /// Maximum number of frames ever in use.
     filled: u32,
 }
 
 impl Cache {
-    /// A cache of `frames` frames.
+    /// Creates a cache of `frames` frames.
     pub fn new(frames: u32) -> Self {
         let slots = (frames as usize * 2).max(2).next_power_of_two();
         Self {
@@ -90,15 +90,16 @@ impl Cache {
         }
     }
 
-    /// Where the search for a page begins.
+    /// Returns the start of the search for a page.
     fn home(&self, page: u32) -> usize {
-        // Fibonacci hashing of groups of neighbours: neighbouring pages are looked up together.
+        // Fibonacci hashing of groups of neighbours, because neighbouring pages are looked up
+        // together.
         let hash = u64::from(page / NEIGHBOURS).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let home = hash as usize * NEIGHBOURS as usize + (page % NEIGHBOURS) as usize;
         home & (self.slots.len() - 1)
     }
 
-    /// The slot of a page, or the free one where it would be.
+    /// Returns the slot of a page, or the free slot for it.
     fn seek(&self, page: u32) -> usize {
         let mut at = self.home(page);
         while self.slots[at].1 != NONE && self.slots[at].0 != page {
@@ -107,14 +108,14 @@ impl Cache {
         at
     }
 
-    /// The frame of a page.
+    /// Returns the frame of a page.
     #[inline(always)]
     pub fn find(&self, page: u32) -> Option<u32> {
         let (_, frame) = self.slots[self.seek(page)];
         (frame != NONE).then_some(frame)
     }
 
-    /// Takes a page's slot out, and closes the gap.
+    /// Removes the slot of a page, and closes the gap.
     fn forget(&mut self, page: u32) {
         let mask = self.slots.len() - 1;
         let mut hole = self.seek(page);
@@ -124,7 +125,7 @@ impl Cache {
             if self.slots[at].1 == NONE {
                 break;
             }
-            // Slots whose home lies cyclically in (hole, at] must stay where they are.
+            // Slots whose home is cyclically in (hole, at] must not move.
             let home = self.home(self.slots[at].0);
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.slots[hole] = self.slots[at];
@@ -134,7 +135,7 @@ impl Cache {
         self.slots[hole] = (NONE, NONE);
     }
 
-    /// Takes a free frame for a page that is not cached. It is in no list until
+    /// Allocates a free frame for a page that is not cached. It is in no list until
     /// [`Cache::touch`].
     #[inline(always)]
     pub fn take(&mut self, page: u32) -> Option<u32> {
@@ -146,7 +147,7 @@ impl Cache {
         Some(at)
     }
 
-    /// Gives a frame back. It must be clean and in no list.
+    /// Frees a frame. It must be clean and in no list.
     #[inline(always)]
     pub fn release(&mut self, at: u32) {
         self.forget(self.frames[at as usize].page);
@@ -167,7 +168,7 @@ impl Cache {
         self.lru.1 = at;
     }
 
-    /// Takes a frame out of the order of use.
+    /// Removes a frame from the order of use.
     #[inline(always)]
     pub fn unlink_lru(&mut self, at: u32) {
         let (before, after) = self.frames[at as usize].lru;
@@ -192,7 +193,7 @@ impl Cache {
         hint::prefetch(&self.slots[self.home(page)]);
     }
 
-    /// The least recently used frame will soon be given back, and then the one after it.
+    /// Hints that the least recently used frame will soon be freed, and then the next one.
     #[inline]
     pub fn hint_oldest(&self) {
         if let Some(frame) = self.frames.get(self.lru.0 as usize) {
@@ -203,7 +204,7 @@ impl Cache {
         }
     }
 
-    /// The frame that has been dirty longest will soon be written, and then the one after it.
+    /// Hints that the frame that became dirty first will soon be written, and then the next one.
     #[inline]
     pub fn hint_oldest_dirty(&self) {
         if let Some(frame) = self.frames.get(self.dirt.0 as usize) {
@@ -214,7 +215,7 @@ impl Cache {
         }
     }
 
-    /// The least recently used frame.
+    /// Returns the least recently used frame.
     pub fn oldest(&self) -> Option<u32> {
         (self.lru.0 != NONE).then_some(self.lru.0)
     }
@@ -259,28 +260,28 @@ impl Cache {
         self.dirty_count -= 1;
     }
 
-    /// The frame that has been dirty longest.
+    /// Returns the frame that has been dirty for longest.
     pub fn oldest_dirty(&self) -> Option<u32> {
         (self.dirt.0 != NONE).then_some(self.dirt.0)
     }
 
-    /// The frame that became dirty next after this one.
+    /// Returns the frame that became dirty next after this one.
     pub fn next_dirty(&self, at: u32) -> Option<u32> {
         let next = self.frames[at as usize].dirt.1;
         (next != NONE).then_some(next)
     }
 
-    /// Frames that hold no page.
+    /// Returns the number of frames without a page.
     pub fn free_count(&self) -> u32 {
         self.free.len() as u32
     }
 
-    /// Frames with changes that no write has been issued for.
+    /// Returns the number of frames with changes whose write was not issued.
     pub fn dirty_count(&self) -> u32 {
         self.dirty_count
     }
 
-    /// Most frames that were ever in use at once.
+    /// Returns the maximum number of frames ever in use.
     pub fn filled(&self) -> u32 {
         self.filled
     }
@@ -294,7 +295,7 @@ mod tests {
 
     use super::*;
 
-    /// Actions on a cache: take, touch, unlink and release, dirty, clean.
+    /// Actions on a cache: allocate, touch, unlink and free, dirty, clean.
     #[derive(Clone, Debug)]
     enum Act {
         Take(u32),
@@ -337,7 +338,7 @@ mod tests {
     }
 
     proptest! {
-        /// The cache does what two plain lists of pages do.
+        /// The cache behaves like two plain lists of pages.
         #[test]
         fn a_cache_is_two_lists(acts in acts()) {
             let mut cache = Cache::new(16);

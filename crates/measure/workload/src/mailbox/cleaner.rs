@@ -1,8 +1,8 @@
 //! Write-back of one database: eviction, coalescing of adjacent dirty pages, the checkpoint.
 //!
 //! Two rules make recovery possible. A page is written only when the log is durable up to the
-//! page's last change (write-ahead logging). And the checkpoint passes a change only when a write
-//! of its page has completed and a flush of the file that was issued after that has completed too.
+//! page's last change (write-ahead logging). The checkpoint passes a change only when a write of
+//! its page has completed, and a flush of the file that was issued later has completed too.
 
 use crate::step::{Io, IoKind};
 
@@ -12,11 +12,11 @@ use super::geometry::Geometry;
 use super::page::{self, PageHead};
 use super::pool::{Pool, WriteSlot};
 
-/// Dirty pages that a search for one that may be written passes over at most.
+/// Maximum number of dirty pages that a search for a writable one skips.
 const SEARCH_MAX: usize = 64;
 
 impl Database {
-    /// Frees frames from the least recently used end until enough are free or about to be.
+    /// Frees frames from the least recently used end until enough are free or will be.
     #[inline(always)]
     pub fn scavenge(&mut self, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) {
         while self.cache.free_count() + self.evictions_pending < self.free_target {
@@ -35,15 +35,15 @@ impl Database {
         }
     }
 
-    /// Leaves a frame that is being written to be freed at the end of the write.
+    /// A frame that is being written becomes free at the end of the write.
     fn await_write(&mut self, at: u32) {
         self.cache.unlink_lru(at);
         self.cache.frames[at as usize].evict = true;
         self.evictions_pending += 1;
     }
 
-    /// Writes the pages that have been dirty longest, where the log since their first change is
-    /// deeper than the checkpoint depth (everything, when closing or when the log is full).
+    /// Writes the pages that have been dirty for longest, if the log since their first change
+    /// exceeds the checkpoint depth. When closing, or if the log is full, writes all of them.
     #[inline(always)]
     pub fn pump_depth(&mut self, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) {
         let depth = self.depth_to_write_bytes();
@@ -66,8 +66,7 @@ impl Database {
         }
     }
 
-    /// Whether write-back and checkpoint have nothing left to do until something happens: looked after
-    /// again now, they would do nothing.
+    /// Returns whether write-back and checkpoint have no work until the next event.
     #[inline(always)]
     pub fn is_at_rest(&self) -> bool {
         let enough = self.cache.free_count() + self.evictions_pending >= self.free_target;
@@ -78,13 +77,13 @@ impl Database {
         enough && shallow && self.closing == Closing::Open && self.checkpoint_can_wait()
     }
 
-    /// How much log may follow the first change of a dirty page before it is written.
+    /// Returns the maximum distance of the log end from the first change of a dirty page.
     fn depth_to_write_bytes(&self) -> u64 {
         let all = self.closing != Closing::Open || self.log.ring_is_full();
         if all { 0 } else { self.depth_bytes }
     }
 
-    /// Log position up to which changes may be in pages that are written.
+    /// Returns the log position up to which written pages may contain changes.
     fn writable_lsn(&self) -> u64 {
         #[cfg(test)]
         if self.mutant == super::Mutant::PageBeforeLog {
@@ -100,8 +99,8 @@ impl Database {
         (frame.dirty && !frame.writing && durable).then_some(at)
     }
 
-    /// Writes a dirty frame together with its dirty neighbours. False where it can't be written
-    /// now.
+    /// Writes a dirty frame together with its dirty neighbours. Returns false if that is not
+    /// possible now.
     fn write_back(&mut self, at: u32, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) -> bool {
         let page = self.cache.frames[at as usize].page;
         let page_lsn = self.cache.frames[at as usize].page_lsn;
@@ -149,8 +148,8 @@ impl Database {
         true
     }
 
-    /// Makes one page of a write: marks it, gives it its generation, renders it. Returns the log
-    /// position before its first unwritten change.
+    /// Prepares one page of a write: marks it, assigns its generation and renders it. Returns the
+    /// log position before its first unwritten change.
     fn prepare(
         &mut self,
         at: u32,
@@ -182,7 +181,7 @@ impl Database {
         rec_lsn
     }
 
-    /// A write has completed.
+    /// Handles the completion of a write.
     pub fn write_done(&mut self, write: WriteSlot) {
         self.writes -= 1;
         self.completed_rec_lsn = self.completed_rec_lsn.min(write.rec_lsn);
@@ -212,7 +211,7 @@ impl Database {
         }
     }
 
-    /// Position before which every change has been written, `also` aside.
+    /// Returns the position before which every change was written, except those in `also`.
     fn floor(&self, pool: &Pool) -> u64 {
         let dirty = self.cache.oldest_dirty().map(|at| self.cache.frames[at as usize].rec_lsn);
         let flushing = self.flushing_rec_lsn.unwrap_or(u64::MAX);
@@ -220,7 +219,7 @@ impl Database {
         append.min(dirty.unwrap_or(append)).min(flushing).min(pool.rec_lsn_min(self.place))
     }
 
-    /// Whether it is too soon to ask whether the checkpoint can advance.
+    /// Returns whether it is too early to check for an advance of the checkpoint.
     fn checkpoint_can_wait(&self) -> bool {
         let append = self.log.append_lsn();
         let soon = append.saturating_sub(self.asked_lsn) < self.step_bytes / 8;
@@ -229,7 +228,7 @@ impl Database {
         !urgent && (soon || behind < self.step_bytes)
     }
 
-    /// Advances the checkpoint: issues a flush of the file if it would help, and a log block if the
+    /// Advances the checkpoint. Issues a flush of the file if that helps, and a log block if the
     /// log is full of blocks that a recorded checkpoint would release.
     #[inline(always)]
     pub fn pump_checkpoint(&mut self, g: &Geometry, pool: &Pool, ctx: &mut Ctx<'_>) {
@@ -265,14 +264,15 @@ impl Database {
         ctx.out.push(flush(token, self.file, class(self.place, ClassOf::Flush), ctx.now_ns));
     }
 
-    /// The flush of the file has completed.
+    /// Handles the completion of the file's flush.
     pub fn flush_done(&mut self, pool: &Pool) {
         self.flushing_rec_lsn = None;
         let floor = self.floor(pool).min(self.completed_rec_lsn);
         self.checkpoint = self.checkpoint.max(floor);
     }
 
-    /// One step towards a clean close: the log, the pages, a flush, a last block that says so.
+    /// Takes one step of a clean close: write the log, the pages, a flush, and a last block that
+    /// records the close.
     #[inline(always)]
     pub fn pump_close(&mut self, g: &Geometry, pool: &Pool, ctx: &mut Ctx<'_>) {
         match self.closing {

@@ -1,13 +1,13 @@
 //! Configuration of a mail store, with every default resolved.
 //!
-//! Where the published facts on Jetstress leave a value unconfirmed, the field's documentation says
-//! so and says what was chosen.
+//! If the published facts on Jetstress do not confirm a value, the field's documentation says so
+//! and names the chosen value.
 
 use thiserror::Error;
 
-/// Record slots in a page: what fits is at most this, so that a page's occupancy is 16 bits.
+/// Maximum number of record slots in a page, so that a page's occupancy is 16 bits.
 pub const SLOTS_MAX: usize = 16;
-/// Log blocks and the granule of every transfer.
+/// Size of a log block, of which every transfer is a multiple.
 pub const BLOCK_BYTES: u32 = 4096;
 
 /// One database of the store.
@@ -15,37 +15,37 @@ pub const BLOCK_BYTES: u32 = 4096;
 pub struct DatabaseConfig {
     /// Number, unique in the store; part of its file names (`db03.edb`, `db03-log/`).
     pub id: u32,
-    /// Directory of the database file: an index into the driver's directories.
+    /// Index of the database file's directory in the driver's list.
     pub directory: u32,
-    /// Directory of the log files, an index into the same list.
+    /// Index of the log files' directory in the same list.
     pub log_directory: u32,
     /// Pages that creation writes.
     pub pages_initial: u32,
-    /// Pages that the file has room for. 25 % more than `pages_initial` by default, as
+    /// Pages that the file has space for. 25 % more than `pages_initial` by default, as
     /// `DatabaseSpaceReserved=25` of Jetstress.
     pub pages_max: u32,
-    /// Weight with which sessions choose it among the databases of their group (`IopsBias`).
+    /// Weight of its choice among the databases of a group (`IopsBias`).
     pub bias: u32,
 }
 
 impl DatabaseConfig {
-    /// A database of `pages_initial` pages with the 25 % reserve and bias 1.
+    /// Creates a database of `pages_initial` pages with the 25 % reserve and bias 1.
     pub fn new(id: u32, directory: u32, log_directory: u32, pages_initial: u32) -> Self {
         let pages_max = pages_initial.saturating_add(pages_initial / 4);
         Self { id, directory, log_directory, pages_initial, pages_max, bias: 1 }
     }
 }
 
-/// Shares of the operations, as weights.
+/// Weights of the operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mix {
-    /// New records.
+    /// Insert: a new record.
     pub insert: u32,
-    /// Records removed, after a seek.
+    /// Delete of a record, after a seek.
     pub delete: u32,
-    /// Records replaced, after a seek.
+    /// Replacement of a record, after a seek.
     pub replace: u32,
-    /// Records read.
+    /// Read of a record.
     pub read: u32,
 }
 
@@ -59,18 +59,18 @@ impl Mix {
     }
 }
 
-/// How a durable commit becomes durable.
+/// Method of a durable commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// Each log write is a durable write (`O_DSYNC`, `RWF_DSYNC`).
     DSync,
-    /// Log writes are plain and a flush of the log file (`fdatasync`) follows. The log write's own
-    /// latency then does not contain the flush. `log_durable` records each write until the end of
+    /// A log write, then a flush of the log file (`fdatasync`). The latency of the log write does
+    /// not include the flush. `log_durable` records each write until the end of
     /// its flush, and limits on log writes are checked against it.
     Fdatasync,
 }
 
-/// When operations start.
+/// Start of operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
     /// Closed loop: each session starts the next operation `think_ns` after the last one ended.
@@ -78,9 +78,9 @@ pub enum Pace {
         /// Pause between the operations of a session, in ns.
         think_ns: u64,
     },
-    /// Open loop: operations arrive as a Poisson process whose rate is set so that database reads
-    /// and writes together come to `rate_ios_per_s`. I/Os per operation are measured as the run
-    /// goes, because cache, coalescing and growth decide them.
+    /// Open loop: operations arrive as a Poisson process, at the rate at which database reads and
+    /// writes together reach `rate_ios_per_s`. I/Os per operation are measured during the run,
+    /// because they depend on cache, coalescing and growth.
     Target {
         /// Database reads plus writes per second, over all sessions and databases of the store.
         rate_ios_per_s: f64,
@@ -90,14 +90,13 @@ pub enum Pace {
 /// A mail store and the load on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MailboxConfig {
-    /// Identity of the store: the run that created it. Stored in every page and log block, so that
-    /// remains of an older store on the same storage are not mistaken for this one.
+    /// Identity of the store: the run that created it. Every page and log block contains it, so
+    /// that data of an older store on the same storage is recognised.
     pub run_id: u64,
-    /// Seed of the data: which slots creation fills and what is in them. Part of the store's
-    /// identity.
+    /// Seed of the data: filled slots and their content. Part of the store's identity.
     pub seed: u64,
     /// Seed of the load: operations, keys, arrivals. The same as `seed` by default; several runs on
-    /// one store can each have their own.
+    /// one store can have different ones.
     pub load_seed: u64,
     /// The databases.
     pub databases: Vec<DatabaseConfig>,
@@ -105,8 +104,8 @@ pub struct MailboxConfig {
     pub sessions: u32,
     /// Page size: 4, 8, 16 or 32 KiB. 32 KiB by default.
     pub page_bytes: u32,
-    /// Bytes of a record, about; decides the slots of a page (at most 16). 2,000 by default
-    /// (`LongPadLength=2000`; that this is the record's size is unconfirmed).
+    /// Approximate size of a record; determines the slots of a page (at most 16). 2,000 by default
+    /// (`LongPadLength=2000`; unconfirmed as the record's size).
     pub record_bytes: u32,
     /// Share of slots that creation fills. 0.75 by default (unconfirmed).
     pub initial_fill: f64,
@@ -119,47 +118,47 @@ pub struct MailboxConfig {
     pub cache_bytes: u64,
     /// Share of the cache's frames that write-back keeps free. 0.02 by default (unconfirmed).
     pub cache_free_share: f64,
-    /// Most bytes of one coalesced database write. 256 KiB by default (Exchange 2013's own value is
-    /// unconfirmed).
+    /// Maximum size of one coalesced database write. 256 KiB by default (Exchange 2013's own value
+    /// is unconfirmed).
     pub coalesce_bytes: u32,
     /// Database writes in flight per database. 16 by default (the published engine's profile for
     /// SSDs; Exchange's own value is unconfirmed).
     pub writes_in_flight: u32,
-    /// Log that recovery may have to replay. 20 MiB by default.
+    /// Maximum log that recovery has to replay. 20 MiB by default.
     pub checkpoint_depth_bytes: u64,
-    /// Log between two flushes of a database file that let its checkpoint advance. A sixteenth of
-    /// the depth by default (unconfirmed).
+    /// Distance in the log between two flushes of a database file that let its checkpoint advance.
+    /// A sixteenth of the depth by default (unconfirmed).
     pub checkpoint_step_bytes: u64,
     /// Size of a log file. 1 MiB by default.
     pub log_file_bytes: u32,
     /// Log files per database, used in turn. By default 1.25 × the depth and 4 more.
     pub log_files: u32,
     /// Log buffer per database. 1 MiB by default (Exchange's own value is unconfirmed). The log is
-    /// written when half of the buffer is filled.
+    /// written when the buffer is half full.
     pub log_buffer_bytes: u32,
     /// Log writes in flight per database. 4 by default (unconfirmed).
     pub log_writes_in_flight: u32,
-    /// Longest that a lazily committed change stays unwritten. 1 s by default (unconfirmed).
+    /// Maximum time that a lazily committed change stays unwritten. 1 s by default (unconfirmed).
     pub lazy_flush_ns: u64,
-    /// How commits become durable.
+    /// Method of durable commits.
     pub durability: Durability,
     /// Bytes of one background maintenance read. 256 KiB by default (partly unconfirmed).
     pub maintenance_bytes: u32,
     /// Time between two maintenance reads of a database; 0 is off. 100 ms by default
     /// (`DBMThrottling=100`).
     pub maintenance_interval_ns: u64,
-    /// Copies of each database, this one included. More than 1 adds log replication reads.
+    /// Copies of each database, including this one. More than 1 adds log replication reads.
     pub copies: u32,
     /// Bytes of one log replication read. 256 KiB by default (published: 232-256 KB, unconfirmed).
     pub replication_bytes: u32,
-    /// When operations start.
+    /// Start of operations.
     pub pace: Pace,
-    /// How many times smaller the data can be compressed: 1.0 is incompressible.
+    /// Compression ratio of the data: 1.0 is incompressible.
     pub compressibility: f64,
 }
 
 impl MailboxConfig {
-    /// A store with every default, for these databases and sessions.
+    /// Creates a configuration with every default, for these databases and sessions.
     pub fn new(run_id: u64, seed: u64, databases: Vec<DatabaseConfig>, sessions: u32) -> Self {
         let depth: u64 = 20 << 20;
         let log_file_bytes: u32 = 1 << 20;
@@ -195,24 +194,24 @@ impl MailboxConfig {
         }
     }
 
-    /// Log files that a checkpoint depth needs: a quarter more than the depth and four files, so
-    /// that write-back that starts at the depth ends before the ring is full.
+    /// Returns the log files for a checkpoint depth: a quarter more than the depth, and four files.
+    /// Write-back that starts at the depth then ends before the ring is full.
     pub fn log_files_for(depth_bytes: u64, file_bytes: u32) -> u32 {
         let bytes = depth_bytes.saturating_add(depth_bytes / 4);
         let files = bytes.div_ceil(u64::from(file_bytes.max(1))).saturating_add(4);
         u32::try_from(files).unwrap_or(u32::MAX)
     }
 
-    /// Frames of each database's cache.
+    /// Returns the frames of each database's cache.
     pub fn frames_per_database(&self) -> u64 {
         let databases = self.databases.len().max(1) as u64;
         self.cache_bytes / databases / u64::from(self.page_bytes.max(1))
     }
 
-    /// Checks that the numbers can work together.
+    /// Checks that the numbers are consistent.
     ///
     /// # Errors
-    /// Names the first field that is wrong, what it is and what it must be.
+    /// Names the first invalid field, its value and its requirement.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.validate_shape()?;
         self.validate_databases()?;
@@ -313,13 +312,13 @@ fn check(
     if ok { Ok(()) } else { Err(ConfigError { field, value: value.to_string(), must_be }) }
 }
 
-/// A number of a [`MailboxConfig`] that can't work.
+/// An invalid number of a [`MailboxConfig`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("mail store: `{field}` is {value}; it must be {must_be}")]
 pub struct ConfigError {
     /// The field.
     pub field: &'static str,
-    /// Value that was given.
+    /// Given value.
     pub value: String,
     /// Requirement on the value.
     pub must_be: &'static str,

@@ -1,10 +1,10 @@
-//! Context of a step: time, memory, the I/Os to issue; and the tokens of I/Os.
+//! Context of a step: time, memory, the I/Os to issue, and the tokens of I/Os.
 
 use crate::step::{Arena, Completion, Io, IoKind};
 
 use super::poison::{Failure, Finding, Place};
 
-/// Passed down through one step.
+/// Context that one step passes down.
 pub struct Ctx<'a> {
     pub now_ns: u64,
     pub arena: &'a mut dyn Arena,
@@ -13,13 +13,13 @@ pub struct Ctx<'a> {
 }
 
 impl Ctx<'_> {
-    /// Remembers the first trouble.
+    /// Records the first failure.
     pub fn fail(&mut self, database: u32, place: Place, trouble: Failure) {
         self.poison.get_or_insert(Finding { database, place, trouble });
     }
 }
 
-/// Trouble of a completion that should have transferred `wanted_bytes`.
+/// Returns the failure of a completion that should have transferred `wanted_bytes`.
 pub(crate) fn trouble(completion: &Completion, wanted_bytes: u32) -> Option<Failure> {
     match completion.result {
         Err(errno) => Some(Failure::Io(errno)),
@@ -42,7 +42,7 @@ pub(crate) enum Purpose {
     Replication,
 }
 
-/// A token, taken apart: purpose, place of the database in the group, index.
+/// Parsed token: purpose, position of the database in the group, index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     pub purpose: Purpose,

@@ -41,12 +41,12 @@ pub(crate) enum ClassOf {
     LogDurable,
 }
 
-/// Class index of the database at `place`.
+/// Returns the class index of the database at `place`.
 pub(crate) fn class(place: usize, of: ClassOf) -> u16 {
     (place * CLASSES.len() + of as usize) as u16
 }
 
-/// The classes of a database.
+/// Returns the classes of a database.
 pub(crate) fn classes(id: u32) -> impl Iterator<Item = Class> {
     CLASSES.into_iter().map(move |(name, group, is_read)| Class {
         name: format!("db{id}.{name}"),
@@ -56,7 +56,7 @@ pub(crate) fn classes(id: u32) -> impl Iterator<Item = Class> {
     })
 }
 
-/// Counts of one database, since the start.
+/// Counters of one database since the start.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub inserts: u64,
@@ -85,7 +85,7 @@ pub(crate) struct Counts {
     pub damage: [u64; Damage::ALL.len()],
 }
 
-/// Where a database is on its way to a clean close.
+/// Progress of a database towards a clean close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closing {
     Open,
@@ -94,7 +94,7 @@ pub(crate) enum Closing {
     Closed,
 }
 
-/// Where the buffers of a database lie.
+/// Locations of a database's buffers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Buffers {
     pub log_at: u64,
@@ -102,7 +102,7 @@ pub(crate) struct Buffers {
     pub replication_at: u64,
 }
 
-/// A database at work.
+/// A database of a running group.
 #[derive(Debug)]
 pub(crate) struct Database {
     pub place: usize,
@@ -114,7 +114,7 @@ pub(crate) struct Database {
     pub counts: Counts,
     pub maintenance: Maintenance,
     pub replication: Replication,
-    /// Sessions that wait for a frame, for log room, for a durable log.
+    /// Sessions that wait for a frame, for log space, for a durable log.
     pub frame_waiters: Queue,
     pub log_waiters: Queue,
     pub commit_waiters: Queue,
@@ -126,12 +126,12 @@ pub(crate) struct Database {
     pub depth_bytes: u64,
     pub step_bytes: u64,
     pub coalesce_pages: u32,
-    /// Every change before this is durable in the file.
+    /// Every change before this position is durable in the file.
     pub checkpoint: u64,
-    /// Log position at which it was last asked whether the checkpoint can advance.
+    /// Log position of the last check for an advance of the checkpoint.
     pub asked_lsn: u64,
-    /// Least log position of changes in writes that have completed since the last flush was issued,
-    /// and in those that the flush in flight covers.
+    /// Lowest log position of changes in writes that completed since the last flush was issued, and
+    /// in those that the flush in flight covers.
     pub completed_rec_lsn: u64,
     pub flushing_rec_lsn: Option<u64>,
     /// Log position at the start, for the warm-up.
@@ -140,12 +140,12 @@ pub(crate) struct Database {
     pub mutant: super::Mutant,
 }
 
-/// Result of looking up a page.
+/// Result of a page lookup.
 pub(crate) enum Seek {
     Cached(u32),
     /// The session waits for the page, which it reads into a frame.
     Reads(u32),
-    /// The session waits for the page, which another one reads.
+    /// The session waits for the page, which another session reads.
     Waits,
     /// No frame can be freed now.
     NoFrame,
@@ -214,7 +214,7 @@ impl Database {
         }
     }
 
-    /// Looks for a page; where it is not cached, reads it into the session's buffer.
+    /// Looks up a page. If it is not cached, reads it into the session's buffer.
     #[inline(always)]
     pub fn seek(
         &mut self,
@@ -251,13 +251,13 @@ impl Database {
         Seek::Reads(at)
     }
 
-    /// Whether a frame is that of a page, read or on its way in.
+    /// Returns whether a frame belongs to a page that was read or is being read.
     #[inline]
     pub fn holds(&self, at: u32, page: u32) -> bool {
         self.cache.frames.get(at as usize).is_some_and(|frame| frame.page == page)
     }
 
-    /// Whether a frame is that of a page and has been read.
+    /// Returns whether a frame belongs to a page that was read.
     #[inline]
     pub fn has_read(&self, at: u32, page: u32) -> bool {
         self.holds(at, page) && !self.cache.frames[at as usize].loading
@@ -311,21 +311,21 @@ impl Database {
         waiters
     }
 
-    /// Adds a page from the reserve and gives its frame. The caller knows that a frame is free and
-    /// that the reserve is not used up.
+    /// Adds a page from the reserve and returns its frame. The caller has checked that a frame is
+    /// free and the reserve is not used up.
     pub fn add_page(&mut self) -> Option<u32> {
         let page = self.state.pages_used;
         let at = self.cache.take(page)?;
         self.state.pages_used += 1;
         self.counts.pages_added += 1;
-        // A page that a crash left behind may have been written before.
+        // A page beyond those in use may have been written before a crash.
         self.cache.frames[at as usize].generation = self.state.generation_map.get(page).newest();
         self.cache.touch(at);
         Some(at)
     }
 
-    /// Logs the change of one slot that has been made in the frame's directory. Room must have been
-    /// checked. Returns the log position after it.
+    /// Logs the change of one slot in the frame's directory. The caller has checked the space.
+    /// Returns the log position after it.
     pub fn log_change(
         &mut self,
         g: &Geometry,
@@ -361,7 +361,7 @@ impl Database {
         self.state.generation_map.set(page, Mark { acked, in_flight });
     }
 
-    /// Log position up to which commits may be acknowledged.
+    /// Returns the log position up to which commits may be acknowledged.
     pub fn acknowledged_lsn(&self) -> u64 {
         #[cfg(test)]
         if self.mutant == super::Mutant::AcknowledgeBeforeFlush {

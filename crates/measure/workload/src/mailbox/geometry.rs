@@ -1,13 +1,13 @@
-//! The numbers that follow from a [`MailboxConfig`] and the keys of the content.
+//! Numbers derived from a [`MailboxConfig`], and the keys of the content.
 
 use super::config::{BLOCK_BYTES, MailboxConfig, SLOTS_MAX};
 
-/// Size of a sector, the unit that a torn write leaves whole.
+/// Size of a sector, which a torn write never splits.
 pub const SECTOR_BYTES: usize = 512;
 /// Bytes of a page before its first record: header and slot directory.
 pub const PAGE_HEADER_BYTES: usize = 128;
 
-/// Sizes and keys, derived once.
+/// Derived sizes and keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Geometry {
     /// Identity of the store.
@@ -20,17 +20,17 @@ pub struct Geometry {
     pub slot_bytes: u32,
     /// Bytes of a record's data in the log.
     pub record_bytes: u32,
-    /// Bytes of every slot that do not compress; the rest repeats.
+    /// Incompressible bytes of every slot; the rest is a repeated pattern.
     pub random_bytes: u32,
     /// Seed of choices.
     pub seed: u64,
-    /// Threshold below which a hash fills a slot at creation.
+    /// Threshold of the hash below which creation fills a slot.
     fill_threshold: u64,
     key: u64,
 }
 
 impl Geometry {
-    /// Derives from a configuration that [`MailboxConfig::validate`] accepted.
+    /// Derives the numbers from a configuration that [`MailboxConfig::validate`] accepted.
     pub fn new(config: &MailboxConfig) -> Self {
         let body = config.page_bytes - PAGE_HEADER_BYTES as u32;
         let trailers = TRAILER_BYTES as u32 * config.page_bytes / SECTOR_BYTES as u32;
@@ -51,41 +51,42 @@ impl Geometry {
         }
     }
 
-    /// Sectors of a page.
+    /// Returns the sectors of a page.
     pub fn sectors(&self) -> usize {
         self.page_bytes as usize / SECTOR_BYTES
     }
 
-    /// Byte offset of a page in its file.
+    /// Returns the byte offset of a page in its file.
     pub fn page_offset(&self, page: u32) -> u64 {
         u64::from(page) * u64::from(self.page_bytes)
     }
 
-    /// The slots of a page that creation fills, a bit for each. The same for every database: they
-    /// start as copies.
+    /// Returns the slots of a page that creation fills, one bit each. They are the same for every
+    /// database, because databases start as copies.
     pub fn initially_live(&self, page: u32) -> u16 {
         if self.fill_threshold == 0 {
             return 0;
         }
         let place = u64::from(page) << 8;
         let live = |slot: u64| mix(self.seed ^ mix(place | slot)) <= self.fill_threshold;
-        // From the last slot on, so that each moves the ones before it up: a chain that the compiler does not do in
-        // vectors, which have no product of two 64-bit numbers on x86-64 and take longer.
+        // The loop starts at the last slot, and each slot shifts the previous ones up. The compiler
+        // does not vectorise this chain. Vectors would be slower: x86-64 has no vector product of
+        // two 64-bit numbers.
         (0..u64::from(self.slots)).rev().fold(0, |all, slot| all << 1 | u16::from(live(slot)))
     }
 
-    /// Key under which a database's content of one version is drawn. With page and slot as the
-    /// counter, no two blocks under one key are equal.
+    /// Returns the key of a database's content of one version. With page and slot as the counter,
+    /// any two blocks under one key differ.
     pub(crate) fn content_key(&self, database: u32, version: u32) -> [u64; 2] {
         [self.key ^ mix(u64::from(database) << 8 | 1), mix(self.key ^ u64::from(version))]
     }
 
-    /// Key of the filler in a database's log.
+    /// Returns the key of the filler in a database's log.
     pub(crate) fn log_key(&self, database: u32, epoch: u32) -> [u64; 2] {
         [self.key ^ mix(u64::from(database) << 8 | 2), mix(self.key ^ u64::from(epoch))]
     }
 
-    /// The 16-bit check of a sector trailer.
+    /// Returns the 16-bit check of a sector trailer.
     pub(crate) fn sector_check(&self, place: SectorPlace) -> u16 {
         let SectorPlace { database, page, sector, generation } = place;
         let where_ = u64::from(database) << 32 | u64::from(page);
@@ -94,7 +95,7 @@ impl Geometry {
     }
 }
 
-/// Which sector, at which generation of its page.
+/// Identifies the sector, and the generation of its page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SectorPlace {
     pub database: u32,
@@ -103,10 +104,10 @@ pub(crate) struct SectorPlace {
     pub generation: u32,
 }
 
-/// Bytes of a sector trailer: the generation's low 16 bits and a check.
+/// Returns the bytes of a sector trailer: the generation's low 16 bits and a check.
 pub(crate) const TRAILER_BYTES: usize = 4;
 
-/// Blocks of `bytes`.
+/// Returns the number of blocks of `bytes`.
 pub(crate) fn blocks(bytes: u64) -> u64 {
     bytes / u64::from(BLOCK_BYTES)
 }

@@ -1,8 +1,8 @@
-//! A group: the databases that one thread owns, and the sessions that work on them.
+//! A group: the databases that one thread owns, and their sessions.
 //!
-//! Groups share nothing, so there are no locks. Each step takes the completions, runs every session
-//! that can proceed, then handles write-back, logs and background reads, and returns the I/Os to
-//! issue.
+//! Groups share nothing, so there are no locks. Each step processes the completions, and runs every
+//! session that can proceed. It then handles write-back, logs and background reads, and returns the
+//! I/Os to issue.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -25,27 +25,28 @@ use super::rng::Choices;
 use super::session::{Draw, Phase, Session, Witness};
 use super::store::Store;
 
-/// How far the warm-up is.
+/// Progress of the warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct WarmUp {
-    /// Frames that have been in use.
+    /// Frames that were used at least once.
     pub frames_filled: u64,
-    /// Frames that must have been: all but those that write-back keeps free, or frames for 15/16 of
-    /// the pages where the cache is larger than the database (random keys meet the last few late).
+    /// Required number of used frames: all except those that write-back keeps free. If the cache is
+    /// larger than the database, frames for 15/16 of the pages, because random keys reach the last
+    /// few late.
     pub frames_needed: u64,
-    /// Bytes logged, at most the depth for each database.
+    /// Bytes logged, at most one checkpoint depth for each database.
     pub logged_bytes: u64,
     /// One checkpoint depth for each database.
     pub logged_needed_bytes: u64,
 }
 
 impl WarmUp {
-    /// The cache is full and a checkpoint depth has been logged.
+    /// Returns true if the cache is full and a checkpoint depth was logged.
     pub fn reached(&self) -> bool {
         self.frames_filled >= self.frames_needed && self.logged_bytes >= self.logged_needed_bytes
     }
 
-    /// Of several groups together.
+    /// Returns the sum over several groups.
     pub fn and(self, other: Self) -> Self {
         Self {
             frames_filled: self.frames_filled + other.frames_filled,
@@ -56,7 +57,7 @@ impl WarmUp {
     }
 }
 
-/// A mail store at work: one thread's databases and sessions.
+/// A running mail store: one thread's databases and sessions.
 pub struct Group {
     pub(super) config: MailboxConfig,
     pub(super) geometry: Geometry,
@@ -76,7 +77,8 @@ pub struct Group {
     pub(super) attention: Attention,
     pub(super) think_ns: u64,
     pub(super) stopping: bool,
-    /// Open loop: the first step after the stop; operations that arrived before it are still taken.
+    /// Open loop: time of the first step after the stop. Operations that arrived earlier are still
+    /// started.
     pub(super) stopping_from_ns: Option<u64>,
     pub(super) stopped: u32,
     pub(super) operations: u64,
@@ -89,7 +91,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// A group of the databases of `store` and the sessions of these numbers.
+    /// Creates a group of the databases of `store` and the sessions of these numbers.
     ///
     /// # Errors
     /// There is no session or no database, or a database was neither closed nor recovered.
@@ -172,18 +174,18 @@ impl Group {
         })
     }
 
-    /// The group's share of the open-loop rate, by the bias of its databases.
+    /// Returns the group's share of the open-loop rate, by the bias of its databases.
     fn arrivals(config: &MailboxConfig, store: &Store, sessions: &[u32]) -> Option<Arrivals> {
         let Pace::Target { rate_ios_per_s } = config.pace else { return None };
         let all: u64 = config.databases.iter().map(|d| u64::from(d.bias)).sum();
         let mine: u64 = store.databases.iter().map(|s| u64::from(s.config.bias)).sum();
         let rate = rate_ios_per_s * mine as f64 / all.max(1) as f64;
-        // Streams of sessions are their numbers; this one is none of them.
+        // The random streams of sessions are their numbers; this one is different.
         let stream = 1 << 32 | u64::from(sessions.first().copied().unwrap_or(0));
         (rate > 0.0).then(|| Arrivals::new(Choices::new(config.load_seed, stream), rate))
     }
 
-    /// Makes the group wrong on purpose.
+    /// Gives the group a deliberate defect.
     #[cfg(test)]
     pub(crate) fn mutate(&mut self, mutant: super::Mutant) {
         for d in &mut self.databases {
@@ -191,7 +193,7 @@ impl Group {
         }
     }
 
-    /// Tells `witness` of every durable commit when it is acknowledged.
+    /// Reports every durable commit to `witness` when it is acknowledged.
     pub fn set_witness(&mut self, witness: Box<dyn Witness>) {
         self.witness = Some(witness);
     }
@@ -201,7 +203,7 @@ impl Group {
         self.poison.as_ref()
     }
 
-    /// How far the warm-up is.
+    /// Returns the progress of the warm-up.
     pub fn warm_up(&self) -> WarmUp {
         let of = |d: &Database| {
             let frames = d.cache.frames.len() as u64;
@@ -217,25 +219,25 @@ impl Group {
         self.databases.iter().map(of).fold(WarmUp::default(), WarmUp::and)
     }
 
-    /// Operations ended since the start.
+    /// Returns the operations ended since the start.
     pub fn operations(&self) -> u64 {
         self.operations
     }
 
-    /// Database reads and writes issued since the start.
+    /// Returns the database reads and writes issued since the start.
     pub fn transactional_ios(&self) -> u64 {
         transactional_ios(&self.databases)
     }
 
-    /// The databases after the end, for the next machine. After a poisoned run, or one that was not
-    /// stepped to its end, recovery must come first.
+    /// Returns the databases after the end, for the next machine. After a failed run, or one that
+    /// was not stepped to its end, recovery must come first.
     pub fn into_store(self) -> Store {
         let take = |mut d: Database| {
             d.state.log = d.log.position();
             d.state
         };
         let databases = self.databases.into_iter().map(take).collect();
-        // The configuration was accepted when this store was first built.
+        // The configuration was valid when this store was first built.
         Store::rebuild(self.config, self.geometry, databases)
     }
 
@@ -251,7 +253,7 @@ impl Group {
         self.attention.stir(place);
         let Some(wanted) = self.wanted_bytes(token) else { return };
         if purpose == Purpose::PageRead && self.arrivals.is_none() {
-            // Mostly its operation ends now, and the next one begins at once.
+            // Usually its operation ends now, and the next one starts at once.
             self.hint(index);
         }
         let g = &self.geometry;
@@ -295,7 +297,7 @@ impl Group {
         }
     }
 
-    /// Bytes that an I/O asked for; `None` for a token of no I/O in flight.
+    /// Returns the requested bytes of an I/O; `None` if the token is not in flight.
     fn wanted_bytes(&self, token: Token) -> Option<u32> {
         let Token { purpose, place, index } = token;
         let d = self.databases.get(place)?;
@@ -327,7 +329,7 @@ impl Group {
         }
     }
 
-    /// Does everything that is due at this time, until no session can proceed.
+    /// Executes everything that is due at this time, until no session can proceed.
     fn advance(&mut self, ctx: &mut Ctx<'_>) {
         self.wake_timers(ctx.now_ns);
         if self.stopping {
@@ -374,9 +376,9 @@ impl Group {
         }
     }
 
-    /// Leaves a database that has been looked after alone until something happens to it or is due,
-    /// unless looking after it once more would do more: what the log issued moves its end, a buffer
-    /// that it needs is another's, a commit is durable already.
+    /// Skips a served database until its next event or timer. It is not skipped if serving it again
+    /// would do more: the log moved its end, a needed buffer belongs to another, or a commit is
+    /// already durable.
     fn settle(&mut self, place: usize, now_ns: u64) {
         let d = &self.databases[place];
         let acknowledged = d.commit_waiters.first().is_some_and(|session| {
@@ -385,12 +387,12 @@ impl Group {
         });
         let rests = d.is_at_rest() && !self.pool.is_used_up() && !acknowledged;
         let maintenance = d.maintenance.deadline_ns().filter(|_| !self.stopping);
-        // A log that has no room for another write is woken by a completion.
+        // A completion wakes a log that has no space for another write.
         let lazy = d.log.deadline_ns().filter(|&at| at > now_ns);
         self.attention.settle(place, rests, earliest(maintenance, lazy));
     }
 
-    /// The earliest time at which something is due without a completion.
+    /// Returns the earliest time at which something is due without a completion.
     fn deadline_ns(&mut self, now_ns: u64) -> Option<u64> {
         let timer = self.timers.peek().map(|Reverse((at, _))| *at);
         let arrival = match self.arrivals.as_mut() {
@@ -419,7 +421,7 @@ impl Group {
     }
 }
 
-/// The earlier of two times, if there is any.
+/// Returns the earlier of two times, if any.
 fn earliest(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -427,7 +429,7 @@ fn earliest(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     }
 }
 
-/// Database reads and writes that were issued.
+/// Counts issued database reads and writes.
 pub(super) fn transactional_ios(databases: &[Database]) -> u64 {
     databases.iter().map(|d| d.counts.database_reads + d.counts.database_writes).sum()
 }
@@ -465,7 +467,7 @@ impl StepWorkload for Group {
         }
         if !self.started {
             self.started = true;
-            // A driver without data: what pages hold must be known without them.
+            // A driver without data: the content of pages must be known without them.
             if arena.bytes(0, 4096).is_none() {
                 self.databases.iter_mut().for_each(|d| d.state.assume_occupancy());
             }

@@ -1,10 +1,9 @@
 //! The log of one database: a buffer of blocks, group commit, and a ring of files.
 //!
-//! Records are appended to the buffer. A flush closes the block in hand and writes everything not
-//! yet written, so a block that was handed to the target is never written again. Several flushes
-//! may be in flight; the log is durable up to the first that is not. What may be overwritten in the
-//! ring is decided by the checkpoint that a *durable* block header carries, since recovery knows no
-//! other.
+//! Records are appended to the buffer. A flush seals the current block and writes everything
+//! unwritten, so a submitted block is never written again. Several flushes may be in flight; the
+//! log is durable up to the first incomplete one. The checkpoint in a *durable* block header
+//! decides which blocks of the ring may be overwritten, because recovery knows no other.
 
 use std::collections::VecDeque;
 
@@ -21,7 +20,7 @@ use super::record::{
 use super::store::{LogPosition, log_place};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
-/// Blocks of the ring that only a checkpoint may use, so that a full log can still be relieved.
+/// Blocks of the ring reserved for a checkpoint, which can relieve a full log.
 const RESERVED_BLOCKS: u64 = 8;
 
 /// State of a block until it is sealed.
@@ -29,7 +28,7 @@ const RESERVED_BLOCKS: u64 = 8;
 struct Meta {
     used: u16,
     first_record: u16,
-    /// Pages in use according to the records that end here or before.
+    /// Pages in use according to the records that end at or before this block.
     pages_used: u32,
 }
 
@@ -54,7 +53,7 @@ struct PendingFlush {
     left: u32,
 }
 
-/// Counts of one log.
+/// Counters of one log.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LogCounts {
     pub writes: u64,
@@ -64,7 +63,7 @@ pub(crate) struct LogCounts {
     pub record_bytes: u64,
 }
 
-/// Numbers that go into I/Os and blocks.
+/// Numbers for I/Os and blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogWiring {
     pub place: usize,
@@ -87,7 +86,7 @@ pub(crate) struct LogWriter {
     writes_max: usize,
     lazy_ns: u64,
     epoch: u32,
-    /// Where the next payload byte goes.
+    /// Position of the next payload byte.
     pos: u64,
     issued: u64,
     written: u64,
@@ -95,7 +94,7 @@ pub(crate) struct LogWriter {
     recorded_checkpoint: u64,
     wanted: u64,
     pages_used: u32,
-    /// Since when something appended has not been issued.
+    /// Time since which appended data waits to be issued.
     waiting_since_ns: Option<u64>,
     metas: Vec<Meta>,
     pieces: VecDeque<Piece>,
@@ -158,18 +157,18 @@ impl LogWriter {
         }
     }
 
-    /// Most log writes in flight: a flush can be cut where a file and where the buffer ends.
+    /// Maximum number of log writes: a flush may be split at the end of a file and of the buffer.
     pub fn pieces_max(config: &MailboxConfig) -> usize {
         let cuts = u64::from(config.log_buffer_bytes / config.log_file_bytes) as usize + 2;
         config.log_writes_in_flight as usize + cuts
     }
 
-    /// Most files that one flush of the log can touch.
+    /// Maximum number of files of one log flush.
     pub fn sync_files_max(config: &MailboxConfig) -> usize {
         (config.log_buffer_bytes / config.log_file_bytes) as usize + 2
     }
 
-    /// Where the next record starts: the checkpoint of a database without dirty pages.
+    /// Returns the start of the next record: the checkpoint of a database without dirty pages.
     pub fn append_lsn(&self) -> u64 {
         self.pos
     }
@@ -178,7 +177,7 @@ impl LogWriter {
         self.durable
     }
 
-    /// Blocks before this have been handed to the target.
+    /// Returns the position before which blocks were submitted.
     pub fn issued_lsn(&self) -> u64 {
         self.issued
     }
@@ -192,7 +191,7 @@ impl LogWriter {
         LogPosition { next_lsn: self.durable, checkpoint, epoch: self.epoch }
     }
 
-    /// Whether a record of `data_bytes` fits in buffer and ring now.
+    /// Returns whether a record of `data_bytes` fits in buffer and ring now.
     pub fn has_room(&self, data_bytes: u32) -> bool {
         let end = advance(self.pos, RECORD_HEADER_BYTES + data_bytes as usize);
         self.fits(end, RESERVED_BLOCKS)
@@ -217,20 +216,20 @@ impl LogWriter {
         released >= (blocks(self.ring_bytes) / 16).max(4)
     }
 
-    /// Whether the ring is so full that only a newly recorded checkpoint helps.
+    /// Returns whether the ring is so full that only a newly recorded checkpoint helps.
     pub fn ring_is_full(&self) -> bool {
         let last = blocks(self.pos) + 2 * RESERVED_BLOCKS;
         last + self.buffer_blocks / 4 > blocks(self.recorded_checkpoint) + blocks(self.ring_bytes)
     }
 
-    /// Memory for a record, to be filled before [`LogWriter::append`].
+    /// Returns the memory for a record, to be filled before [`LogWriter::append`].
     pub fn scratch(&mut self, size_bytes: usize) -> &mut [u8] {
         let size = size_bytes.min(self.scratch.len());
         &mut self.scratch[..size]
     }
 
-    /// Appends the record in the scratch memory, after which `pages_used` pages are in use; room
-    /// must have been checked. Returns its start and its end.
+    /// Appends the record in the scratch memory, after which `pages_used` pages are in use. The
+    /// caller has checked the space. Returns its start and its end.
     pub fn append(
         &mut self,
         now_ns: u64,
@@ -262,7 +261,7 @@ impl LogWriter {
             self.pos += piece as u64;
             done += piece;
         }
-        // A log that ends within this record does not know of a page that it adds.
+        // A log that ends within this record does not contain the page that it adds.
         self.pages_used = pages_used;
         let last = blocks(self.pos - 1);
         self.meta(last).pages_used = pages_used;
@@ -287,12 +286,12 @@ impl LogWriter {
         self.wiring.buffer_at + block % self.buffer_blocks * BLOCK
     }
 
-    /// Asks for the log to be durable up to `lsn`.
+    /// Requests that the log become durable up to `lsn`.
     pub fn want(&mut self, lsn: u64) {
         self.wanted = self.wanted.max(lsn);
     }
 
-    /// When an unwritten lazy commit has waited long enough.
+    /// Returns the time at which an unwritten lazy commit has waited long enough.
     pub fn deadline_ns(&self) -> Option<u64> {
         self.waiting_since_ns.map(|since| since.saturating_add(self.lazy_ns))
     }
@@ -311,8 +310,8 @@ impl LogWriter {
         self.pump_sync(ctx);
     }
 
-    /// Writes a block although nothing may have been appended: it carries the checkpoint. Returns
-    /// false where it can't now.
+    /// Writes a block for its checkpoint, even if nothing was appended. Returns false if that is
+    /// not possible now.
     pub fn force(&mut self, g: &Geometry, checkpoint: u64, clean: bool, ctx: &mut Ctx<'_>) -> bool {
         if self.pieces.len() >= self.writes_max || !self.fits(self.pos + BLOCK, 0) {
             return false;
@@ -332,7 +331,7 @@ impl LogWriter {
                 database: self.wiring.database,
                 epoch: self.epoch,
                 lsn: block * BLOCK,
-                // A closed store has nothing before its end that is not in the pages.
+                // In a closed store, the pages contain every change before the end.
                 checkpoint: if clean { self.pos } else { checkpoint },
                 pages_used,
                 used,
@@ -384,7 +383,7 @@ impl LogWriter {
         self.issued = end;
     }
 
-    /// Bytes that the write of this token asked for, if it is in flight.
+    /// Returns the requested bytes of the write with this token, if it is in flight.
     pub fn piece_bytes(&self, id: u32) -> Option<u32> {
         let mut start = self.written;
         for piece in &self.pieces {
@@ -396,7 +395,7 @@ impl LogWriter {
         None
     }
 
-    /// A log write has completed.
+    /// Handles the completion of a log write.
     pub fn write_done(&mut self, id: u32, submitted_ns: u64) {
         if let Some(piece) = self.pieces.iter_mut().find(|piece| piece.id == id) {
             piece.submitted_ns = Some(submitted_ns);
@@ -415,7 +414,7 @@ impl LogWriter {
         }
     }
 
-    /// Flushes the files that were written, where each write is not durable by itself.
+    /// Flushes the written files, if writes are not durable themselves.
     #[inline(always)]
     fn pump_sync(&mut self, ctx: &mut Ctx<'_>) {
         if self.durability == Durability::DSync
@@ -438,7 +437,7 @@ impl LogWriter {
             Some(PendingFlush { target: self.written, checkpoint: self.written_checkpoint, left });
     }
 
-    /// A flush of a log file has completed.
+    /// Handles the completion of a log file's flush.
     pub fn flush_done(&mut self) {
         let Some(syncing) = self.syncing.as_mut() else { return };
         syncing.left -= 1;

@@ -1,5 +1,5 @@
-//! Background maintenance: the database file is read from front to back, at a steady rate, and each
-//! page's checksum and generation is checked.
+//! Background maintenance: reads the database file from front to back at a constant rate, and
+//! checks each page's checksum and generation.
 
 use crate::step::{Arena, Io, IoKind};
 
@@ -11,9 +11,9 @@ use super::geometry::Geometry;
 use super::page;
 use super::poison::{Failure, Place};
 
-/// Reads in flight per database: a second one starts when the first takes longer than the interval.
+/// Reads in flight per database: a second one starts if the first takes longer than the interval.
 pub(crate) const READS_MAX: usize = 2;
-/// Intervals that are made up for at most after the target has not kept up.
+/// Maximum number of missed intervals that are made up for after a slow target.
 const DEBT_MAX: u64 = 64;
 
 /// One read in flight.
@@ -21,7 +21,7 @@ const DEBT_MAX: u64 = 64;
 struct Reading {
     busy: bool,
     first_page: u32,
-    /// Map entry of each page when the read was issued.
+    /// Map entry of each page at the time of the read.
     marks: Vec<Mark>,
 }
 
@@ -59,18 +59,18 @@ impl Maintenance {
         self.reads.iter().position(|reading| !reading.busy)
     }
 
-    /// When the next read is due, if one could be issued then.
+    /// Returns the time of the next read, if one could be issued then.
     pub fn deadline_ns(&self) -> Option<u64> {
         let due = if self.interval_ns == 0 { None } else { self.due_ns };
         due.filter(|_| self.free().is_some())
     }
 
-    /// First page of the read of this index.
+    /// Returns the first page of the read of this index.
     pub fn first_page(&self, index: u32) -> Option<u32> {
         self.reads.get(index as usize).map(|reading| reading.first_page)
     }
 
-    /// Bytes that the read of this index asked for.
+    /// Returns the requested bytes of the read of this index.
     pub fn read_bytes(&self, index: u32) -> Option<u32> {
         let reading = self.reads.get(index as usize).filter(|reading| reading.busy)?;
         Some(reading.marks.len() as u32 * self.page_bytes)
@@ -102,7 +102,7 @@ impl Database {
         let used = self.state.pages_used;
         let m = &mut self.maintenance;
         let pages = m.pages_per_read.min(used);
-        // The last read of a pass reaches back, so that every read has the full size.
+        // The last read of a pass starts earlier, so that every read has the full size.
         let first = if m.next_page >= used { 0 } else { m.next_page }.min(used - pages);
         m.next_page = first + pages;
         let reading = &mut m.reads[index];
@@ -128,8 +128,8 @@ impl Database {
         });
     }
 
-    /// A maintenance read has completed: checks its pages. A page that was being written at any
-    /// time during the read can't be judged: the target need not keep reads and writes apart.
+    /// Checks the pages of a completed maintenance read. It skips a page that was being written at
+    /// any time during the read, because the target may mix concurrent reads and writes.
     pub fn maintenance_done(&mut self, g: &Geometry, index: u32, ctx: &mut Ctx<'_>) {
         let m = &mut self.maintenance;
         let size = u64::from(m.page_bytes);

@@ -4,10 +4,9 @@
 //! is read. A store of terabytes is therefore ready at once and uses memory only for the pages that
 //! its load changes.
 //!
-//! Pages are looked up at random. Each touched cache line costs more than the work on it, and
-//! memory that is touched for the first time costs even more. Most pages have not changed: a bit
-//! records that. The changed pages of a block are stored side by side, in as much room as they
-//! need.
+//! Pages are looked up at random. A cache miss costs more than the work on it, and the first access
+//! to memory costs even more. Most pages have not changed: a bit records that. The changed pages of
+//! a block are stored side by side, without unused space.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
@@ -17,7 +16,7 @@ use super::geometry::Geometry;
 /// Pages of a block: as many as a word has bits.
 const PAGES: u32 = 64;
 
-/// Which pages of a block have changed, and where what they hold begins.
+/// Changed pages of a block, and the position of their occupancy.
 #[derive(Clone, Copy, Debug)]
 struct Block {
     changed: u64,
@@ -33,14 +32,15 @@ pub(crate) struct Occupancy {
     cells: Large<u16>,
     /// Unused cells, by the logarithm of their number.
     free: [Vec<usize>; 7],
-    /// The page that was hinted at last.
+    /// Page of the last hint.
     hinted: u32,
     pages_initial: u32,
     pages_max: u32,
 }
 
 impl Occupancy {
-    /// As creation leaves a database of `pages_initial` pages that may grow to `pages_max`.
+    /// Creates the state after creation: a database of `pages_initial` pages that may grow to
+    /// `pages_max`.
     pub fn new(pages_initial: u32, pages_max: u32) -> Self {
         let blocks =
             Large::filled(Block { changed: 0, cells: 0 }, pages_max.div_ceil(PAGES) as usize);
@@ -55,7 +55,7 @@ impl Occupancy {
     }
 
     /// Hints that a page will be used after its read. Prefetches its block now, and its cells at
-    /// the next hint, when the block with their positions is in the cache.
+    /// the next hint, when the block with their positions is cached.
     #[inline]
     pub fn hint(&mut self, page: u32) {
         let before = std::mem::replace(&mut self.hinted, page);
@@ -68,7 +68,7 @@ impl Occupancy {
         }
     }
 
-    /// Slots of a page that hold records; none for a page beyond the database.
+    /// Returns the slots of a page that hold records; none for a page beyond the database.
     pub fn get(&self, g: &Geometry, page: u32) -> u16 {
         let bit = 1u64 << (page % PAGES);
         match self.blocks.get((page / PAGES) as usize) {
@@ -80,7 +80,7 @@ impl Occupancy {
         }
     }
 
-    /// Notes what a page holds now.
+    /// Stores the occupancy of a page.
     pub fn set(&mut self, page: u32, slots: u16) {
         if page >= self.pages_max {
             return;
@@ -148,7 +148,7 @@ mod tests {
     }
 
     proptest! {
-        /// It holds what a map of the changed pages holds.
+        /// Behaves like a plain map of the changed pages.
         #[test]
         fn changed_pages_are_kept(changes in prop::collection::vec((0u32..300, any::<u16>()), 0..900)) {
             let databases = vec![DatabaseConfig::new(0, 0, 1, 100)];

@@ -1,18 +1,18 @@
-//! The page: its layout, how it is made, and how damage to it is named.
+//! Layout of a page, its creation, and the identification of damage.
 //!
 //! ```text
 //! 0   crc32c of bytes 4.. │ 4 magic │ 8 run id │ 16 database │ 20 page │ 24 generation
 //! 28  slots, 3 × 0        │ 32 page LSN │ 40 zero                      64 slot directory (16 × u32)
 //! 128 slot 0 │ slot 1 │ …
 //! ```
-//! The last four bytes of every 512 B sector are a trailer that lies over whatever is there: the
-//! generation's low 16 bits and a check over database, page, sector and the whole generation. When
-//! the page's checksum is wrong, trailers that are right but of different generations mean that
-//! sectors of two writes are mixed: the page is torn. A trailer that is right for no generation
-//! means that bytes were changed: it is corrupt.
+//! The last four bytes of every 512 B sector are a trailer that replaces the content there: the
+//! generation's low 16 bits and a check over database, page, sector and the whole generation. If
+//! the page's checksum is wrong, valid trailers of different generations mean that sectors of two
+//! writes are mixed: the page is torn. A trailer that is valid for no generation means that bytes
+//! were changed: the page is corrupt.
 //!
-//! The content of a slot follows from database, page, slot and the version in the directory, so the
-//! bytes of a page need not be stored to write it again.
+//! Database, page, slot and the version in the directory determine the content of a slot. A page
+//! can therefore be written again without storing its bytes.
 
 use core::fmt;
 
@@ -25,12 +25,12 @@ use super::geometry::{Geometry, PAGE_HEADER_BYTES, SECTOR_BYTES, SectorPlace, TR
 const MAGIC: u32 = u32::from_le_bytes(*b"PLMp");
 const LIVE: u32 = 1 << 31;
 
-/// The slots of a page: which hold a record, and the version of each. A version only ever grows.
+/// The slots of a page: which contain a record, and the version of each. A version only increases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Directory(pub [u32; SLOTS_MAX]);
 
 impl Directory {
-    /// As creation writes it.
+    /// Creates the directory of a new page.
     pub fn initial(geometry: &Geometry, page: u32) -> Self {
         let mut directory = Self::default();
         let live = geometry.initially_live(page);
@@ -40,7 +40,7 @@ impl Directory {
         directory
     }
 
-    /// A directory of which only the occupancy is known (drivers that carry no data).
+    /// Creates a directory with known occupancy only (for drivers without data).
     pub fn from_occupancy(occupancy: u16) -> Self {
         let mut directory = Self::default();
         for (slot, entry) in directory.0.iter_mut().enumerate() {
@@ -49,23 +49,23 @@ impl Directory {
         directory
     }
 
-    /// One bit per slot: holds a record.
+    /// One bit per slot: it contains a record.
     pub fn occupancy(&self) -> u16 {
         let bits = self.0.iter().enumerate().map(|(slot, entry)| ((entry >> 31) as u16) << slot);
         bits.fold(0, |all, bit| all | bit)
     }
 
-    /// Whether the slot holds a record.
+    /// Returns whether the slot contains a record.
     pub fn is_live(&self, slot: usize) -> bool {
         self.0.get(slot).is_some_and(|entry| entry & LIVE != 0)
     }
 
-    /// Version of the slot: 0 is never used.
+    /// Returns the version of the slot; 0 is never used.
     pub fn version(&self, slot: usize) -> u32 {
         self.0.get(slot).map_or(0, |entry| entry & !LIVE)
     }
 
-    /// The next version of a slot, holding a record or not.
+    /// Advances the version of a slot, with or without a record.
     pub fn advance(&mut self, slot: usize, live: bool) {
         if let Some(entry) = self.0.get_mut(slot) {
             *entry = ((*entry & !LIVE) + 1) & !LIVE | if live { LIVE } else { 0 };
@@ -76,15 +76,15 @@ impl Directory {
 /// Header of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageHead {
-    /// Store that wrote it.
+    /// Store that wrote the page.
     pub run_id: u64,
     /// Database it belongs to.
     pub database: u32,
     /// Page number.
     pub page: u32,
-    /// How many times it has been written.
+    /// Number of its writes.
     pub generation: u32,
-    /// Log position up to which it holds every change.
+    /// Log position up to which it contains every change.
     pub lsn: u64,
     /// Slot directory.
     pub directory: Directory,
@@ -93,18 +93,17 @@ pub struct PageHead {
 /// Kind of damage to a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Damage {
-    /// Bytes were changed: the checksum is wrong and no mixture of writes explains it.
+    /// Bytes were changed: the checksum is wrong, and no mixture of writes explains it.
     Corrupt,
     /// Sectors of different writes are mixed.
     Torn,
-    /// The last acknowledged write is missing: the version before it is there.
+    /// The last acknowledged write is missing; the previous version exists.
     Lost,
-    /// A version older than the one before the last acknowledged write is there, or one of an older
-    /// store.
+    /// The version is older than that before the last acknowledged write, or of an older store.
     Stale,
-    /// A whole page that belongs elsewhere.
+    /// A complete page from another address.
     Misdirected,
-    /// Nothing was ever written there.
+    /// The page was never written.
     Unwritten,
 }
 
@@ -113,7 +112,7 @@ impl Damage {
     pub const ALL: [Self; 6] =
         [Self::Corrupt, Self::Torn, Self::Lost, Self::Stale, Self::Misdirected, Self::Unwritten];
 
-    /// The word for it.
+    /// Returns its word.
     pub fn name(self) -> &'static str {
         match self {
             Self::Corrupt => "corrupt",
@@ -132,14 +131,14 @@ impl fmt::Display for Damage {
     }
 }
 
-/// A page that is not what it should be, with what was found.
+/// A damaged page with the observed values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Kind of damage.
     pub damage: Damage,
     /// Header of the page, if its checksum is right.
     pub found: Option<PageHead>,
-    /// The acknowledged generation that should be there; 0 where it is not known.
+    /// Expected generation, the acknowledged one; 0 if unknown.
     pub expected_generation: u32,
 }
 
@@ -165,8 +164,7 @@ pub(crate) fn fill_record(g: &Geometry, place: (u32, u32, usize), version: u32, 
     let random = (g.random_bytes as usize).min(out.len());
     let counter = u64::from(page) << 8 | slot as u64;
     simd::fill(g.content_key(database, version), counter, &mut out[..random]);
-    // Compressible content repeats the first 16 bytes, so it is neither zero nor the same as
-    // another slot's.
+    // Compressible content repeats the first 16 bytes, so it is not zero and differs between slots.
     let mut done = random;
     while done < out.len() {
         let piece = 16.min(out.len() - done);
@@ -180,7 +178,7 @@ pub fn render(g: &Geometry, head: &PageHead, out: &mut [u8]) {
     debug_assert_eq!(out.len(), g.page_bytes as usize);
     for slot in 0..usize::from(g.slots) {
         let start = PAGE_HEADER_BYTES + slot * g.slot_bytes as usize;
-        // The last slot takes what the division left.
+        // The last slot gets the remainder of the division.
         let end = if slot + 1 == usize::from(g.slots) {
             out.len()
         } else {
@@ -215,7 +213,7 @@ pub fn render(g: &Geometry, head: &PageHead, out: &mut [u8]) {
     put(out, 0, &crc.to_le_bytes());
 }
 
-/// Reads what a page says of itself, or `None` if its magic or checksum is wrong.
+/// Parses a page's header, or returns `None` if its magic or checksum is wrong.
 pub fn parse(g: &Geometry, bytes: &[u8]) -> Option<PageHead> {
     if bytes.len() != g.page_bytes as usize || u32_at(bytes, 4) != MAGIC {
         return None;
@@ -262,7 +260,7 @@ pub fn check(
     if mark.allows(head.generation) {
         return Ok(head);
     }
-    // A generation that was never issued can only be there by somebody else's hand.
+    // Only another writer can have produced a generation that was never issued.
     let damage = match mark.acked.checked_sub(head.generation) {
         Some(1) => Damage::Lost,
         Some(_) => Damage::Stale,
@@ -271,10 +269,11 @@ pub fn check(
     Err(fault(damage, Some(head)))
 }
 
-/// Names the damage of a page whose checksum is wrong.
+/// Determines the damage of a page whose checksum is wrong.
 fn classify(g: &Geometry, database: u32, page: u32, mark: Mark, bytes: &[u8]) -> Damage {
     let newest = match mark {
-        // Around what the first sector says, be it the older or the newer one.
+        // Searches around the generation of the first sector, which may be the older or the newer
+        // one.
         Mark::UNKNOWN => u32_at(bytes, 24).saturating_add(0x7fff),
         mark => mark.acked.saturating_add(2),
     };
@@ -298,13 +297,13 @@ fn classify(g: &Geometry, database: u32, page: u32, mark: Mark, bytes: &[u8]) ->
     match (wrong, zeros, first) {
         (0, zeros, None) if zeros > 0 => Damage::Unwritten,
         (0, 0, Some(_)) if mixed => Damage::Torn,
-        // Only the first write of a page can be torn with what was never written.
+        // Only the first write of a page can be torn with an unwritten page.
         (0, zeros, Some(1)) if zeros > 0 => Damage::Torn,
         _ => Damage::Corrupt,
     }
 }
 
-/// The greatest generation at most `newest` whose low 16 bits are `low`.
+/// Returns the highest generation up to `newest` whose low 16 bits are `low`.
 fn nearest(newest: u32, low: u16) -> u32 {
     let candidate = newest & !0xffff | u32::from(low);
     if candidate <= newest { candidate } else { candidate.wrapping_sub(1 << 16) }
@@ -352,7 +351,7 @@ mod tests {
             prop_assert_eq!(head.directory, directory);
         }
 
-        /// One changed byte is corrupt, wherever it is: no sector is valid for two generations.
+        /// One changed byte is corrupt at any position: no sector is valid for two generations.
         #[test]
         fn a_changed_byte_is_corrupt(
             at in 0usize..32768, change in 1u8..=255, generation in 1u32..1 << 20,
@@ -364,7 +363,8 @@ mod tests {
             prop_assert_eq!(fault.damage, Damage::Corrupt);
         }
 
-        /// Any mixture of the sectors of two writes is torn, however far apart they are.
+        /// Any mixture of the sectors of two writes is torn, also with a large distance of
+        /// generations.
         #[test]
         fn mixed_sectors_are_torn(
             sectors in any::<u64>(), newer in 2u32..1 << 20, age in 1u32..60_000,
@@ -385,7 +385,8 @@ mod tests {
             prop_assert_eq!(fault.damage, Damage::Torn);
         }
 
-        /// A first write of which only some sectors arrived is torn with what was never written.
+        /// A first write of which only some sectors reached the disk is torn with an unwritten
+        /// page.
         #[test]
         fn a_first_write_can_be_torn(sectors in any::<u64>()) {
             prop_assume!(sectors != 0 && sectors != u64::MAX);
@@ -433,7 +434,7 @@ mod tests {
 
     #[test]
     fn slots_fill_the_page() {
-        // 32 KiB less header and trailers hold sixteen records of 2,000 B and not seventeen.
+        // 32 KiB without header and trailers hold sixteen records of 2,000 B, but not seventeen.
         let g = geometry(32768, 2000, 1.0);
         assert_eq!((g.slots, g.slot_bytes), (16, 2040));
         assert_eq!(geometry(4096, 200, 1.0).slots, 16);

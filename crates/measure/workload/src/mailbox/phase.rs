@@ -1,7 +1,8 @@
 //! Phases before and after the load: create, format, duplicate, scan, recover, verify.
 //!
-//! Each is a [`Steps`] in a [`Machine`]: the machine has a fixed number of lanes, each with a
-//! buffer and at most one I/O in flight, and asks the steps what an idle lane is to do next.
+//! Each implements [`Steps`] and runs in a [`Machine`]. The machine has a fixed number of lanes,
+//! each with a buffer and at most one I/O in flight. It asks the steps for the next I/O of each
+//! idle lane.
 
 mod create;
 mod duplicate;
@@ -26,31 +27,31 @@ use super::page::Damage;
 use super::poison::{Failure, Finding, Place, Poison};
 use super::store::Store;
 
-/// Findings that are kept; more are only counted.
+/// Maximum number of stored findings; further ones are only counted.
 const FINDINGS_MAX: usize = 1000;
 
 /// Size and number of a phase's I/Os.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseIo {
-    /// Bytes of one I/O; rounded to whole pages and at most a log file where it is one.
+    /// Bytes of one I/O, rounded to whole pages, and at most a log file for log I/O.
     pub chunk_bytes: u32,
     /// I/Os in flight.
     pub depth: u32,
 }
 
 impl Default for PhaseIo {
-    /// 1 MiB, eight in flight.
+    /// Returns 1 MiB, eight in flight.
     fn default() -> Self {
         Self { chunk_bytes: 1 << 20, depth: 8 }
     }
 }
 
-/// How far a phase is.
+/// Progress of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Progress {
     /// Bytes transferred.
     pub done_bytes: u64,
-    /// Bytes to transfer, as far as is known yet.
+    /// Bytes to transfer, as far as known yet.
     pub total_bytes: u64,
 }
 
@@ -59,35 +60,35 @@ pub struct Progress {
 pub struct Report {
     /// Pages checked.
     pub pages_checked: u64,
-    /// Pages that are not what the log says and can be made again from it, by the kind of damage
-    /// ([`Damage::ALL`]). Damage here is what a crash may leave.
+    /// Pages that differ from the log and can be restored from it, by the kind of damage
+    /// ([`Damage::ALL`]). A crash may cause this damage.
     pub pages_rebuilt: [u64; Damage::ALL.len()],
     /// Pages written by recovery.
     pub pages_written: u64,
     /// Bytes of log read for their records.
     pub log_bytes: u64,
-    /// Changes found in the log after the checkpoint (or in the files asked for).
+    /// Changes found in the log after the checkpoint (or in the requested files).
     pub log_changes: u64,
     /// Acknowledged log blocks that were read and checked.
     pub log_blocks_checked: u64,
-    /// Of the pages checked, those of which the log says what they are to be.
+    /// Checked pages whose content the log determines.
     pub pages_by_log: u64,
-    /// Of the pages checked, those of which the log says nothing and the generation map everything.
+    /// Checked pages that are not in the log, and whose generation the map determines.
     pub pages_by_map: u64,
-    /// Of the pages checked, those that are whole and in their place, and of which nothing says whether
-    /// they are what was last acknowledged.
+    /// Checked pages that are whole and in their place, but for which no source shows whether they
+    /// are the last acknowledged ones.
     pub pages_unknown: u64,
-    /// Databases whose generation map cannot be trusted.
+    /// Databases whose generation map is not reliable.
     pub maps_untrusted: u64,
-    /// Commits that were asked after and are there.
+    /// Expected commits that were found.
     pub commits_found: u64,
-    /// Everything found wrong, also what is not listed.
+    /// Number of all findings, including those that are not listed.
     pub findings: u64,
 }
 
 /// A phase: a machine with an end.
 pub trait Phase: StepWorkload {
-    /// How far it is.
+    /// Returns its progress.
     fn progress(&self) -> Progress;
     /// Returns the error that ended it early, if any.
     fn poison(&self) -> Option<&Poison>;
@@ -98,18 +99,18 @@ pub trait Phase: StepWorkload {
     fn unconfirmed(&self) -> &[Finding];
     /// Returns the results.
     fn report(&self) -> Report;
-    /// Whether it did all it was to do (not stopped, not poisoned).
+    /// Returns whether it completed (not stopped, not failed).
     fn is_complete(&self) -> bool;
-    /// The databases, for the next machine.
+    /// Returns the databases, for the next machine.
     fn into_store(self: Box<Self>) -> Store;
 }
 
-/// An I/O that a lane is to do.
+/// An I/O for a lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     pub kind: IoKind,
     pub file: u32,
-    /// Place of the database in the store.
+    /// Position of the database in the store.
     pub place: usize,
     /// Index into the classes of a database.
     pub class: u16,
@@ -119,7 +120,7 @@ pub struct Request {
     pub buffer_offset_bytes: u64,
     /// Location, for error messages.
     pub at: Place,
-    /// The file may end before the transfer does.
+    /// The file may end before the transfer.
     pub may_be_short: bool,
 }
 
@@ -148,7 +149,7 @@ impl Request {
     }
 }
 
-/// A lane: its number and where its buffer is.
+/// A lane: its number and the location of its buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Lane {
     pub number: usize,
@@ -180,12 +181,12 @@ impl Notes {
 
 /// Steps of a phase, without the I/O mechanics.
 pub trait Steps {
-    /// Names and groups of the classes of each database.
+    /// Returns names and groups of the classes of each database.
     fn classes(&self) -> &'static [(&'static str, ClassGroup, bool)];
-    /// Bytes of a lane's buffer.
+    /// Returns the bytes of a lane's buffer.
     fn lane_bytes(&self) -> u64;
-    /// Returns the next step of an idle lane. `alone` means that nothing is in flight. `None` if
-    /// there is nothing to do before a completion, or ever.
+    /// Returns the next step of an idle lane. `alone` means that no I/O is in flight. `None` if
+    /// there is no work before a completion, or ever.
     fn next(
         &mut self,
         store: &mut Store,
@@ -205,13 +206,13 @@ pub trait Steps {
         notes: &mut Notes,
         ctx: &mut Ctx<'_>,
     ) -> Option<Request>;
-    /// Bytes to transfer in all.
+    /// Returns the total bytes to transfer.
     fn total_bytes(&self, store: &Store) -> u64;
-    /// Whether everything is done.
+    /// Returns whether everything is complete.
     fn finished(&self) -> bool;
 }
 
-/// A phase's mechanics.
+/// The I/O mechanics of a phase.
 pub struct Machine<S> {
     pub(crate) store: Store,
     pub(crate) steps: S,
@@ -394,21 +395,21 @@ impl<S: Steps> Phase for Machine<S> {
     }
 }
 
-/// Cuts a file's pages into chunks, front to back.
+/// Splits the pages of a file into chunks, front to back.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Chunks {
     pub place: usize,
     pub page: u32,
 }
 
-/// Whole pages per chunk.
+/// Returns the whole pages of a chunk.
 pub(crate) fn chunk_pages(store: &Store, io: PhaseIo) -> u32 {
     let page = store.config.page_bytes;
     io.chunk_bytes.clamp(page, 64 << 20) / page
 }
 
 impl Chunks {
-    /// The next chunk of the databases `places`: place, first page, number of pages.
+    /// Returns the next chunk of the databases `places`: position, first page, number of pages.
     pub fn next(&mut self, store: &Store, pages: u32) -> Option<(usize, u32, u32)> {
         loop {
             let state = store.databases.get(self.place)?;

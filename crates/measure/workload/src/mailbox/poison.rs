@@ -5,7 +5,7 @@ use core::fmt;
 use super::page::{Damage, Fault};
 use super::record::LogFault;
 
-/// Where something went wrong.
+/// Location of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// A page of the database.
@@ -31,71 +31,71 @@ impl fmt::Display for Place {
 pub enum Failure {
     /// The target returned an error: the `errno`.
     Io(i32),
-    /// The target transferred fewer bytes than asked.
+    /// The target transferred fewer bytes than requested.
     Short {
         /// Bytes transferred.
         got_bytes: u32,
-        /// Bytes asked for.
+        /// Bytes requested.
         wanted_bytes: u32,
     },
-    /// A page is not what it should be.
+    /// A page is damaged.
     Page(Fault),
-    /// No log is there: no block of it, or none that names a checkpoint which is there too.
+    /// There is no log: no block of it, or none whose checkpoint exists too.
     NoLog,
-    /// A log block that was acknowledged is not what it should be.
+    /// An acknowledged log block is damaged.
     LogBlock(LogFault),
     /// The log ends before the position up to which commits were acknowledged: durably committed
     /// changes are missing.
     LogEnds {
-        /// Where the log ends.
+        /// End of the log.
         end_lsn: u64,
-        /// Up to where commits were acknowledged.
+        /// Position up to which commits were acknowledged.
         acknowledged_lsn: u64,
     },
-    /// A page holds changes beyond the end of the log: it was written before its log records.
+    /// A page contains changes beyond the end of the log: it was written before its log records.
     PageAhead {
         /// The page's log position.
         page_lsn: u64,
-        /// Where the log ends.
+        /// End of the log.
         end_lsn: u64,
     },
-    /// A file ends before the pages that belong into it.
+    /// A file is too short for its pages.
     FileEnds {
-        /// Pages that it holds.
+        /// Pages in the file.
         pages: u32,
-        /// Pages that belong into it.
+        /// Pages that it should have.
         pages_used: u32,
     },
-    /// A commit that a witness saw acknowledged is not there.
+    /// A commit that a witness recorded as acknowledged is missing.
     CommitMissing {
         /// Slot of the page.
         slot: u8,
-        /// Version that was acknowledged.
+        /// Acknowledged version.
         version: u32,
-        /// Version that is there.
+        /// Version on the target.
         found_version: u32,
     },
     /// A session waits for an event that cannot occur: a defect in Plimsoll.
     Stuck,
 }
 
-/// Something that went wrong at a place.
+/// A failure with its location.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// Id of the database.
     pub database: u32,
-    /// Where.
+    /// Location.
     pub place: Place,
     /// Kind of failure.
     pub trouble: Failure,
 }
 
-/// The first thing that went wrong in a run. The machine then issues nothing more, waits for what
-/// is in flight and ends.
+/// The first failure of a run. The machine then issues no more I/Os, waits for those in flight and
+/// ends.
 pub type Poison = Finding;
 
 impl Finding {
-    /// The kind of damage, for a page or log block.
+    /// Returns the kind of damage, for a page or log block.
     pub fn damage(&self) -> Option<Damage> {
         match self.trouble {
             Failure::Page(fault) => Some(fault.damage),
@@ -104,7 +104,7 @@ impl Finding {
         }
     }
 
-    /// Whether data is wrong (as opposed to an I/O error): exit code 4 rather than 5.
+    /// Returns whether data is wrong (as opposed to an I/O error): exit code 4 rather than 5.
     pub fn is_corruption(&self) -> bool {
         !matches!(self.trouble, Failure::Io(_) | Failure::Short { .. } | Failure::Stuck)
     }

@@ -8,9 +8,9 @@ pub(crate) struct WriteSlot {
     pub place: usize,
     pub first_page: u32,
     pub pages: u32,
-    /// Frame of the page that the write was for.
+    /// Frame of the written page.
     pub frame: u32,
-    /// Log position before the first change that is in no earlier write.
+    /// Log position before the first change that no earlier write contains.
     pub rec_lsn: u64,
     pub buffer_at: u64,
     busy: bool,
@@ -23,11 +23,11 @@ pub(crate) struct Pool {
     free: Vec<u32>,
 }
 
-/// Most write buffers of a group: more than this in flight is no longer about one device.
+/// Maximum number of write buffers of a group. More in flight would serve more than one device.
 const SLOTS_MAX: usize = 128;
 
 impl Pool {
-    /// Buffers for a group of `databases`, from `buffer_at` on.
+    /// Creates buffers for a group of `databases`, from `buffer_at` on.
     pub fn new(config: &MailboxConfig, databases: usize, buffer_at: u64) -> Self {
         let count = Self::count(config, databases);
         let slot = |i: usize| WriteSlot {
@@ -43,36 +43,36 @@ impl Pool {
         Self { slots: (0..count).map(slot).collect(), free }
     }
 
-    /// How many buffers a group of `databases` has.
+    /// Returns the number of buffers of a group of `databases`.
     pub fn count(config: &MailboxConfig, databases: usize) -> usize {
         let most = SLOTS_MAX.max(databases);
         (config.writes_in_flight as usize).saturating_mul(databases).min(most)
     }
 
-    /// Takes a buffer.
+    /// Allocates a buffer.
     pub fn take(&mut self) -> Option<u32> {
         let at = self.free.pop()?;
         self.slots[at as usize].busy = true;
         Some(at)
     }
 
-    /// Whether no buffer is free.
+    /// Returns whether no buffer is free.
     pub fn is_used_up(&self) -> bool {
         self.free.is_empty()
     }
 
-    /// Gives a buffer back.
+    /// Frees a buffer.
     pub fn release(&mut self, at: u32) {
         self.slots[at as usize].busy = false;
         self.free.push(at);
     }
 
-    /// The write in a buffer, if it is in flight.
+    /// Returns the write in a buffer, if it is in flight.
     pub fn get(&self, at: u32) -> Option<WriteSlot> {
         self.slots.get(at as usize).copied().filter(|slot| slot.busy)
     }
 
-    /// Least `rec_lsn` among a database's writes in flight.
+    /// Returns the lowest `rec_lsn` among a database's writes in flight.
     pub fn rec_lsn_min(&self, place: usize) -> u64 {
         let mine = self.slots.iter().filter(|slot| slot.busy && slot.place == place);
         mine.map(|slot| slot.rec_lsn).min().unwrap_or(u64::MAX)

@@ -1,5 +1,5 @@
-//! First-in-first-out queues of sessions that share one table of links: a session waits for at most
-//! one thing at a time, so its link serves whichever queue it is in. Nothing is allocated.
+//! First-in-first-out queues of sessions with one shared table of links. A session waits for at
+//! most one event at a time, so one link is enough. Nothing is allocated.
 
 use super::cache::NONE;
 
@@ -17,17 +17,17 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// The queue of these ends.
+    /// Creates the queue of these ends.
     pub fn of((first, last): (u32, u32)) -> Self {
         Self { first, last }
     }
 
-    /// Head and tail of the queue.
+    /// Returns head and tail of the queue.
     pub fn ends(self) -> (u32, u32) {
         (self.first, self.last)
     }
 
-    /// The session that came first.
+    /// Returns the first session.
     pub fn first(self) -> Option<u32> {
         (self.first != NONE).then_some(self.first)
     }
@@ -42,7 +42,7 @@ impl Queue {
         self.last = session;
     }
 
-    /// Takes the first session.
+    /// Removes the first session.
     pub fn pop(&mut self, links: &[u32]) -> Option<u32> {
         let session = self.first()?;
         self.first = links[session as usize];
@@ -52,7 +52,7 @@ impl Queue {
         Some(session)
     }
 
-    /// Moves all of `other` to the end of this one.
+    /// Moves all sessions of `other` to the end of this queue.
     pub fn append(&mut self, links: &mut [u32], other: Self) {
         if other.first == NONE {
             return;

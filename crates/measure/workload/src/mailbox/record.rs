@@ -1,4 +1,4 @@
-//! The log: its blocks and records, made and parsed.
+//! The log: creation and parsing of its blocks and records.
 //!
 //! The log is one endless stream of bytes; a position in it (LSN) is a byte offset. It is stored in
 //! 4 KiB blocks in a ring of files, block `n` at slot `n mod ring`. Each block:
@@ -8,12 +8,12 @@
 //! 40 pages used │ 44 payload bytes │ 46 first record (0xffff: none starts here) │ 48 flags │ 52 0
 //! 64 payload
 //! ```
-//! An acknowledged block is never written again before the ring comes round. The epoch grows with
-//! every recovery, so that blocks which a crash left beyond the end of the log do not join on to
-//! what is written after it.
+//! An acknowledged block is not written again before the next round of the ring. The epoch
+//! increases with every recovery, so that blocks beyond the end of the log, which a crash left,
+//! never continue the new log.
 //!
-//! A record holds its page's whole directory after the change (the post-image), so the last record
-//! of a page is enough to make the page again, whatever the crash left of it.
+//! A record contains its page's whole directory after the change (the post-image), so the last
+//! record of a page is enough to restore the page, in any state after a crash.
 
 use plimsoll_sys::simd;
 
@@ -29,7 +29,7 @@ pub const BLOCK_PAYLOAD_BYTES: usize = BLOCK_BYTES as usize - BLOCK_HEADER_BYTES
 pub const RECORD_HEADER_BYTES: usize = 32 + 4 * SLOTS_MAX;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"PLMl");
-/// `first record` of a block in which none starts.
+/// Value of `first record` for a block in which no record starts.
 pub(crate) const NO_RECORD: u16 = u16::MAX;
 
 /// Header of a log block.
@@ -37,7 +37,7 @@ pub(crate) const NO_RECORD: u16 = u16::MAX;
 pub struct BlockHead {
     /// Database whose log this is.
     pub database: u32,
-    /// Grows with every recovery.
+    /// Increases with every recovery.
     pub epoch: u32,
     /// Position (LSN); a multiple of 4,096.
     pub lsn: u64,
@@ -47,13 +47,13 @@ pub struct BlockHead {
     pub pages_used: u32,
     /// Payload bytes in use.
     pub used: u16,
-    /// Offset in the payload of the first record that starts here, or 0xffff.
+    /// Offset in the payload of the first record that starts in this block, or 0xffff.
     pub first_record: u16,
     /// The store was closed: recovery has no log to replay.
     pub clean: bool,
 }
 
-/// Completes a block whose payload is in place: header, filler after the payload, checksum.
+/// Completes a block whose payload exists: header, filler after the payload, checksum.
 pub(crate) fn seal_block(g: &Geometry, head: &BlockHead, block: &mut [u8]) {
     let end = BLOCK_HEADER_BYTES + usize::from(head.used).min(BLOCK_PAYLOAD_BYTES);
     let counter = blocks(head.lsn) << 1;
@@ -73,7 +73,7 @@ pub(crate) fn seal_block(g: &Geometry, head: &BlockHead, block: &mut [u8]) {
     block[0..4].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Fills a block of a preallocated log: never zero, never the same twice, never a valid block.
+/// Fills a block of a preallocated log: never zero, never repeated, never a valid block.
 pub(crate) fn format_block(g: &Geometry, database: u32, place: u64, block: &mut [u8]) {
     simd::fill(g.log_key(database, 0), place << 1 | 1, block);
     block[4..8].copy_from_slice(b"PLMf");
@@ -85,11 +85,11 @@ pub struct LogFault {
     /// Kind of damage. A block has one checksum for all of its sectors, so a torn block counts as
     /// corrupt.
     pub damage: Damage,
-    /// The position of the block that is there instead, where one is.
+    /// Position of the block that was found instead, if any.
     pub found_lsn: Option<u64>,
 }
 
-/// Checks the block that was read from where position `lsn` of the log of `database` lies, in a ring of
+/// Checks the block that was read from the position `lsn` of the log of `database`, in a ring of
 /// `ring_bytes`.
 pub(crate) fn check_block(
     g: &Geometry,
@@ -102,7 +102,7 @@ pub(crate) fn check_block(
         if block.iter().all(|byte| *byte == 0) {
             return fault(Damage::Unwritten, None);
         }
-        // The slot still has its formatted content: the first write to it never arrived.
+        // The slot still has its formatted content: the first write to it never reached the target.
         let mut filler = [0; BLOCK_BYTES as usize];
         format_block(g, database, blocks(lsn % ring_bytes.max(1)), &mut filler);
         let damage = if block == filler { Damage::Lost } else { Damage::Corrupt };
@@ -121,13 +121,13 @@ pub(crate) fn check_block(
     fault(Damage::Misdirected, Some(head.lsn))
 }
 
-/// Reads a block of this store's log of `database`, or `None` if it is not one.
+/// Parses a block of this store's log of `database`; `None` if it is not one.
 pub(crate) fn parse_block(g: &Geometry, database: u32, block: &[u8]) -> Option<BlockHead> {
     let (run_id, head) = parse_any_block(block)?;
     (run_id == g.run_id && head.database == database).then_some(head)
 }
 
-/// Reads a block of any store's log, with the run that wrote it; `None` if it is not one.
+/// Parses a block of any store's log, and returns the run that wrote it; `None` if it is not one.
 fn parse_any_block(block: &[u8]) -> Option<(u64, BlockHead)> {
     let whole = block.len() == BLOCK_BYTES as usize && u32_at(block, 4) == MAGIC;
     if !whole || simd::crc32c(0, &block[4..]) != u32_at(block, 0) {
@@ -147,12 +147,12 @@ fn parse_any_block(block: &[u8]) -> Option<(u64, BlockHead)> {
     sane.then_some((u64_at(block, 8), head))
 }
 
-/// One change of one page, as the log holds it.
+/// One change of one page in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     /// Page that changed.
     pub page: u32,
-    /// Generation with which the page will next be written.
+    /// Generation of the next write of the page.
     pub generation: u32,
     /// Slot that changed.
     pub slot: u8,
@@ -163,7 +163,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// Bytes of the whole record.
+    /// Returns the bytes of the whole record.
     pub fn size_bytes(&self) -> usize {
         RECORD_HEADER_BYTES + self.data_bytes as usize
     }
@@ -180,7 +180,7 @@ impl Change {
         }
     }
 
-    /// Reads a record's header, or `None` if it cannot be one.
+    /// Parses a record's header; `None` if it is not valid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let size = u32_at(bytes, 0) as usize;
         if bytes.len() < RECORD_HEADER_BYTES || !(RECORD_HEADER_BYTES..1 << 20).contains(&size) {
@@ -200,13 +200,13 @@ impl Change {
     }
 }
 
-/// The position after `bytes` of payload from `lsn` on, block headers passed over.
+/// Returns the position after `bytes` of payload from `lsn` on, skipping block headers.
 pub(crate) fn advance(lsn: u64, bytes: usize) -> u64 {
     let (header, payload) = (BLOCK_HEADER_BYTES as u64, BLOCK_PAYLOAD_BYTES as u64);
     let block = lsn / 4096;
     let within = (lsn % 4096).saturating_sub(header);
     let total = block * payload + within + bytes as u64;
-    // A position at the end of a block stays there: the next one may never be opened.
+    // A position at the end of a block stays there, because the next block may never be started.
     let (block, within) = match (total / payload, total % payload) {
         (block, 0) if bytes > 0 => (block - 1, payload),
         pair => pair,

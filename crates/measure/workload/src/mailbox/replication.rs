@@ -1,4 +1,4 @@
-//! Log replication: for each further copy of a database, its log is read as it becomes durable.
+//! Log replication: reads the log of a database for each further copy, as it becomes durable.
 
 use crate::step::{Io, IoKind};
 
@@ -35,14 +35,14 @@ impl Replication {
         Self { readers, read_bytes, place, buffer_at }
     }
 
-    /// Bytes that the read of this index asked for.
+    /// Returns the requested bytes of the read of this index.
     pub fn read_bytes(&self, index: u32) -> Option<u32> {
         self.readers.get(index as usize).map(|r| r.reading).filter(|&bytes| bytes > 0)
     }
 }
 
 impl Database {
-    /// Issues a read for each copy that a whole read's worth of durable log is waiting for.
+    /// Issues a read for each copy for which the durable log has a whole read.
     #[inline(always)]
     pub fn pump_replication(&mut self, config: &MailboxConfig, ctx: &mut Ctx<'_>) {
         let durable = self.log.durable_lsn();
@@ -53,7 +53,7 @@ impl Database {
             if reader.reading > 0 {
                 continue;
             }
-            // The ring has come round, or is about to: what was not read is gone.
+            // The ring was overwritten, or will be soon: unread blocks are lost.
             let lag_max = ring - ring / 8;
             if durable.saturating_sub(reader.lsn) > lag_max {
                 self.counts.replication_skipped_bytes += durable - reader.lsn;
@@ -80,7 +80,7 @@ impl Database {
         }
     }
 
-    /// A replication read has completed: every block must be the one of that position.
+    /// Checks a completed replication read: every block must be that of its position.
     pub fn replication_done(
         &mut self,
         g: &Geometry,
@@ -95,7 +95,7 @@ impl Database {
         reader.lsn += u64::from(size);
         reader.reading = 0;
         if self.log.issued_lsn() > start + ring_bytes {
-            // The ring came round during the read.
+            // The ring was overwritten during the read.
             self.counts.replication_skipped_bytes += u64::from(size);
             return;
         }

@@ -1,4 +1,4 @@
-//! Random numbers of one session: a stream of its own, from the seed and the session's number.
+//! Random numbers of one session: a stream that depends on the seed and the session's number.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -10,25 +10,25 @@ use super::geometry::mix;
 pub(crate) struct Choices(Xoshiro256PlusPlus);
 
 impl Choices {
-    /// The stream `stream` of `seed`.
+    /// Creates the stream `stream` of `seed`.
     pub fn new(seed: u64, stream: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(mix(seed ^ mix(stream))))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// An exponentially distributed time of mean `mean_ns`.
+    /// Returns an exponentially distributed time of mean `mean_ns`.
     pub fn exponential_ns(&mut self, mean_ns: f64) -> f64 {
-        // (0, 1]: the logarithm exists.
+        // In (0, 1], so that the logarithm exists.
         let uniform = ((self.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64;
         -libm::log(uniform) * mean_ns
     }
 }
 
-/// Maps 64 random bits on `0..n` (Lemire 2019, without the rejection: `n` is far below 2^64).
+/// Maps 64 random bits to `0..n` (Lemire 2019, without the rejection: `n` is far below 2^64).
 pub(crate) fn below(bits: u64, n: u64) -> u64 {
     ((u128::from(bits) * u128::from(n)) >> 64) as u64
 }

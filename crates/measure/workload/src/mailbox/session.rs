@@ -1,4 +1,4 @@
-//! A session: one logical user of the store, doing one operation after another.
+//! A session: one logical user of the store, with one operation after another.
 
 use super::config::{MailboxConfig, Mix};
 use super::rng::{Choices, below};
@@ -6,13 +6,13 @@ use super::rng::{Choices, below};
 /// The kinds of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OperationKind {
-    /// A new record.
+    /// Insert of a record.
     Insert,
-    /// A record removed.
+    /// Delete of a record.
     Delete,
-    /// A record replaced.
+    /// Replacement of a record.
     Replace,
-    /// A record read.
+    /// Read of a record.
     Read,
 }
 
@@ -20,13 +20,13 @@ pub enum OperationKind {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operation {
     pub kind: OperationKind,
-    /// Place of the database in the group.
+    /// Position of the database in the group.
     pub place: usize,
     pub page: u32,
     pub slot_bits: u64,
     pub durable: bool,
     pub intended_ns: u64,
-    /// The page was not in the cache.
+    /// True if the page was not in the cache.
     pub sought: bool,
     /// True if it waited for a cache page or for the log; counted once.
     pub frame_stalled: bool,
@@ -44,7 +44,7 @@ pub struct Commit {
     pub slot: u8,
     /// Version of the slot from this commit on.
     pub version: u32,
-    /// Whether the slot holds a record.
+    /// Whether the slot contains a record.
     pub live: bool,
     /// Log position after the commit.
     pub lsn: u64,
@@ -52,7 +52,7 @@ pub struct Commit {
 
 /// Receives each durable commit when the store acknowledges it.
 pub trait Witness: Send {
-    /// The store says that this commit is durable.
+    /// Reports that this commit is durable.
     fn acknowledged(&mut self, commit: &Commit);
 }
 
@@ -61,15 +61,15 @@ pub trait Witness: Send {
 pub(crate) enum Phase {
     /// Between two operations.
     Idle,
-    /// In an operation: about to look for its page, or waiting for page, frame or log room.
+    /// In an operation: before the page lookup, or waiting for page, frame or log space.
     Working(Operation),
-    /// The change is in the log and waits for the log to become durable.
+    /// The change is in the log, which must become durable.
     Committing(Commit),
     /// Ended.
     Stopped,
 }
 
-/// Draws operations: the group's part of the configuration, prepared.
+/// Draws operations, from the group's part of the configuration.
 #[derive(Debug)]
 pub(crate) struct Draw {
     mix: Mix,
@@ -124,7 +124,7 @@ pub(crate) struct Session {
     pub phase: Phase,
     /// Page buffer in the arena.
     pub buffer_at: u64,
-    /// The frame that its last read was for.
+    /// Frame of its last read.
     pub frame: u32,
 }
 
@@ -135,16 +135,17 @@ impl Session {
         Self { choices, next, phase: Phase::Idle, buffer_at, frame: 0 }
     }
 
-    /// Where the next operation will look, if no page is added before: place of the database and page.
+    /// Location of the next operation, unless a page is added before: position of the database, and
+    /// page.
     #[inline]
     pub fn peek(&self, draw: &Draw, pages_used: impl Fn(usize) -> u32) -> (usize, u32) {
         let place = draw.place(self.next[1]);
         (place, below(self.next[2], u64::from(pages_used(place))) as u32)
     }
 
-    /// Chooses the next operation. Every operation draws five random numbers, whatever its kind, so
-    /// a session's choices do not depend on other sessions; only the number of pages that its key
-    /// is mapped to does.
+    /// Chooses the next operation. Every operation draws five random numbers, whatever its kind. A
+    /// session's choices therefore do not depend on other sessions; only the number of pages to
+    /// which its key is mapped does.
     #[inline(always)]
     pub fn draw(
         &mut self,

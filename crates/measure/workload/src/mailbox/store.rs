@@ -1,8 +1,7 @@
-//! The databases that one thread owns, between the machines that work on them.
+//! The databases of one thread, between the machines that use them.
 //!
-//! A [`Store`] is handed to a machine (create, duplicate, run, verify…) and taken back from it when
-//! the machine has ended, so what one learned (log position, pages in use, generations) is there
-//! for the next.
+//! A [`Store`] is passed to a machine (create, duplicate, run, verify…), which returns it at its
+//! end. Its state (log position, pages in use, generations) is then available to the next machine.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,14 +13,14 @@ use super::generation::GenerationMap;
 use super::geometry::Geometry;
 use super::occupancy::Occupancy;
 
-/// Where a log stands between two machines.
+/// State of a log between two machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogPosition {
-    /// The next block is written here; a multiple of 4,096.
+    /// Position of the next block; a multiple of 4,096.
     pub next_lsn: u64,
     /// Every change before this is durable in the database file.
     pub checkpoint: u64,
-    /// Grows with every recovery; 1 from creation on.
+    /// Increases with every recovery; 1 after creation.
     pub epoch: u32,
 }
 
@@ -34,7 +33,7 @@ impl LogPosition {
         self.checkpoint >= self.next_lsn
     }
 
-    /// As formatting leaves a log: one block, everything before its end durable.
+    /// Creates the state of a formatted log: one block, everything before its end durable.
     pub fn formatted() -> Self {
         let next_lsn = Self::FIRST_LSN + 4096;
         Self { next_lsn, checkpoint: next_lsn, epoch: 1 }
@@ -45,28 +44,28 @@ impl LogPosition {
 pub struct DatabaseState {
     /// Configuration.
     pub config: DatabaseConfig,
-    /// Pages that hold, or held, records: 0 to this are read by whole-file phases.
+    /// Pages that contain, or contained, records: whole-file phases read those from 0 to this.
     pub pages_used: u32,
-    /// Where its log stands.
+    /// State of its log.
     pub log: LogPosition,
-    /// Blocks of the ring before this were overwritten by writes that a crash cut off. All after it, as
-    /// far as the ring goes back, were acknowledged.
+    /// Writes that a crash interrupted overwrote the blocks of the ring before this position. All
+    /// later blocks, as far as the ring goes back, were acknowledged.
     pub log_whole_from: u64,
     /// Last acknowledged generation of each page.
     pub generation_map: Box<dyn GenerationMap>,
-    /// Occupancy of each page where no bytes are carried; otherwise the pages themselves know.
+    /// Occupancy of each page if the driver has no data; otherwise the pages contain it.
     pub(crate) occupancy: Option<Occupancy>,
 }
 
 impl DatabaseState {
-    /// A database as creation leaves it, or is about to.
+    /// Creates a database in its state at creation.
     pub fn new(config: DatabaseConfig, generation_map: Box<dyn GenerationMap>) -> Self {
         let pages_used = config.pages_initial;
         let (log, log_whole_from) = (LogPosition::formatted(), LogPosition::FIRST_LSN);
         Self { config, pages_used, log, log_whole_from, generation_map, occupancy: None }
     }
 
-    /// Makes the occupancy known without data, as creation leaves it.
+    /// Initialises the occupancy without data, as after creation.
     pub(crate) fn assume_occupancy(&mut self) {
         let DatabaseConfig { pages_initial, pages_max, .. } = self.config;
         self.occupancy.get_or_insert_with(|| Occupancy::new(pages_initial, pages_max));
@@ -83,47 +82,47 @@ impl core::fmt::Debug for DatabaseState {
     }
 }
 
-/// Databases that one thread owns, with the table of their files.
+/// Databases of one thread, with the table of their files.
 #[derive(Debug)]
 pub struct Store {
     pub(crate) config: MailboxConfig,
     pub(crate) geometry: Geometry,
     pub(crate) databases: Vec<DatabaseState>,
     files: Vec<FileSpec>,
-    /// Sizes of files that are shorter than they should be, by name.
+    /// Sizes of files that are too short, by name.
     short: Arc<BTreeMap<String, u64>>,
 }
 
 impl Store {
-    /// A store of these databases, which must be among those of `config`.
+    /// Creates a store of these databases, which must be in `config`.
     ///
     /// # Errors
-    /// The first number of `config` that can't work.
+    /// The first invalid number of `config`.
     pub fn new(config: MailboxConfig, databases: Vec<DatabaseState>) -> Result<Self, ConfigError> {
         config.validate()?;
         let geometry = Geometry::new(&config);
         Ok(Self::rebuild(config, geometry, databases))
     }
 
-    /// Says which files are shorter than they should be, by name. Reading goes to their ends.
+    /// Records which files are too short, by name. Reads end there.
     #[must_use]
     pub fn with_short_files(self, short: BTreeMap<String, u64>) -> Self {
         Self { short: Arc::new(short), ..self }
     }
 
-    /// Bytes that a file holds.
+    /// Returns the size of a file in bytes.
     pub(crate) fn held_bytes(&self, file: u32) -> u64 {
         let Some(spec) = self.files.get(file as usize) else { return 0 };
         self.short.get(&spec.name).map_or(spec.size_bytes, |held| (*held).min(spec.size_bytes))
     }
 
-    /// Pages that the file of the database at `place` holds.
+    /// Returns the pages in the file of the database at `place`.
     pub(crate) fn pages_held(&self, place: usize) -> u32 {
         let pages = self.held_bytes(self.database_file(place)) / u64::from(self.config.page_bytes);
         u32::try_from(pages).unwrap_or(u32::MAX)
     }
 
-    /// A store again, of databases that were taken out of one.
+    /// Creates a store again, from databases that were removed from one.
     pub(crate) fn rebuild(
         config: MailboxConfig,
         geometry: Geometry,
@@ -154,37 +153,37 @@ impl Store {
         }
     }
 
-    /// The configuration.
+    /// Returns the configuration.
     pub fn config(&self) -> &MailboxConfig {
         &self.config
     }
 
-    /// The derived numbers.
+    /// Returns the derived numbers.
     pub fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// The databases.
+    /// Returns the databases.
     pub fn databases(&self) -> &[DatabaseState] {
         &self.databases
     }
 
-    /// The files, each database followed by its log files.
+    /// Returns the files, each database followed by its log files.
     pub fn files(&self) -> &[FileSpec] {
         &self.files
     }
 
-    /// File index of a database, by its place in this store.
+    /// Returns the file index of a database, by its position in this store.
     pub fn database_file(&self, place: usize) -> u32 {
         place as u32 * (1 + self.config.log_files)
     }
 
-    /// Size of the log ring of each database.
+    /// Returns the size of each database's log ring.
     pub fn ring_bytes(&self) -> u64 {
         u64::from(self.config.log_files) * u64::from(self.config.log_file_bytes)
     }
 
-    /// File and offset of a log position of the database at `place`.
+    /// Returns file and offset of a log position of the database at `place`.
     pub fn log_place(&self, place: usize, lsn: u64) -> (u32, u64) {
         log_place(&self.config, self.database_file(place), lsn)
     }
@@ -210,7 +209,8 @@ impl Store {
         stores
     }
 
-    /// The inverse of [`Store::split`]: one store of all their databases, by id. `None` for none.
+    /// The inverse of [`Store::split`]: merges stores to one, ordered by database id. `None` for no
+    /// stores.
     pub fn join(stores: Vec<Self>) -> Option<Self> {
         let mut stores = stores.into_iter();
         let mut all = stores.next()?;
@@ -221,7 +221,7 @@ impl Store {
     }
 }
 
-/// File and offset of a log position; `database_file` is followed by the log files.
+/// Returns file and offset of a log position; `database_file` is followed by the log files.
 pub(crate) fn log_place(config: &MailboxConfig, database_file: u32, lsn: u64) -> (u32, u64) {
     let file_bytes = u64::from(config.log_file_bytes);
     let within = lsn % (u64::from(config.log_files) * file_bytes);
@@ -237,7 +237,7 @@ pub struct GroupPart {
     pub sessions: Vec<u32>,
 }
 
-/// Spreads databases and sessions over at most `threads` groups: databases in turn, sessions in
+/// Distributes databases and sessions over at most `threads` groups: databases in turn, sessions in
 /// proportion to the bias of the group's databases. Each group has at least one of both, so there
 /// are never more groups than databases or sessions.
 pub fn spread(config: &MailboxConfig, threads: u32) -> Vec<GroupPart> {
@@ -246,14 +246,15 @@ pub fn spread(config: &MailboxConfig, threads: u32) -> Vec<GroupPart> {
     let groups = u64::from(threads).clamp(1, most) as usize;
     let mut parts = vec![GroupPart::default(); groups];
     let mut bias = vec![0u64; groups];
-    // Databases that no session uses come last, so that each group has one that is used.
+    // Databases without sessions come last, so that each group has one with sessions.
     let (chosen, idle): (Vec<_>, Vec<_>) = config.databases.iter().partition(|d| d.bias > 0);
     for (i, database) in chosen.into_iter().chain(idle).enumerate() {
         parts[i % groups].databases.push(database.id);
         bias[i % groups] += u64::from(database.bias);
     }
     for session in 0..config.sessions {
-        // The group that has fewest for its bias is next (Webster's method); one each first.
+        // The group with the fewest sessions for its bias is next (Webster's method), after one
+        // session each.
         let need = |i: usize| {
             let have = parts[i].sessions.len() as u64;
             let rank = if have == 0 { 0 } else { (2 * have + 1) << 32 };
@@ -278,8 +279,8 @@ mod tests {
     }
 
     proptest! {
-        /// Every database and session is in one group, no group is without, and sessions are spread
-        /// evenly.
+        /// Every database and session is in one group, no group is empty, and sessions are
+        /// distributed evenly.
         #[test]
         fn everything_is_spread(databases in 1u32..40, sessions in 1u32..100, threads in 1u32..20) {
             let parts = spread(&config(databases, sessions), threads);

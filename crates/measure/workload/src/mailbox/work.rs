@@ -12,19 +12,19 @@ use super::page::Directory;
 use super::rng::below;
 use super::session::{Commit, Operation, OperationKind, Phase, Session};
 
-/// Operations that a session does at one instant before it lets time pass: a session whose pages
-/// are all cached and whose commits are all lazy would otherwise never let the step end.
+/// Maximum number of operations of a session at one instant. A session whose pages are all cached
+/// and whose commits are all lazy would otherwise never end the step.
 const BURST_MAX: u32 = 32;
-/// How long it then pauses.
+/// Pause after that.
 const BURST_PAUSE_NS: u64 = 10_000;
 
 /// Result of an attempted operation.
 enum Attempt {
-    /// It has ended.
+    /// The operation ended.
     Ended,
-    /// It waits for something; the session is in a queue.
+    /// It waits, and the session is in a queue.
     Parked,
-    /// It waits for the log to be durable.
+    /// It waits until the log is durable.
     Committing(Commit),
 }
 
@@ -56,9 +56,9 @@ impl Group {
         }
     }
 
-    /// Returns the next session to run: one that is ready, or one that was woken if there is an
-    /// arrival for it. Sessions that were woken in vain become idle again, behind those that have
-    /// become idle since.
+    /// Returns the next session to run: one that is ready, or a woken one if there is an arrival
+    /// for it. Sessions without an arrival become idle again, after those that have become idle
+    /// since.
     pub(super) fn next_session(&mut self, now_ns: u64) -> Option<u32> {
         if let Some(session) = self.ready.pop(&self.links) {
             return Some(session);
@@ -73,8 +73,8 @@ impl Group {
         None
     }
 
-    /// Wakes sessions that waited for a frame or for log room, if there is some. Returns true if
-    /// any can proceed.
+    /// Wakes sessions that waited for a frame or for log space, if available. Returns true if any
+    /// can proceed.
     pub(super) fn wake_stalled(&mut self) -> bool {
         let mut next = self.attention.first(0);
         while let Some(place) = next {
@@ -160,7 +160,7 @@ impl Group {
         self.timers.push(Reverse((ctx.now_ns + BURST_PAUSE_NS, session)));
     }
 
-    /// Whether an operation that arrived before the stop is still to be taken.
+    /// Returns whether an operation that arrived before the stop still has to start.
     fn has_backlog(&mut self, now_ns: u64) -> bool {
         let (Some(arrivals), Some(from_ns)) = (self.arrivals.as_mut(), self.stopping_from_ns)
         else {
@@ -169,7 +169,7 @@ impl Group {
         arrivals.next_ns(now_ns) <= from_ns && now_ns < from_ns.saturating_add(BACKLOG_NS)
     }
 
-    /// Tells what arrived before the stop and was not taken, as far as it would have been an I/O: the
+    /// Reports arrivals before the stop that were not started, if they would have been an I/O: the
     /// read of a page that is not in the cache.
     pub(super) fn tell_never_started(&mut self, each: &mut dyn FnMut(u16, u64)) {
         let (Some(arrivals), Some(from_ns)) = (self.arrivals.as_mut(), self.stopping_from_ns)
@@ -190,7 +190,7 @@ impl Group {
         }
     }
 
-    /// Gives a session its next operation, or lets it wait for one to arrive, or end.
+    /// Starts the next operation of a session, or makes it wait for an arrival, or ends it.
     fn begin(&mut self, session: u32, now_ns: u64) -> Option<Operation> {
         let ends = self.stopping && !self.has_backlog(now_ns);
         let s = &mut self.sessions[session as usize];
@@ -218,7 +218,7 @@ impl Group {
         Some(op)
     }
 
-    /// Brings near what the next operation of a session looks up first.
+    /// Prefetches the first lookup of a session's next operation.
     pub(super) fn hint(&mut self, session: u32) {
         let databases = &self.databases;
         let pages_used = |place: usize| databases[place].state.pages_used;
@@ -226,13 +226,13 @@ impl Group {
         self.databases[place].hint(page);
     }
 
-    /// Finds the operation's page and does the operation.
+    /// Looks up the operation's page and executes the operation.
     fn attempt(&mut self, session: u32, op: Operation, ctx: &mut Ctx<'_>) -> Attempt {
         let g = self.geometry;
         let d = &mut self.databases[op.place];
         let Session { buffer_at, frame, .. } = self.sessions[session as usize];
         let (reader, wanted) = ((session, buffer_at), (op.page, op.intended_ns));
-        // Mostly it has just been read.
+        // Usually it was just read.
         let mut found = if op.sought && d.has_read(frame, op.page) {
             d.touch(frame);
             Seek::Cached(frame)
@@ -284,8 +284,8 @@ impl Group {
         }
     }
 
-    /// Adds a record to the page, or to a new page where this one is full, or, where the reserve is
-    /// used up, in the place of a record that is deleted first.
+    /// Adds a record to the page. If the page is full, adds it to a new page, or, if the reserve is
+    /// used up, deletes a record and uses its slot.
     fn insert(&mut self, session: u32, op: Operation, at: u32, ctx: &mut Ctx<'_>) -> Attempt {
         let g = self.geometry;
         let d = &mut self.databases[op.place];
@@ -315,7 +315,7 @@ impl Group {
         self.commit(op, at, slot, g.record_bytes, ctx)
     }
 
-    /// Logs a change that has been made in a frame.
+    /// Logs a change of a frame.
     fn commit(
         &mut self,
         op: Operation,
@@ -373,7 +373,7 @@ fn count(d: &mut Database, kind: OperationKind) {
     }
 }
 
-/// One of the set bits of `mask`, by `bits`; `None` if there is none.
+/// Returns one of the set bits of `mask`, chosen by `bits`; `None` if there is none.
 fn pick(mask: u16, bits: u64) -> Option<usize> {
     let count = mask.count_ones();
     let mut nth = below(bits, u64::from(count));

@@ -1,22 +1,22 @@
-//! Which of several things comes next.
+//! Choice of the next alternative.
 //!
-//! Stratified sampling: 1,024 consecutive choices fall into 1,024 different parts of the unit
-//! interval, in an order that a permutation reshuffles for each round, at a random point within the
-//! part. So after any number of choices the frequency of each thing equals its share to within
-//! about one in 1,024. Still, a choice cannot be predicted from those before it, except that a part
-//! does not occur twice. (Independent choices would be off by 1 % after 10,000.)
+//! Stratified sampling: 1,024 consecutive choices are in 1,024 different parts of the unit
+//! interval, at a random point within each part. A permutation shuffles their order for each round.
+//! After any number of choices, the frequency of each alternative therefore equals its share to
+//! about one in 1,024. A choice still cannot be predicted from earlier ones, except that no part
+//! occurs twice. (Independent choices would be off by 1 % after 10,000.)
 
 use crate::address::{Permutation, mix, share_below};
 
 const STRATA_BITS: u32 = 10;
 const STRATA: u64 = 1 << STRATA_BITS;
 
-/// Chooses among things by their shares.
+/// Chooses among alternatives by their shares.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// The only thing that can come, if that is so.
+    /// The only possible alternative, if there is just one.
     only: Option<u32>,
-    /// Upper ends of the things' parts of 0 to 2^64; the last is open.
+    /// Upper ends of the alternatives' parts of 0 to 2^64; the last is open.
     ends: Box<[u64]>,
     seed: u64,
     index: u64,
@@ -24,8 +24,8 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Things with the given weights, which need not add up to anything. Weights that are negative or not
-    /// numbers count as 0; if all do, the first thing is always chosen.
+    /// Creates alternatives with the given weights, of any sum. Weights that are negative or not
+    /// numbers count as 0. If all do, the first alternative is always chosen.
     #[must_use]
     pub fn new(weights: &[f64], seed: u64) -> Self {
         let weight = |w: &f64| if *w > 0.0 && w.is_finite() { *w } else { 0.0 };
@@ -38,8 +38,8 @@ impl Choice {
                 if total > 0.0 { sum / total } else { 1.0 }
             })
             .collect();
-        // Rounding may leave the sum just below 1; and nothing after the last weight above 0 may be
-        // chosen.
+        // Rounding may leave the sum just below 1. No alternative after the last weight above 0 may
+        // be chosen.
         if let Some(last) = weights.iter().rposition(|w| weight(w) > 0.0) {
             ends.truncate(last + 1);
         } else {
@@ -56,14 +56,14 @@ impl Choice {
         Self { only, ends, seed, index: 0, order: Permutation::new(STRATA, mix(seed, 0)) }
     }
 
-    /// Two things: `true` with a share of `percent`.
+    /// Creates two alternatives: `true` with a share of `percent`.
     #[must_use]
     pub fn percent(percent: f64, seed: u64) -> Self {
         let percent = if percent > 0.0 { percent.min(100.0) } else { 0.0 };
         Self::new(&[100.0 - percent, percent], seed)
     }
 
-    /// The number of the next thing.
+    /// Returns the number of the next alternative.
     #[inline]
     pub fn take(&mut self) -> usize {
         match self.only {
@@ -80,7 +80,7 @@ impl Choice {
         let jitter = mix(!self.seed, self.index) >> STRATA_BITS;
         self.index += 1;
         let x = self.order.at(within) << (u64::BITS - STRATA_BITS) | jitter;
-        // With few things, counting the ends below needs no branch.
+        // With few alternatives, counting the ends below needs no branch.
         let below = self.ends.iter().map(|end| usize::from(x >= *end)).sum::<usize>();
         below.min(self.ends.len() - 1)
     }
@@ -98,8 +98,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Within one stratum a boundary of each thing's part, and the whole strata of the last,
-        /// unfinished thousand.
+        /// Within one stratum a boundary of each alternative's part, and the whole strata of the
+        /// last, unfinished thousand.
         #[test]
         fn shares_are_exact_to_a_few_strata(
             weights in prop::collection::vec(0.0f64..100.0, 1..9),
@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// After 10,000 choices 70 % is met to 0.1 %; independent choices would be off by 0.46 % (one
+    /// After 10,000 choices, 70 % is met to 0.1 %; independent choices would be off by 0.46 % (one
     /// standard error).
     #[test]
     fn seventy_percent_is_met() {

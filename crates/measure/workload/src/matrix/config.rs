@@ -15,77 +15,77 @@ pub struct SizeShare {
     pub share: f64,
 }
 
-/// By which call writes are made durable.
+/// Call that makes writes durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SyncKind {
-    /// By none.
+    /// None.
     None,
     /// `fsync`.
     Fsync,
     /// `fdatasync`.
     Fdatasync,
-    /// Each write by itself (`O_DSYNC`, `RWF_DSYNC`, FUA).
+    /// Each write itself (`O_DSYNC`, `RWF_DSYNC`, FUA).
     Durable,
 }
 
 impl SyncKind {
-    /// True where a call of its own makes earlier writes durable.
+    /// Returns true if a separate call makes earlier writes durable.
     #[must_use]
     pub fn flushes(self) -> bool {
         matches!(self, Self::Fsync | Self::Fdatasync)
     }
 }
 
-/// When writes are made durable.
+/// Durability of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncPolicy {
-    /// By which call.
+    /// The call.
     pub kind: SyncKind,
-    /// Number of a client's writes between syncs (`fsync` and `fdatasync`; 0 counts as 1). The file
-    /// of the last write is synced.
+    /// Number of a client's writes between syncs (`fsync` and `fdatasync`; 0 counts as 1). The sync
+    /// is for the file of the last write.
     pub every_writes: u32,
 }
 
-/// Like clients with the same mix of operations.
+/// Equal clients with the same mix of operations.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StreamConfig {
-    /// Name, the first part of the names of its classes.
+    /// Name, which is the first part of its class names.
     pub name: String,
-    /// The run's seed and the stream's number, mixed: streams with one seed do the same things.
+    /// Mixed from the run's seed and the stream's number: streams with equal seeds are equal.
     pub seed: u64,
-    /// Clients in all threads; client `i` works on share `i mod shares`.
+    /// Clients in all threads; client `i` uses share `i mod shares`.
     pub clients: u32,
-    /// Operations that a client may have in flight at once: names younger than that are left alone.
+    /// Maximum number of operations in flight of a client. Names younger than that are not touched.
     pub queue_depth: u32,
     /// The files.
     pub files: FileSet,
-    /// Read share of the data operations, in percent.
+    /// Share of reads in the data operations, in percent.
     pub read_percent: f64,
     /// Sizes of transfers.
     pub sizes: Vec<SizeShare>,
-    /// Sizes of writes, where they differ from those of reads; empty otherwise.
+    /// Sizes of writes, if they differ from those of reads; empty otherwise.
     pub write_sizes: Vec<SizeShare>,
-    /// Where operations go.
+    /// Access pattern.
     pub pattern: Pattern,
-    /// Boundary that offsets are multiples of; 0: the size of the transfer.
+    /// Alignment of offsets; 0: the size of the transfer.
     pub align_bytes: u64,
-    /// When writes are made durable.
+    /// Durability of writes.
     pub sync: SyncPolicy,
-    /// Share of metadata operations in reads, writes and metadata operations, in percent. Syncs come on
-    /// top.
+    /// Share of metadata operations in reads, writes and metadata operations, in percent. Syncs are
+    /// additional.
     pub metadata_percent: f64,
     /// Shares of the metadata operations.
     pub metadata_mix: MetadataMix,
-    /// Small files that each client has when the stream starts, for removes and renames.
+    /// Small files of each client at the start of the stream, for removes and renames.
     pub names_per_client: u32,
-    /// The trace whose operations these are; what is said above of sizes, mix and places is then of no effect.
+    /// Trace to replay. Sizes, mix and pattern above then have no effect.
     pub trace: Option<Arc<Replay>>,
 }
 
-/// Why a stream can't be.
+/// Reason for an invalid stream.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum MatrixError {
-    /// The space can't be addressed.
+    /// The space cannot be addressed.
     #[error("stream {stream:?}: {source}")]
     Address {
         /// The stream.
@@ -93,14 +93,14 @@ pub enum MatrixError {
         /// Cause of the error.
         source: AddressError,
     },
-    /// A number is out of its range.
+    /// A number is out of range.
     #[error("stream {stream:?}: {what} is {value}, not {range}")]
     OutOfRange {
         /// The stream.
         stream: String,
-        /// Which number.
+        /// Name of the number.
         what: &'static str,
-        /// Value that was given.
+        /// Given value.
         value: f64,
         /// Accepted range.
         range: &'static str,
@@ -108,7 +108,7 @@ pub enum MatrixError {
 }
 
 impl StreamConfig {
-    /// Every size that the stream transfers.
+    /// Returns every transfer size of the stream.
     #[must_use]
     pub fn all_sizes_bytes(&self) -> Vec<u64> {
         let all = self.sizes.iter().chain(&self.write_sizes).filter(|size| size.share > 0.0);
@@ -118,7 +118,7 @@ impl StreamConfig {
         sizes
     }
 
-    /// Checks what does not depend on the space.
+    /// Checks everything that does not depend on the space.
     pub(super) fn check(&self) -> Result<(), MatrixError> {
         let check = |what, value: f64, ok: bool, range| {
             let stream = self.name.clone();

@@ -1,43 +1,44 @@
-//! Shares, files and the regions that operations go to.
+//! Shares, files and regions for operations.
 
 use crate::address::Region;
 
-/// The files that a stream works on. File `f` of share `s` is number
-/// `first_file + s * files_per_share + f` of the file table.
+/// The files of a stream. File `f` of share `s` is number `first_file + s * files_per_share + f` of
+/// the file table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileSet {
     /// Number of the first file in the file table.
     pub first_file: u32,
-    /// Directories or exports that the files are dealt to; at least 1.
+    /// Directories or exports with the files; at least 1.
     pub shares: u32,
     /// Files in each of them; at least 1.
     pub files_per_share: u32,
     /// Size of a file (or device).
     pub file_size_bytes: u64,
-    /// Where in each file the working set begins.
+    /// Offset of the working set in each file.
     pub offset_bytes: u64,
-    /// Bytes that operations go to, all files together; `None`: everything from the offset on.
+    /// Bytes for operations, all files together; `None`: everything from the offset on.
     pub working_set_bytes: Option<u64>,
 }
 
 impl FileSet {
-    /// Files in all.
+    /// Returns the number of all files.
     #[must_use]
     pub fn files(&self) -> u64 {
         u64::from(self.shares) * u64::from(self.files_per_share)
     }
 
-    /// Number of file `file` of share `share` in the file table.
+    /// Returns the number of file `file` of share `share` in the file table.
     #[must_use]
     pub fn file(&self, share: u32, file: u32) -> u32 {
         let within = u64::from(share) * u64::from(self.files_per_share) + u64::from(file);
         self.first_file.saturating_add(u32::try_from(within).unwrap_or(u32::MAX))
     }
 
-    /// The regions of a share for transfers of up to `largest_bytes`, at multiples of `grid_bytes`.
+    /// Returns the regions of a share for transfers of up to `largest_bytes`, at multiples of
+    /// `grid_bytes`.
     ///
-    /// A working set is spread evenly over the files. Where a file's part would be smaller than a
-    /// transfer, every n-th file only is used, with a part of one transfer or more.
+    /// A working set is distributed evenly over the files. If a file's part would be smaller than a
+    /// transfer, only every n-th file is used, with a part of one transfer or more.
     #[must_use]
     pub fn regions(&self, share: u32, largest_bytes: u64, grid_bytes: u64) -> Vec<Region> {
         let room = self.file_size_bytes.saturating_sub(self.offset_bytes);
@@ -57,7 +58,7 @@ impl FileSet {
         let first = u64::from(share) * u64::from(self.files_per_share);
         (0..self.files_per_share)
             .filter(|file| {
-                // The n-th of `used` files spread evenly over all: where the quotient steps.
+                // Returns the n-th of `used` files, evenly spread over all.
                 let at = first + u64::from(*file);
                 let step = |at: u64| u128::from(at) * u128::from(used) / u128::from(files);
                 at == 0 || step(at) != step(at - 1)

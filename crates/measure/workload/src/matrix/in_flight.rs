@@ -1,17 +1,17 @@
 //! An operation that is tracked while it is in flight.
 
-/// An operation that the tracker follows: hand it back when it completes.
+/// An operation that the tracker follows. Return it to the tracker when it completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InFlight(pub(super) u32);
 
 impl InFlight {
-    /// As a number, to travel with the operation.
+    /// Converts it to a number, which the operation carries.
     #[must_use]
     pub fn number(self) -> u32 {
         self.0
     }
 
-    /// From the number that [`InFlight::number`] gave.
+    /// Converts the number of [`InFlight::number`] back.
     #[must_use]
     pub fn from_number(number: u32) -> Self {
         Self(number)

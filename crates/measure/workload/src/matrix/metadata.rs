@@ -7,22 +7,22 @@ pub enum MetadataKind {
     Getattr,
     /// Looks up the name of a data file.
     Lookup,
-    /// Asks for permission to a data file.
+    /// Checks the permissions of a data file.
     Access,
     /// Lists the share's directory of small files.
     Readdir,
-    /// Makes a small file.
+    /// Creates a small file.
     Create,
     /// Removes a small file.
     Remove,
     /// Renames a small file.
     Rename,
-    /// Sets the mode of a data file, to what it is.
+    /// Sets the mode of a data file to its current mode.
     Setattr,
 }
 
 impl MetadataKind {
-    /// All, in the order of [`MetadataMix::weights`].
+    /// All kinds, in the order of [`MetadataMix::weights`].
     pub const ALL: [Self; 8] = [
         Self::Getattr,
         Self::Lookup,
@@ -34,7 +34,7 @@ impl MetadataKind {
         Self::Setattr,
     ];
 
-    /// The word in plans and reports.
+    /// Returns the word in plans and reports.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -53,26 +53,26 @@ impl MetadataKind {
 /// Weights of the metadata operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct MetadataMix {
-    /// Attributes read.
+    /// Reads of attributes.
     pub getattr: f64,
-    /// Names looked up.
+    /// Lookups of names.
     pub lookup: f64,
-    /// Permissions asked.
+    /// Checks of permissions.
     pub access: f64,
-    /// Directories listed.
+    /// Listings of directories.
     pub readdir: f64,
-    /// Small files made.
+    /// Creations of small files.
     pub create: f64,
-    /// Such files removed.
+    /// Removals of such files.
     pub remove: f64,
-    /// Such files renamed.
+    /// Renames of such files.
     pub rename: f64,
-    /// Attributes set.
+    /// Settings of attributes.
     pub setattr: f64,
 }
 
 impl MetadataMix {
-    /// The weights in the order of [`MetadataKind::ALL`].
+    /// Returns the weights in the order of [`MetadataKind::ALL`].
     #[must_use]
     pub fn weights(&self) -> [f64; 8] {
         [

@@ -9,7 +9,7 @@
 pub struct Names {
     oldest: u64,
     next: u64,
-    /// The least there must be: those in flight.
+    /// Minimum number that must exist: the maximum in flight.
     keep: u64,
     replaced: u64,
 }
@@ -17,40 +17,40 @@ pub struct Names {
 /// Change of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameChange {
-    /// The file with this number is made.
+    /// Creates the file with this number.
     Create(u64),
-    /// The name is removed.
+    /// Removes the name.
     Remove(u64),
-    /// The name is changed from one number to another.
+    /// Renames from one number to another.
     Rename(u64, u64),
 }
 
 impl Names {
-    /// Numbers `0..initial` exist; `in_flight` changes can be in progress at once.
+    /// Creates the set of names `0..initial`; up to `in_flight` changes may be in progress.
     #[must_use]
     pub fn new(initial: u32, in_flight: u32) -> Self {
         Self { oldest: 0, next: initial.into(), keep: in_flight.into(), replaced: 0 }
     }
 
-    /// How many there are.
+    /// Returns the number of existing names.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.next - self.oldest
     }
 
-    /// Removes and renames that became creates.
+    /// Number of removes and renames that became creates.
     #[must_use]
     pub fn replaced(&self) -> u64 {
         self.replaced
     }
 
-    /// Makes the next.
+    /// Creates the next name.
     pub fn create(&mut self) -> NameChange {
         self.next += 1;
         NameChange::Create(self.next - 1)
     }
 
-    /// Removes the oldest.
+    /// Removes the oldest name.
     pub fn remove(&mut self) -> NameChange {
         match self.take_oldest() {
             Some(oldest) => NameChange::Remove(oldest),
@@ -79,7 +79,7 @@ impl Names {
     }
 }
 
-/// The name of a small file of a client.
+/// Returns the name of a client's small file.
 #[must_use]
 pub fn name_text(client: u32, number: u64) -> String {
     format!("m{client:05}-{number:010}")
@@ -92,8 +92,8 @@ mod tests {
     use std::collections::HashSet;
 
     proptest! {
-        /// Replayed on a real set, with the last few changes undone in any order, no name is ever made
-        /// twice or missed.
+        /// Replayed on a real set, with the last few changes undone in any order, no name is
+        /// created twice or missing.
         #[test]
         fn changes_never_collide_even_with_those_in_flight(
             initial in 0u32..20,

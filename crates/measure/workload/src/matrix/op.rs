@@ -1,4 +1,4 @@
-//! One operation, and the class it is recorded under.
+//! One operation, and its class in recordings.
 
 use super::{MetadataKind, SyncKind};
 
@@ -9,13 +9,13 @@ pub enum OpKind {
     Read,
     /// Writes.
     Write,
-    /// Writes and completes when it is on stable storage.
+    /// Writes, and completes when the data is on stable storage.
     WriteDurable,
     /// `fsync`.
     Fsync,
     /// `fdatasync`.
     Fdatasync,
-    /// One on names or attributes.
+    /// Operation on names or attributes.
     Metadata(MetadataKind),
 }
 
@@ -28,7 +28,7 @@ pub struct Op {
     pub class: u16,
     /// The share.
     pub share: u32,
-    /// The data file, by its number in the file table; of no meaning for create, remove, rename and readdir.
+    /// Number of the data file in the file table; unused for create, remove, rename and readdir.
     pub file: u32,
     /// Byte offset of a transfer.
     pub offset_bytes: u64,
@@ -41,25 +41,26 @@ pub struct Op {
 }
 
 impl Op {
-    /// An operation that transfers nothing.
+    /// Creates an operation that transfers no data.
     pub(super) fn bare(kind: OpKind, share: u32, file: u32) -> Self {
         let (class, size_bytes) = (class_of(kind), 0);
         Self { kind, class, share, file, offset_bytes: 0, size_bytes, name: 0, new_name: 0 }
     }
 }
 
-/// The name under which operations are recorded.
+/// Name under which operations are recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Class {
-    /// Such as `matrix.read`.
+    /// Name, such as `matrix.read`.
     pub name: String,
     /// Kind of the operations; durable writes are recorded as writes, both kinds of sync as `sync`.
     pub kind: OpKind,
-    /// True for the writes of a stream that flushes, each timed to the end of the flush that made it durable.
+    /// True for the writes of a stream that flushes, each timed up to the end of the flush that
+    /// made it durable.
     pub is_durable: bool,
 }
 
-/// The class of a kind of operation, the same for every stream.
+/// Returns the class index of a kind of operation, which is the same for every stream.
 pub(super) fn class_of(kind: OpKind) -> u16 {
     match kind {
         OpKind::Read => 0,
@@ -69,8 +70,9 @@ pub(super) fn class_of(kind: OpKind) -> u16 {
     }
 }
 
-/// Returns all classes of a stream, in the order of [`Op::class`]: read, write, sync and the metadata
-/// operations. A stream that flushes has a class of durable writes after them, which no operation has.
+/// Returns all classes of a stream, in the order of [`Op::class`]: read, write, sync and the
+/// metadata operations. In a stream that flushes, a class of durable writes follows, without
+/// operations of its own.
 #[must_use]
 pub fn classes(stream: &str, sync: SyncKind) -> Vec<Class> {
     let flushes = sync.flushes();

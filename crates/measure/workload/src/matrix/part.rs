@@ -15,12 +15,12 @@ use crate::trace::{Cursor, Event, TraceOperation};
 pub struct StreamPart {
     config: StreamConfig,
     clients: Range<u32>,
-    /// By share; `None` for shares that none of these clients works on.
+    /// By share; `None` for shares without any of these clients.
     walks: Vec<Option<AddressWalks>>,
     each: Vec<Client>,
     read_sizes: Vec<u32>,
     write_sizes: Vec<u32>,
-    /// Of a stream that replays a trace: where it stands.
+    /// Position in the trace, for a stream that replays one.
     cursor: Option<Cursor>,
 }
 
@@ -46,10 +46,10 @@ fn chosen(sizes: &[SizeShare]) -> (Vec<u32>, Vec<f64>) {
 }
 
 impl StreamPart {
-    /// The clients `clients` of the stream; those beyond [`StreamConfig::clients`] are left out.
+    /// Creates the clients `clients` of the stream, without those beyond [`StreamConfig::clients`].
     ///
     /// # Errors
-    /// A [`MatrixError`] says what can't be.
+    /// A [`MatrixError`] with the reason.
     pub fn new(config: StreamConfig, clients: Range<u32>) -> Result<Self, MatrixError> {
         config.check()?;
         let clients = clients.start..clients.end.min(config.clients);
@@ -90,7 +90,7 @@ impl StreamPart {
         let config = &self.config;
         let shares = config.files.shares.max(1);
         let share = client % shares;
-        // Clients share, share + shares, share + 2 * shares… work there.
+        // Clients share, share + shares, share + 2 * shares… use it.
         let on_share = (config.clients - share).div_ceil(shares);
         let walk = self.walks[share as usize]
             .as_ref()?
@@ -118,32 +118,34 @@ impl StreamPart {
         &self.config
     }
 
-    /// The clients, by their numbers in the stream.
+    /// Returns the clients, by their numbers in the stream.
     #[must_use]
     pub fn clients(&self) -> Range<u32> {
         self.clients.clone()
     }
 
-    /// Whether it replays a trace, and has given all of it.
+    /// Returns whether it replays a trace and has issued all of it.
     #[must_use]
     pub fn is_replayed(&self) -> bool {
         self.cursor.as_ref().is_some_and(Cursor::is_at_end)
     }
 
-    /// Removes and renames that became creates because there were too few names.
+    /// Returns the number of removes and renames that became creates, because there were too few
+    /// names.
     #[must_use]
     pub fn names_replaced(&self) -> u64 {
         self.each.iter().map(|client| client.names.replaced()).sum()
     }
 
-    /// The small files of a client (its number in the stream) at present.
+    /// Returns the number of small files of a client (its number in the stream).
     #[must_use]
     pub fn names(&self, client: u32) -> Option<Names> {
         let at = client.checked_sub(self.clients.start)?;
         self.each.get(at as usize).map(|client| client.names)
     }
 
-    /// The next operation of a client (its number in the stream); `None` if it isn't one of this part's.
+    /// Returns the next operation of a client (its number in the stream); `None` if it is not in
+    /// this part.
     #[inline]
     pub fn next(&mut self, client: u32) -> Option<Op> {
         if let Some(cursor) = &mut self.cursor {
@@ -182,7 +184,7 @@ impl StreamPart {
     }
 }
 
-/// An operation of a trace, on the stream's file.
+/// Returns an operation of a trace, on the stream's file.
 fn replayed(config: &StreamConfig, event: Event) -> Op {
     let file = config.files.first_file;
     let kind = match event.asked {

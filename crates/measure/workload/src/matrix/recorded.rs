@@ -1,4 +1,4 @@
-//! Under which classes a driver records the operations of streams.
+//! Classes under which a driver records the operations of streams.
 
 use super::{Class, OpKind, StreamConfig, classes};
 use crate::step::{self, ClassGroup};
@@ -22,7 +22,7 @@ impl StreamConfig {
         u16::try_from(durable).ok()
     }
 
-    /// The largest transfer.
+    /// Returns the largest transfer.
     #[must_use]
     pub fn size_bytes_max(&self) -> u32 {
         let largest = self.all_sizes_bytes().into_iter().max().unwrap_or(0);
@@ -30,7 +30,7 @@ impl StreamConfig {
     }
 }
 
-/// The classes of the streams, each stream's after those of the one before it.
+/// Returns the classes of all streams, in the order of the streams.
 #[must_use]
 pub fn stream_classes(streams: &[StreamConfig]) -> Vec<step::Class> {
     let mut all = Vec::new();

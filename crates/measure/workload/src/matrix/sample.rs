@@ -1,10 +1,10 @@
-//! A sample of all blocks, whose content is tracked and checked in every run.
+//! A sample of all blocks, whose content every run tracks and checks.
 //!
-//! Tracking every block takes five bytes of memory for each, and checking every read takes CPU that
-//! a generator may need, so both are optional ([`super::Tracker`]). In each group of 256
-//! consecutive units, one is always tracked, chosen by a hash of its place. `n` checks miss a
-//! damaged share `p` of the data with probability `(1 - p)^n`: 300 checks find one block in a
-//! hundred with 95 %. The sample depends on the run, so that no storage can predict it.
+//! Tracking every block takes five bytes of memory each, and checking every read takes CPU that a
+//! generator may need, so both are optional ([`super::Tracker`]). In each group of 256 consecutive
+//! units, one is always tracked, chosen by a hash of its address. `n` checks miss a damaged share
+//! `p` of the data with probability `(1 - p)^n`: 300 checks find one block in a hundred with 95 %.
+//! The sample depends on the run, so that no storage can predict it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,24 +16,25 @@ use crate::stamp::{
     DamageCounts, ExpectedContent, Finding, Generations, Ticket, Verdict, Verifier,
 };
 
-/// Units of which one is sampled, as a power of two.
+/// Units per sampled unit, as a power of two.
 const PERIOD_BITS_MAX: u32 = 8;
-/// Where operations reach fewer units than this times the period, the period is shorter.
+/// If operations reach fewer units than this times the period, the period is shorter.
 const SAMPLED_MIN: u64 = 64;
-/// The generation of a unit that is followed no longer.
+/// Generation of a unit that is no longer tracked.
 const GIVEN_UP: u32 = u32::MAX;
 
-/// Which units are sampled, and what each of them should hold. Shared by all threads.
+/// Sampled units with their expected content. Shared by all threads.
 #[derive(Debug)]
 pub struct Sample {
     seed: u64,
     /// Units of a group, as a power of two.
     period_bits: u32,
-    /// By file, the number of its first unit where those of all files are counted through; and of all.
+    /// By file, the number of its first unit when the units of all files are numbered
+    /// consecutively; and the total.
     first_units: Box<[u64]>,
-    /// One entry a group.
+    /// One entry per group.
     generations: Generations,
-    /// Whether all was laid out: then the first write of a unit is not the run's.
+    /// True if the layout wrote everything: the first write of a unit is then not one of the run.
     laid_out: AtomicBool,
 }
 
@@ -61,21 +62,21 @@ impl Sample {
         Self { seed, period_bits, first_units: first_units.into(), generations, laid_out }
     }
 
-    /// Says that every unit was written once, as after a layout.
+    /// States that every unit was written once, as after a layout.
     pub fn written_once(&self) {
         self.generations.written_once();
         self.laid_out.store(true, Ordering::Relaxed);
     }
 
-    /// The sampled unit of a group, counted through all files. The last group may be short: then it may
-    /// have none.
+    /// Returns the sampled unit of a group, in the numbering of all files. The last group may be
+    /// short and have none.
     #[inline]
     fn picked(&self, group: u64) -> u64 {
         let within = mix(self.seed, group) & ((1 << self.period_bits) - 1);
         (group << self.period_bits) + within
     }
 
-    /// The sampled ones of `units` units of a file from `first` on.
+    /// Returns the sampled ones of `units` units of a file from `first` on.
     #[inline]
     fn within(&self, file: u32, first: u64, units: u64) -> impl Iterator<Item = SampledUnit> + '_ {
         let bounds = self.first_units.get(file as usize..file as usize + 2);
@@ -89,7 +90,8 @@ impl Sample {
         })
     }
 
-    /// The sampled units of a transfer of `units` units of a file from `first` on, by their numbers there.
+    /// Returns the sampled units of a transfer of `units` units of a file from `first` on, by their
+    /// numbers in it.
     pub fn units_within(
         &self,
         file: u32,
@@ -106,8 +108,8 @@ impl Sample {
         self.within(file, first, units).next().is_some()
     }
 
-    /// The sampled units that were written after the layout, by file and number, at most `most` of them,
-    /// spread over all.
+    /// Returns sampled units that were written after the layout, by file and number: at most `most`
+    /// of them, spread over all.
     #[must_use]
     pub fn written(&self, most: usize) -> Vec<(u32, u64)> {
         let first = if self.laid_out.load(Ordering::Relaxed) { 2 } else { 1 };
@@ -134,7 +136,7 @@ impl Sample {
 struct Entry {
     picked: SampledUnit,
     ticket: Option<Ticket>,
-    /// The oldest generation that a read may find.
+    /// Oldest generation that a read may return.
     oldest: u32,
 }
 
@@ -149,15 +151,15 @@ struct Slot {
 /// Results of checking sampled units.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SampleCounts {
-    /// Reads that held at least one.
+    /// Reads with at least one sampled unit.
     pub reads: u64,
     /// Units that were checked, by verdict.
     pub counts: DamageCounts,
-    /// The first damaged one.
+    /// First damaged unit.
     pub first_finding: Option<Finding>,
 }
 
-/// Follows and checks the sampled units of one thread's operations.
+/// Tracks and checks the sampled units of one thread's operations.
 #[derive(Debug)]
 pub struct Sampler {
     content: Content,
@@ -168,7 +170,8 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// For up to `in_flight_max` operations at once of up to `size_max_bytes` each.
+    /// Creates a tracker for up to `in_flight_max` concurrent operations of up to `size_max_bytes`
+    /// each.
     #[must_use]
     pub fn new(
         content: Content,
@@ -177,7 +180,7 @@ impl Sampler {
         size_max_bytes: u32,
     ) -> Self {
         let units_max = (size_max_bytes as usize).div_ceil(content.unit_bytes());
-        // No allocation per operation: a transfer touches one group more than it fills.
+        // Avoids allocations per operation: a transfer touches one group more than it fills.
         let entries_max = (units_max >> sample.period_bits) + 2;
         let slot = || Slot { entries: Vec::with_capacity(entries_max), ..Slot::default() };
         Self {
@@ -201,7 +204,7 @@ impl Sampler {
         self.found.counts.good = 0;
     }
 
-    /// Begins an operation; `None` if it contains no sampled unit.
+    /// Starts an operation; `None` if it contains no sampled unit.
     #[inline]
     fn begin(
         &mut self,
@@ -218,7 +221,8 @@ impl Sampler {
         let generations = &sample.generations;
         let slot = free.last().and_then(|number| slots.get_mut(*number as usize));
         let Some(slot) = slot else {
-            // More in flight than was said: what a write leaves in these units is not known.
+            // More operations than announced are in flight, so the content of these units after the
+            // write is unknown.
             picked.for_each(|picked| generations.give_up(picked.group));
             return None;
         };
@@ -254,7 +258,7 @@ impl Sampler {
         })
     }
 
-    /// Notes what a read may find; `None` if it contains no sampled unit.
+    /// Records the generations that a read may return; `None` if it contains no sampled unit.
     #[must_use]
     #[inline]
     pub fn begin_read(
@@ -268,11 +272,11 @@ impl Sampler {
         })
     }
 
-    /// Fills the buffer of a write: sampled units that were begun with their generation, all others with
+    /// Fills the buffer of a write: started sampled units with their generation, all others with
     /// `other`.
     ///
     /// # Errors
-    /// [`ContentError::Misaligned`] when the buffer isn't whole units.
+    /// [`ContentError::Misaligned`] if the buffer is not whole units.
     #[inline]
     pub fn fill(&self, write: InFlight, other: u32, out: &mut [u8]) -> Result<(), ContentError> {
         let Some(slot) = self.slots.get(write.number() as usize) else { return Ok(()) };
@@ -285,7 +289,7 @@ impl Sampler {
         self.content.fill(slot.file, offset_bytes, generation, out)
     }
 
-    /// Settles a write: acknowledged or failed.
+    /// Records the end of a write: acknowledged or failed.
     #[inline]
     pub fn end_write(&mut self, write: InFlight, acknowledged: bool) {
         let Some(slot) = self.slots.get_mut(write.number() as usize) else { return };
@@ -297,7 +301,7 @@ impl Sampler {
         self.free.push(write.number());
     }
 
-    /// Forgets a read that failed.
+    /// Discards a read that failed.
     pub fn drop_read(&mut self, read: InFlight) {
         if let Some(slot) = self.slots.get_mut(read.number() as usize) {
             slot.entries.clear();
@@ -305,7 +309,7 @@ impl Sampler {
         }
     }
 
-    /// Checks the sampled units of what a read brought, every byte of them. `false` when one is damaged.
+    /// Checks every byte of the sampled units in a read's data. Returns `false` if one is damaged.
     #[must_use]
     pub fn end_read(&mut self, read: InFlight, data: &[u8]) -> bool {
         let Self { content, sample, slots, found, .. } = self;

@@ -1,9 +1,9 @@
-//! The content of writes, and the check of reads against it.
+//! Content of writes, and the check of reads.
 //!
-//! A write is counted when its place is chosen and settled when it completes. A read records, for
-//! each unit, the oldest generation that was possible when it was issued. When it completes, any
-//! generation from there to the newest that was started meanwhile is right. So reads are checked
-//! while writes are in flight.
+//! A write is counted when its address is chosen, and settled when it completes. A read records,
+//! for each unit, the oldest generation that was possible when it was issued. When it completes,
+//! any generation from there to the newest one started meanwhile is right. Reads can therefore be
+//! checked while writes are in flight.
 
 use std::sync::Arc;
 
@@ -28,9 +28,9 @@ pub struct Tracker {
     files: Arc<[Generations]>,
     slots: Box<[Slot]>,
     free: Vec<u32>,
-    /// For each slot the tickets of a write, one a unit.
+    /// By slot: the tickets of a write, one per unit.
     tickets: Box<[Option<Ticket>]>,
-    /// For each slot the oldest possible generation of a read, one a unit.
+    /// By slot: the oldest possible generation of a read, one per unit.
     oldest: Box<[u32]>,
     units_max: usize,
     counts: DamageCounts,
@@ -38,8 +38,8 @@ pub struct Tracker {
 }
 
 impl Tracker {
-    /// For up to `in_flight_max` operations at once of up to `size_max_bytes` each, on files whose
-    /// generations are `files`, by their number in the file table.
+    /// Creates a tracker for up to `in_flight_max` concurrent operations of up to `size_max_bytes`
+    /// each, on files whose generations are `files`, by their number in the file table.
     #[must_use]
     pub fn new(
         content: Content,
@@ -68,13 +68,14 @@ impl Tracker {
         self.counts
     }
 
-    /// The first damaged unit that was found.
+    /// Returns the first damaged unit.
     #[must_use]
     pub fn first_finding(&self) -> Option<Finding> {
         self.first_finding
     }
 
-    /// Takes a slot for a transfer; `None` when all are taken or the transfer isn't whole units.
+    /// Allocates a slot for a transfer; `None` if all are in use or the transfer is not whole
+    /// units.
     fn take(&mut self, file: u32, offset_bytes: u64, size_bytes: u32) -> Option<(u32, u64)> {
         let size = size_bytes as usize;
         let first = self.content.first_unit(offset_bytes, size).ok()?;
@@ -87,9 +88,9 @@ impl Tracker {
         Some((number, first))
     }
 
-    /// Counts a write. `None` if it cannot be tracked: the maximum is in flight, in total or (six)
-    /// on one of its units, or it is not whole units of a known file. The caller then chooses
-    /// another place.
+    /// Counts a write. `None` if it cannot be tracked: too many writes are in flight (in total, or
+    /// six on one of its units), or it is not whole units of a known file. The caller then chooses
+    /// another address.
     #[must_use]
     #[inline]
     pub fn begin_write(
@@ -105,9 +106,8 @@ impl Tracker {
             let ticket = self.files[file as usize].begin(first + i as u64);
             self.tickets[base + i] = ticket;
             if ticket.is_none() {
-                // Writes that were started so far never reach the target, but an older generation
-                // may not be distinguishable from one that failed: it stays unsure until the next
-                // write.
+                // Writes started so far never reach the target. An older generation may look the
+                // same as a failed one, so the unit stays unsure until the next write.
                 self.slots[number as usize].units = i;
                 self.end_write(InFlight::from_number(number), false);
                 return None;
@@ -116,10 +116,10 @@ impl Tracker {
         Some(InFlight::from_number(number))
     }
 
-    /// Fills the buffer of a write that was begun.
+    /// Fills the buffer of a started write.
     ///
     /// # Errors
-    /// [`ContentError::Misaligned`] when the buffer isn't whole units.
+    /// [`ContentError::Misaligned`] if the buffer is not whole units.
     #[inline]
     pub fn fill(&self, write: InFlight, out: &mut [u8]) -> Result<(), ContentError> {
         let Some(slot) = self.slots.get(write.0 as usize) else { return Ok(()) };
@@ -129,7 +129,7 @@ impl Tracker {
         self.content.fill(slot.file, slot.offset_bytes, generation, out)
     }
 
-    /// Settles a write: acknowledged or failed.
+    /// Records the end of a write: acknowledged or failed.
     #[inline]
     pub fn end_write(&mut self, write: InFlight, acknowledged: bool) {
         let Some(slot) = self.slots.get(write.0 as usize).copied() else { return };
@@ -150,7 +150,8 @@ impl Tracker {
         self.free.push(op.0);
     }
 
-    /// Notes what a read may find. `None` as for [`Tracker::begin_write`]: then it isn't checked.
+    /// Records the generations that a read may return. `None` as for [`Tracker::begin_write`]: the
+    /// read is then not checked.
     #[must_use]
     #[inline]
     pub fn begin_read(
@@ -168,7 +169,7 @@ impl Tracker {
         Some(InFlight::from_number(number))
     }
 
-    /// Forgets a read that failed.
+    /// Discards a read that failed.
     pub fn drop_read(&mut self, read: InFlight) {
         if (read.0 as usize) < self.slots.len() {
             self.release(read);
@@ -191,7 +192,7 @@ impl Tracker {
         })
     }
 
-    /// Checks ranges of units, each given by its first and their number, of a read.
+    /// Checks ranges of a read's units, each given by its first unit and their number.
     fn end_parts<P: Iterator<Item = (u64, u64)>>(
         &mut self,
         read: InFlight,

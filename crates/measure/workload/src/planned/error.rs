@@ -1,20 +1,20 @@
-//! Why a plan's workload can't be.
+//! Errors of a plan's workload.
 
 use plimsoll_sys::SysError;
 
-/// Why a plan's workload can't be.
+/// Reason why a plan's workload is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlannedError {
-    /// Numbers that the workload can't take.
+    /// The numbers are invalid for the workload.
     #[error("{0}")]
     Numbers(String),
-    /// Recorded arrivals can't be read.
+    /// Recorded arrivals are not readable.
     #[error("reading recorded arrivals: {0}")]
     Arrivals(SysError),
 }
 
 impl PlannedError {
-    /// Numbers that the workload refuses, in its own words.
+    /// Numbers that the workload rejects, with its own message.
     pub fn numbers(says: impl std::fmt::Display) -> Self {
         Self::Numbers(says.to_string())
     }

@@ -1,4 +1,4 @@
-//! When the operations of a stream start, from what the plan says.
+//! Start times of a stream's operations, from the plan.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use crate::trace::Replay;
 /// Times at which operations start, in nanoseconds from the start, ascending.
 pub type StartTimes = Box<dyn Iterator<Item = u64> + Send>;
 
-/// When the clients of a group start operations.
+/// Rule by which the clients of a group start operations.
 pub enum Pace {
     /// Each client keeps `depth` operations outstanding.
     Closed {
-        /// Operations of each client.
+        /// Operations in flight per client.
         depth: u32,
     },
-    /// Each client starts `depth` operations at once when its last batch has come back whole.
+    /// Each client starts `depth` operations at once, when its last batch has completed.
     Barrier {
-        /// Operations of each client's batch.
+        /// Operations per batch.
         depth: u32,
     },
-    /// As closed, with a pause after each completion.
+    /// Like closed, with a pause after each completion.
     Thinking {
-        /// Operations of each client.
+        /// Operations in flight per client.
         depth: u32,
-        /// The pause.
+        /// Length of the pause.
         think_ns: u64,
     },
-    /// Operations start when they are due.
+    /// Operations start at their scheduled times.
     Open {
         /// One schedule per client.
         arrivals: Vec<StartTimes>,
-        /// Most operations in flight, all clients together.
+        /// Maximum number of operations in flight, all clients together.
         places: u32,
     },
 }
@@ -52,7 +52,7 @@ impl std::fmt::Debug for Pace {
     }
 }
 
-/// The turns of a rate cap.
+/// Schedule of a rate cap.
 pub struct CapTurns(pub StartTimes);
 
 impl std::fmt::Debug for CapTurns {
@@ -63,7 +63,7 @@ impl std::fmt::Debug for CapTurns {
 
 /// Limit of the buffers of a group in an open loop.
 const OPEN_ARENA_BYTES: u64 = 64 << 20;
-/// Most operations that one thread of an open loop has in flight.
+/// Maximum number of operations that one thread of an open loop has in flight.
 const OPEN_PLACES_MAX: u64 = 1024;
 
 /// Start times of a stream's operations: one per stream, with a [`StreamPace::group`] for each
@@ -82,11 +82,11 @@ pub struct StreamPace {
 }
 
 impl StreamPace {
-    /// From a plan's stream, whose operations are of up to `size_bytes_max`. `read` gives the text of a
-    /// file of recorded arrivals.
+    /// Creates the pace of a plan's stream, whose operations are at most `size_bytes_max`. `read`
+    /// returns the text of a file of recorded arrivals.
     ///
     /// # Errors
-    /// A rate that can't be kept, a recording that can't be read.
+    /// An invalid rate, or an unreadable recording.
     pub fn new(
         stream: &Stream,
         size_bytes_max: u32,
@@ -113,7 +113,7 @@ impl StreamPace {
                 let warp = Warp::Bursts { on_ns: *on_ns, off_ns: *off_ns };
                 Some(Schedule::Poisson { rate: rate(*rate_per_s)?, warp })
             }
-            // A trace has its times beside its operations ([`replayed`]).
+            // A trace stores its times with its operations ([`replayed`]).
             Arrival::Recorded { .. } if stream.trace.is_some() => None,
             Arrival::Recorded { file } => {
                 Some(Schedule::Recorded(recording(Path::new(file), read)?))
@@ -132,19 +132,19 @@ impl StreamPace {
         })
     }
 
-    /// At the times of a trace, where the stream replays one.
+    /// Starts at the times of a trace, if the stream replays one.
     #[must_use]
     pub fn replaying(self, replay: Option<&Arc<Replay>>) -> Self {
         Self { replay: replay.cloned(), ..self }
     }
 
-    /// Whether operations start whether or not earlier ones have completed.
+    /// Returns whether operations start even if earlier ones are unfinished.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.open
     }
 
-    /// The starts of the clients `clients`, and the cap on them.
+    /// Returns the starts of the clients `clients`, and their cap.
     #[must_use]
     pub fn group(&self, clients: &[u32]) -> (Pace, Option<CapTurns>) {
         let depth = self.depth.max(1);
@@ -190,7 +190,7 @@ fn replayed(replay: &Arc<Replay>, depth: u32) -> Pace {
     Pace::Open { arrivals: vec![turns], places: depth }
 }
 
-/// The turns of several clients in order of time.
+/// Schedules of several clients, merged in order of time.
 fn merged(turns: Vec<StartTimes>) -> StartTimes {
     let mut heads: Vec<_> = turns.into_iter().map(Iterator::peekable).collect();
     Box::new(std::iter::from_fn(move || {

@@ -1,17 +1,17 @@
-//! The plan's numbers as the mail store wants them.
+//! Converts the plan's numbers for the mail store.
 
 use plimsoll_plan as plan;
 
 use super::PlannedError;
 use crate::mailbox::{DatabaseConfig, Durability, MailboxConfig, Mix, Pace};
 
-/// Shares of a mix are given to a hundredth of a percent.
+/// Shares of a mix are exact to a hundredth of a percent.
 const MIX_SCALE: f64 = 100.0;
-/// Weights of a bias are given to a thousandth.
+/// Weights of a bias are exact to a thousandth.
 const BIAS_SCALE: f64 = 1000.0;
 
-/// The store's configuration. Databases are dealt to `database_directories` in turn, logs to the
-/// `log_directories` that follow them.
+/// Creates the store's configuration. Databases are assigned to `database_directories` in turn,
+/// logs to the `log_directories` after them.
 ///
 /// # Errors
 /// Numbers that are too large for a store.

@@ -8,17 +8,18 @@ use crate::address::Pattern;
 use crate::content::{ContentSpec, unit_bytes_for};
 use crate::matrix::{FileSet, MetadataMix, SizeShare, StreamConfig, SyncKind, SyncPolicy};
 
-/// Small files that each client has when a stream with metadata operations starts.
+/// Small files of each client at the start of a stream with metadata operations.
 const NAMES_PER_CLIENT: u32 = 64;
 
-/// Multiplier of SplitMix64 (Steele, Lea and Flood, 2014), to give each stream a seed of its own.
+/// Multiplier of SplitMix64 (Steele, Lea and Flood, 2014), which gives each stream a different
+/// seed.
 const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The streams of `matrix` on a file table in which each stream's files follow those of the one before
-/// it. On a device, which is one file for all, `device_bytes` is its size.
+/// Creates the streams of `matrix` on a file table with the files of all streams in order. On a
+/// device, which is one file for all, `device_bytes` is its size.
 ///
 /// # Errors
-/// Sizes that are too large for one transfer, or files too many for one table.
+/// Sizes that are too large for one transfer, or too many files for one table.
 pub fn streams(
     matrix: &plan::Matrix,
     seed: u64,
@@ -92,8 +93,8 @@ fn config(
     })
 }
 
-/// Rounds a file's size down to whole records, if records are not whole sectors. Sectors leave it as
-/// it is.
+/// Rounds a file's size down to whole records, if records are not whole sectors. Otherwise the size
+/// does not change.
 fn whole_records(file_size_bytes: u64, mut sizes_and_offsets: Vec<u64>) -> u64 {
     sizes_and_offsets.retain(|bytes| *bytes > 0);
     match unit_bytes_for(&sizes_and_offsets).map(u64::from) {
@@ -119,7 +120,7 @@ fn sizes(stream: &plan::Stream, sizes: &[plan::SizeShare]) -> Result<Vec<SizeSha
 
 fn pattern(pattern: &plan::Pattern) -> Pattern {
     match *pattern {
-        // The places of a trace are its own.
+        // A trace has its own addresses.
         plan::Pattern::Random | plan::Pattern::Trace => Pattern::Random,
         plan::Pattern::Permutation => Pattern::Permutation,
         plan::Pattern::Sequential => Pattern::Sequential,
@@ -147,8 +148,8 @@ fn mix(mix: &plan::MetadataMix) -> MetadataMix {
     }
 }
 
-/// Returns the content of a stream's files. `unit_bytes` is that of the whole data set, `run` its
-/// number.
+/// Returns the content of a stream's files. `unit_bytes` is the unit of the whole data set, `run`
+/// the number of the run.
 #[must_use]
 pub fn content(
     stream: &plan::Stream,
@@ -166,11 +167,12 @@ pub fn content(
     }
 }
 
-/// The unit of stamps and content: the largest that every transfer of every point of a sweep, every
-/// boundary and every file is whole multiples of.
+/// Returns the unit of stamps and content: the largest of which every transfer of every sweep
+/// point, every boundary and every file size is a multiple.
 ///
 /// # Errors
-/// No unit size is possible: the sizes are not whole sectors, and no common multiple of records.
+/// No unit size is possible: the sizes are neither whole sectors nor multiples of a common record
+/// size.
 pub fn unit_bytes(matrix: &plan::Matrix, streams: &[StreamConfig]) -> Result<u32, PlannedError> {
     let mut numbers = matrix.axes.sizes_bytes.clone();
     for stream in streams {

@@ -8,10 +8,10 @@ use super::PlannedError;
 use crate::matrix::{SizeShare, StreamConfig};
 use crate::trace::{Replay, Trace};
 
-/// Lays a trace onto the file of the stream that replays it, for a measured phase of `measure_ns`.
+/// Maps a trace to the file of the stream that replays it, for a measured phase of `measure_ns`.
 ///
 /// # Errors
-/// A stream that replays none, and a trace of which nothing fits its file.
+/// A stream without a trace, or a trace of which no operation fits the file.
 pub fn lay(
     configs: &mut [StreamConfig],
     matrix: &plan::Matrix,
@@ -29,7 +29,7 @@ pub fn lay(
         .map_err(PlannedError::numbers)?;
     let largest = replay.size_bytes_max();
     if config.all_sizes_bytes().last().is_none_or(|planned| *planned < u64::from(largest)) {
-        // Rounded up to a boundary it is larger than the trace had it.
+        // Rounding up to a boundary can make it larger than in the trace.
         config.sizes.push(SizeShare { size_bytes: largest, share: f64::MIN_POSITIVE });
     }
     config.trace = Some(Arc::new(replay));

@@ -7,48 +7,49 @@ use super::{Origin, Stamp};
 /// Expected content of a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedContent {
-    /// The newest generation that was begun; 0: the unit was not written in this run, and nothing is
-    /// expected.
+    /// Newest started generation; 0: the unit was not written in this run, and has no expected
+    /// content.
     pub generation: u32,
-    /// How many older generations are possible as well, because a write was in flight, failed or
+    /// Number of older generations that are also possible, because a write was in flight, failed or
     /// overlapped with another.
     pub back: u32,
     /// Whether a write of the unit is in flight.
     pub in_flight: bool,
-    /// Whether this generation was already read back whole.
+    /// Whether a read already returned this generation intact.
     pub seen: bool,
 }
 
 impl ExpectedContent {
-    /// Exactly this generation.
+    /// Expects exactly this generation.
     #[must_use]
     pub fn exactly(generation: u32) -> Self {
         Self { generation, ..Self::default() }
     }
 
-    /// The oldest generation that is possible.
+    /// Returns the oldest possible generation.
     #[must_use]
     pub fn oldest(&self) -> u32 {
         self.generation.saturating_sub(self.back)
     }
 }
 
-/// Kind of damage to a unit. The kinds exclude each other; each says how it is recognised.
+/// Kind of damage to a unit. The kinds exclude each other; each describes how it is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// Every sector is of the generation before the one expected, which was not seen yet: the last
-    /// acknowledged write did not reach the target. Content of an earlier run counts as generation 0.
+    /// Every sector has the generation before the expected one, which no read has returned yet: the
+    /// last acknowledged write did not reach the target. Content of an earlier run counts as
+    /// generation 0.
     Lost {
-        /// The generation that it holds.
+        /// Its generation.
         found: u32,
     },
-    /// Every sector is of one older generation, at least two back, or of any older one although the
-    /// expected one was already read: old data came back.
+    /// Every sector has one older generation: at least two back, or any older one although a read
+    /// already returned the expected one. Old data came back.
     Stale {
-        /// The generation that it holds; 0 is content of an earlier run.
+        /// Its generation; 0 is content of an earlier run.
         found: u32,
     },
-    /// Each sector is whole and of this place, but not all of the same write.
+    /// Each sector is intact and of this address, but they are of different writes.
     Torn {
         /// Sectors of the expected generation.
         sectors_new: u8,
@@ -57,34 +58,34 @@ pub enum Damage {
         /// Sectors of zeros.
         sectors_zero: u8,
     },
-    /// At least one sector is of a write to another place (of this run), and none is unknown.
+    /// At least one sector is of a write to another address (of this run), and none is unknown.
     Misdirected {
-        /// Stamp of the write that belongs there.
+        /// Stamp of the write to that other address.
         meant: Stamp,
-        /// How many sectors are from there.
+        /// Number of its sectors.
         sectors: u8,
     },
-    /// At least one sector is nothing that was ever written there, and not zeros either.
+    /// At least one sector was never written there, and is not zeroes.
     Corrupt {
-        /// Such sectors.
+        /// Number of such sectors.
         sectors: u8,
-        /// The first byte of the unit that differs from the generation that fits best.
+        /// First byte of the unit that differs from the best matching generation.
         first_byte: u16,
-        /// Bits that differ from it.
+        /// Number of differing bits.
         bits: u32,
     },
     /// Every byte is zero.
     Unwritten,
-    /// Every sector is of a generation that was not begun yet: the record of generations is older than the
-    /// data, or someone else writes to the target under this run's number.
+    /// Every sector has a generation that was not started yet: the record of generations is older
+    /// than the data, or another program writes to the target under this run's number.
     Ahead {
-        /// The generation that it holds.
+        /// Its generation.
         found: u32,
     },
 }
 
 impl Damage {
-    /// The word for the kind.
+    /// Returns the word for the kind.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -152,11 +153,12 @@ impl fmt::Display for Damage {
 /// Result of checking a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It holds the generation that was expected, to the bit.
+    /// Exactly the expected generation.
     Good,
-    /// It holds one of several possible ones, or a mixture of them that an unfinished write may leave.
+    /// One of several possible generations, or a mixture of them that an unfinished write may
+    /// leave.
     Possible,
-    /// Nothing was expected.
+    /// There was no expectation.
     Unknown,
     /// The unit is damaged.
     Damaged(Damage),
@@ -167,7 +169,7 @@ pub enum Verdict {
 pub struct Finding {
     /// The target.
     pub target: u32,
-    /// Where the unit begins in it.
+    /// Offset of the unit in it.
     pub offset_bytes: u64,
     /// Expected content.
     pub expected: ExpectedContent,
@@ -183,12 +185,12 @@ impl fmt::Display for Finding {
     }
 }
 
-/// How many units of each kind.
+/// Number of units of each verdict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DamageCounts {
     /// As expected.
     pub good: u64,
-    /// One of several that were possible.
+    /// One of several possible ones.
     pub possible: u64,
     /// Without an expectation.
     pub unknown: u64,
@@ -242,7 +244,7 @@ impl DamageCounts {
         self.ahead += other.ahead;
     }
 
-    /// Damaged units of any kind.
+    /// Returns the damaged units of any kind.
     #[must_use]
     pub fn damaged(&self) -> u64 {
         self.lost

@@ -1,15 +1,15 @@
-//! Which writes the sectors of a unit are from.
+//! Determines the writes from which the sectors of a unit come.
 
 use plimsoll_sys::simd::{SECTOR_BYTES, SECTORS_MAX, invert};
 
 use super::Stamp;
 use super::format::key_of;
 
-/// A write that may explain sectors, and which it explains.
+/// A write that may explain sectors, and those that it explains.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Explanation {
     pub(super) stamp: Stamp,
-    /// Bit `i`: sector `i` is that write's, to the bit.
+    /// Bit `i`: sector `i` is exactly that write's.
     pub(super) sectors: u8,
 }
 
@@ -21,7 +21,7 @@ pub(super) struct Evidence<'a> {
     pub(super) zero: u8,
 }
 
-/// The most writes that are tried: two for each sector, and the expected ones.
+/// Maximum number of writes to try: two for each sector, and the expected ones.
 const TRIES_MAX: usize = 40;
 
 impl<'a> Evidence<'a> {
@@ -35,13 +35,13 @@ impl<'a> Evidence<'a> {
         Self { unit, explanations: Vec::new(), zero }
     }
 
-    /// Every sector of the unit.
+    /// Mask of every sector of the unit.
     pub(super) fn all(&self) -> u8 {
         let sectors = self.unit.len().div_ceil(SECTOR_BYTES).min(SECTORS_MAX);
         (u16::MAX >> (16 - sectors)) as u8
     }
 
-    /// Tries a write: notes which sectors it explains, if any.
+    /// Tries a write, and records the sectors that it explains, if any.
     pub(super) fn consider(&mut self, stamp: Stamp) {
         let known = self.explanations.iter().any(|e| e.stamp == stamp);
         if known || self.explanations.len() >= TRIES_MAX {
@@ -60,7 +60,7 @@ impl<'a> Evidence<'a> {
         }
     }
 
-    /// Runs the generator backwards from each sector's first bytes under a run's key, and gives the
+    /// Inverts the generator for each sector's first bytes under a run's key, and returns the
     /// counters at which the unit would have started.
     pub(super) fn counters(&self, run: u64) -> Vec<(u64, u64)> {
         let key = key_of(run);
@@ -78,13 +78,13 @@ impl<'a> Evidence<'a> {
         found
     }
 
-    /// Sectors that any write explains, or that are zeros.
+    /// Returns the sectors that some write explains, or that are zeroes.
     pub(super) fn explained(&self) -> u8 {
         self.explanations.iter().fold(self.zero, |all, e| all | e.sectors)
     }
 
-    /// How the unit differs from the write that explains most of it: the first byte that differs and the
-    /// number of bits. From `otherwise` if none explains any.
+    /// Returns the difference of the unit from the write that explains most of it: the first
+    /// differing byte and the number of bits. Uses `otherwise` if no write explains any.
     pub(super) fn difference(&self, otherwise: Stamp) -> (u16, u32) {
         let best = self.explanations.iter().max_by_key(|e| e.sectors.count_ones());
         let made = best.map_or(otherwise, |e| e.stamp).render(self.unit.len()).unwrap_or_default();

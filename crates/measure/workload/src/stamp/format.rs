@@ -11,8 +11,8 @@
 //! | 24-27 | generation; of a duplicate, 0 or 1 |
 //! | 28-31 | target |
 //!
-//! Bytes 4 to 31 are then combined with a mask that follows from the CRC, or the fields that all stamps of a
-//! run have in common would compress: 4 % of a unit of 512 bytes.
+//! Bytes 4 to 31 are then combined with a mask derived from the CRC. Otherwise the fields that all
+//! stamps of a run share would compress: 4 % of a unit of 512 bytes.
 
 use plimsoll_sys::simd::{self, Kernels, STAMP_BYTES, Shape};
 
@@ -21,36 +21,37 @@ use crate::address::mix;
 const MAGIC: [u8; 2] = *b"PL";
 const DUPLICATE: u8 = 0x80;
 
-/// Marks the counters of duplicates, which have no place.
+/// Marks the counters of duplicates, which have no address.
 const SHARED_BIT: u64 = 1 << 63;
 
 /// Counters (of 16 bytes) in the largest unit.
 const UNIT_COUNTERS: u64 = 256;
 
-/// Identity of a unit's content besides run, target and generation.
+/// Origin of a unit's content, in addition to run, target and generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// Content of one place: the byte offset in the target.
+    /// Content of one address: the byte offset in the target.
     Place(u64),
-    /// Content that several places share: its number.
+    /// Content that several addresses share: its number.
     Shared(u64),
 }
 
-/// Identity of a unit of content, from which all of its bytes follow.
+/// Identity of a unit of content, which determines all of its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Stamp {
-    /// The run that wrote it: a number that differs from run to run, or their data would be equal.
+    /// Number of the run that wrote it. Numbers differ between runs, because their data would
+    /// otherwise be equal.
     pub run: u64,
-    /// The target (file or device) that it was written to.
+    /// Target (file or device) of the write.
     pub target: u32,
-    /// Number of writes to the place in this run, this one included; for a duplicate, the number of
-    /// its content (one of two).
+    /// Number of writes to the address in this run, including this one; for a duplicate, the number
+    /// of its content (one of two).
     pub generation: u32,
-    /// Place of the unit, or number of its content.
+    /// Address of the unit, or number of its content.
     pub origin: Origin,
     /// Sectors of 512 bytes, 1 to 8.
     pub sectors: u8,
-    /// Parts of 32 bytes that do not compress, 1 to 16 for each sector.
+    /// Incompressible parts of 32 bytes, 1 to 16 for each sector.
     pub random_parts: u8,
 }
 
@@ -59,16 +60,16 @@ pub(crate) fn key_of(run: u64) -> [u64; 2] {
     [mix(run, 0), mix(run, 1)]
 }
 
-/// Returns the filler word of compressible content: no byte of it is zero, so that it is not
-/// mistaken for unwritten space.
+/// Returns the filler word of compressible content. None of its bytes is zero, so that it differs
+/// from unwritten space.
 pub(crate) fn filler_of(run: u64) -> u64 {
     mix(run, 2) | 0x0101_0101_0101_0101
 }
 
-/// The stamp as four words. Working on whole words matters: assembled from bytes it takes 28 ns.
+/// Returns the stamp as four words. Whole words matter: assembling it from bytes takes 28 ns.
 type Words = [u64; 4];
 
-/// Combines all but the CRC's place with the mask of a CRC; twice gives them back.
+/// Combines everything except the CRC with the mask of a CRC. A second call restores the words.
 #[inline]
 fn mask(words: &mut Words, crc: u32) {
     for (i, word) in words.iter_mut().enumerate() {
@@ -108,7 +109,7 @@ impl Stamp {
         bytes_of(&words)
     }
 
-    /// Reads a stamp from the start of a unit; `None` if there is none, or a damaged one.
+    /// Parses a stamp at the start of a unit; `None` if there is none, or a damaged one.
     #[must_use]
     pub fn decode(unit: &[u8]) -> Option<Self> {
         let bytes: &[u8; STAMP_BYTES] = unit.first_chunk()?;
@@ -132,11 +133,11 @@ impl Stamp {
             sectors: sectors & !DUPLICATE,
             random_parts: (head >> 56) as u8,
         };
-        // A stamp of an impossible unit was not written by us, whatever its sum says.
+        // A stamp of an impossible unit is not ours, even if its checksum is right.
         Shape::new(stamp.sectors.into(), stamp.random_parts.into(), 0).map(|_| stamp)
     }
 
-    /// Where the unit's content starts in the generator.
+    /// Returns the start of the unit's content in the generator.
     #[inline]
     pub(crate) fn counter(&self) -> (u64, u64) {
         let high = u64::from(self.target) << 32 | u64::from(self.generation);
@@ -147,14 +148,14 @@ impl Stamp {
         (high, low)
     }
 
-    /// The target, generation and origin whose content starts at a place of the generator; `None` where
-    /// no unit of `unit_bytes` does.
+    /// Returns the target, generation and origin whose content starts at a counter of the
+    /// generator; `None` if no unit of `unit_bytes` does.
     pub(crate) fn from_counter(
         (high, low): (u64, u64),
         unit_bytes: u64,
     ) -> Option<(u32, u32, Origin)> {
         let origin = if low & SHARED_BIT == 0 {
-            // Units that are not whole sectors need not start at a counter's first byte.
+            // Units that are not whole sectors need not start at the first byte of a counter.
             let offset_bytes = low.checked_mul(16)?.checked_next_multiple_of(unit_bytes)?;
             (offset_bytes / 16 == low).then_some(Origin::Place(offset_bytes))?
         } else {
@@ -165,7 +166,7 @@ impl Stamp {
         Some(((high >> 32) as u32, high as u32, origin))
     }
 
-    /// Bytes of the unit's whole sectors.
+    /// Returns the bytes of the unit's whole sectors.
     #[must_use]
     pub fn unit_bytes(&self) -> usize {
         usize::from(self.sectors) * simd::SECTOR_BYTES
@@ -177,7 +178,7 @@ impl Stamp {
         Shape::new(self.sectors.into(), self.random_parts.into(), filler_of(self.run))
     }
 
-    /// Fills what a unit holds after its whole sectors: less than a sector, which no compressor shrinks.
+    /// Fills the part of a unit after its whole sectors: less than a sector, incompressible.
     #[inline]
     pub(crate) fn fill_tail(&self, kernels: Kernels, tail: &mut [u8]) {
         let (high, low) = self.counter();
@@ -185,7 +186,7 @@ impl Stamp {
         kernels.fill_at(key_of(self.run), high, low.wrapping_add(sectors_counters), tail);
     }
 
-    /// Returns true if `tail` is what this unit holds after its whole sectors, to the bit.
+    /// Returns true if `tail` is exactly the part of this unit after its whole sectors.
     #[inline]
     pub(crate) fn has_tail(&self, kernels: Kernels, tail: &[u8]) -> bool {
         if tail.is_empty() {
@@ -197,7 +198,7 @@ impl Stamp {
         expected == tail
     }
 
-    /// Makes the unit again, of `size_bytes`. `None` for a shape that can't be, or of another size.
+    /// Creates the unit again, of `size_bytes`. `None` for an impossible shape, or another size.
     #[must_use]
     pub(crate) fn render(&self, size_bytes: usize) -> Option<Vec<u8>> {
         let kernels = Kernels::best();

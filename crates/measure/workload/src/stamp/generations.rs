@@ -1,6 +1,6 @@
-//! Which generation each unit should hold: five bytes a unit.
+//! Expected generation of each unit: five bytes a unit.
 //!
-//! Four bytes count the writes; one says how sure it is:
+//! Four bytes count the writes; one states the certainty:
 //!
 //! | bits | meaning |
 //! |---|---|
@@ -17,7 +17,7 @@ use super::ExpectedContent;
 
 const FLIGHT: u8 = 0x07;
 const TAKEN: u8 = 0x07;
-/// The most writes of one unit in flight at once.
+/// Maximum number of writes of one unit in flight.
 const FLIGHT_MAX: u8 = 6;
 const BACK_SHIFT: u8 = 3;
 const BACK: u8 = 0x07 << BACK_SHIFT;
@@ -31,15 +31,15 @@ pub struct Generations {
     states: Box<[AtomicU8]>,
 }
 
-/// A write that was begun, to be ended.
+/// A started write, to be ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a write that is begun must be ended, or the unit stays unsure"]
 pub struct Ticket {
-    /// The unit.
+    /// Number of the unit.
     pub unit: u64,
-    /// The generation to write.
+    /// Generation to write.
     pub generation: u32,
-    /// Whether no other write of the unit was in flight.
+    /// True if no other write of the unit was in flight.
     alone: bool,
 }
 
@@ -47,7 +47,7 @@ impl Generations {
     /// Bytes of memory for one unit.
     pub const BYTES_PER_UNIT: usize = 5;
 
-    /// No unit was written.
+    /// Creates generations of unwritten units.
     #[must_use]
     pub fn new(units: usize) -> Self {
         Self {
@@ -56,13 +56,13 @@ impl Generations {
         }
     }
 
-    /// How many units there are.
+    /// Returns the number of units.
     #[must_use]
     pub fn units(&self) -> usize {
         self.counts.len()
     }
 
-    /// Takes an entry, changes it and puts it back.
+    /// Locks an entry, changes it and stores it.
     #[inline]
     fn change<T>(&self, unit: u64, change: impl Fn(&AtomicU32, &mut u8) -> T) -> Option<T> {
         let at = usize::try_from(unit).ok()?;
@@ -86,7 +86,7 @@ impl Generations {
         Some(result)
     }
 
-    /// Begins a write: counts it and returns its generation. `None` if the unit does not exist,
+    /// Starts a write: counts it and returns its generation. `None` if the unit does not exist,
     /// already has six writes in flight, or had 2^32 - 1 writes; the caller then writes elsewhere.
     #[inline]
     pub fn begin(&self, unit: u64) -> Option<Ticket> {
@@ -115,7 +115,8 @@ impl Generations {
         });
     }
 
-    /// Ends a write that failed or was given up: what the unit holds is unsure until the next write.
+    /// Ends a write that failed or was abandoned. The content of the unit is unsure until the next
+    /// write.
     pub fn fail(&self, ticket: Ticket) {
         self.change(ticket.unit, |_, state| {
             let flight = (*state & FLIGHT).saturating_sub(1);
@@ -123,7 +124,7 @@ impl Generations {
         });
     }
 
-    /// Stops following a unit: from here on [`Generations::begin`] refuses it, and its generation is
+    /// Stops tracking a unit: from now on [`Generations::begin`] refuses it, and its generation is
     /// `u32::MAX`.
     pub fn give_up(&self, unit: u64) {
         self.change(unit, |count, state| {
@@ -132,8 +133,8 @@ impl Generations {
         });
     }
 
-    /// Notes that the current generation was read back intact: from here on an older one is stale
-    /// and not lost.
+    /// Records that a read returned the current generation intact: from now on an older one is
+    /// stale rather than lost.
     #[inline]
     pub fn saw(&self, unit: u64, generation: u32) {
         self.change(unit, |count, state| {
@@ -143,7 +144,7 @@ impl Generations {
         });
     }
 
-    /// Returns the expected content of the unit; nothing is expected of a unit that does not exist.
+    /// Returns the expected content of the unit. A unit that does not exist has no expectation.
     #[must_use]
     #[inline]
     pub fn expected(&self, unit: u64) -> ExpectedContent {
@@ -159,7 +160,7 @@ impl Generations {
         found.unwrap_or_default()
     }
 
-    /// Says that every unit was written once, as after a layout.
+    /// States that every unit was written once, as after a layout.
     pub fn written_once(&self) {
         for (count, state) in self.counts.iter().zip(&self.states) {
             count.store(1, Ordering::Relaxed);
@@ -167,7 +168,8 @@ impl Generations {
         }
     }
 
-    /// The entries as bytes (count little-endian, then state), for a file that outlives the process.
+    /// Returns the entries as bytes (count little-endian, then state), for a file that outlives the
+    /// process.
     pub fn save(&self, mut each: impl FnMut([u8; Self::BYTES_PER_UNIT])) {
         for (count, state) in self.counts.iter().zip(&self.states) {
             let [a, b, c, d] = count.load(Ordering::Relaxed).to_le_bytes();
@@ -175,8 +177,8 @@ impl Generations {
         }
     }
 
-    /// Reads what [`Generations::save`] gave. What was in flight then has ended
-    /// unsure. Bytes after the last whole entry are left out.
+    /// Parses the bytes of [`Generations::save`]. Writes in flight at that time ended unsure.
+    /// Ignores bytes after the last whole entry.
     #[must_use]
     pub fn load(bytes: &[u8]) -> Self {
         let (entries, _) = bytes.as_chunks::<{ Self::BYTES_PER_UNIT }>();
@@ -228,7 +230,7 @@ mod tests {
         g.end(b);
         g.end(a);
         assert_eq!(g.expected(0), expected(3, 2, false, false));
-        // Either may have landed last: seeing the newer settles it.
+        // Either may have reached the target last; a read of the newer one settles it.
         g.saw(0, 2);
         assert_eq!(g.expected(0).back, 2);
         g.saw(0, 3);

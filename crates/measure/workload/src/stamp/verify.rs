@@ -1,6 +1,6 @@
-//! Checks what was read.
+//! Verification of read data.
 //!
-//! The common case regenerates the expected unit and compares it in one pass. Only a unit that
+//! The common case generates the expected unit again and compares it in one pass. Only a unit that
 //! differs is examined sector by sector.
 
 use super::evidence::Evidence;
@@ -17,23 +17,23 @@ pub struct Verifier<'a> {
 /// Result of examining a unit without knowing its expected content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inspection {
-    /// The unit is whole: it matches its stamp exactly.
+    /// The unit is intact: it matches its stamp exactly.
     Whole(Stamp),
-    /// It has a stamp, and sectors that are not what the stamp says.
+    /// It has a stamp, and sectors that do not match it.
     Broken {
         /// The stamp.
         stamp: Stamp,
-        /// How many of the unit's sectors differ.
+        /// Number of sectors that differ.
         sectors: u8,
     },
     /// The unit is all zeros.
     Zero,
-    /// It has no stamp: another's data, or a stamp that is damaged.
+    /// It has no stamp: foreign data, or a damaged stamp.
     Foreign,
 }
 
-/// Checks one unit by its own stamp. `unit` contains at least one whole unit from its start; a
-/// truncated unit is damaged.
+/// Checks one unit by its own stamp. `unit` starts with at least one whole unit; a truncated unit
+/// is damaged.
 #[must_use]
 pub fn inspect(unit: &[u8]) -> Inspection {
     let Some(stamp) = Stamp::decode(unit) else {
@@ -52,17 +52,17 @@ pub fn inspect(unit: &[u8]) -> Inspection {
 }
 
 impl<'a> Verifier<'a> {
-    /// Returns a verifier for content from `content`; `None` if that has no stamps.
+    /// Creates a verifier of `content`; `None` if that has no stamps.
     ///
-    /// `earlier_runs` are the numbers of runs that wrote to the same targets before, with content
-    /// of the same specification. Without them, a torn write over an earlier run's data is reported
-    /// as corrupt unless the first sector is the earlier run's.
+    /// Sets the numbers of earlier runs that wrote to the same targets, with content of the same
+    /// specification. Without them, a torn write over an earlier run's data is reported as corrupt
+    /// unless the first sector is the earlier run's.
     #[must_use]
     pub fn new(content: &'a Content, earlier_runs: &'a [u64]) -> Option<Self> {
         content.has_stamps().then_some(Self { content, earlier_runs })
     }
 
-    /// Bytes of a unit.
+    /// Returns the bytes of a unit.
     #[must_use]
     pub fn unit_bytes(&self) -> usize {
         self.content.unit_bytes()
@@ -73,7 +73,7 @@ impl<'a> Verifier<'a> {
     /// is not [`Verdict::Good`]. Returns the number of good units.
     ///
     /// # Errors
-    /// [`ContentError::Misaligned`] when the data isn't whole units; nothing was checked then.
+    /// [`ContentError::Misaligned`] if the data is not whole units; nothing was checked then.
     pub fn check(
         &self,
         target: u32,
@@ -99,10 +99,11 @@ impl<'a> Verifier<'a> {
         Ok(good)
     }
 
-    /// [`Verifier::check`], with the damaged units as findings; possible and unknown ones pass.
+    /// Like [`Verifier::check`], with the damaged units as findings; possible and unknown ones
+    /// pass.
     ///
     /// # Errors
-    /// As [`Verifier::check`].
+    /// See [`Verifier::check`].
     pub fn findings(
         &self,
         target: u32,
@@ -121,7 +122,7 @@ impl<'a> Verifier<'a> {
         Ok(found)
     }
 
-    /// Judges one unit. Slow: for units that are not what was expected.
+    /// Judges one unit. Slow: for units that differ from the expectation.
     #[must_use]
     pub fn judge(
         &self,
@@ -133,8 +134,8 @@ impl<'a> Verifier<'a> {
         if expected.generation == 0 {
             return Verdict::Unknown;
         }
-        // The content before the first write is unknown: until that write is settled, anything is
-        // accepted.
+        // The content before the first write is unknown: until that write is settled, any content
+        // is accepted.
         if expected.oldest() == 0 {
             let newest = self.content.stamp(target, unit, expected.generation);
             let is_good = self.content.is_unit(&newest, bytes);
@@ -155,11 +156,11 @@ struct Case<'a> {
     expected: ExpectedContent,
 }
 
-/// How many generations before the possible ones are tried without a hint in the data.
+/// Number of generations before the possible ones that are tried without a hint in the data.
 const LOOK_BACK: u32 = 8;
 
 impl Case<'_> {
-    /// Returns the stamp of the place at a generation.
+    /// Returns the stamp of the address at a generation.
     fn own(&self, generation: u32) -> Stamp {
         self.content.stamp(self.target, self.unit, generation)
     }
@@ -177,8 +178,9 @@ impl Case<'_> {
         self.parts(&evidence)
     }
 
-    /// Tries the writes that may have left these bytes: the expected one and those before it, and what
-    /// stamp and sectors point to. The order matters: the first that explains the whole unit counts.
+    /// Tries the writes that may have left these bytes: the expected one and those before it, and
+    /// those that stamp and sectors suggest. The order matters: the first one that explains the
+    /// whole unit counts.
     fn collect(&self, evidence: &mut Evidence<'_>, bytes: &[u8]) {
         let newest = self.expected.generation;
         let oldest = self.expected.oldest().max(newest.saturating_sub(LOOK_BACK));
@@ -201,8 +203,8 @@ impl Case<'_> {
         }
     }
 
-    /// Returns the generation of a write to this place, 0 if another run wrote it; `None` if the
-    /// write belongs to another place.
+    /// Returns the generation of a write to this address, 0 if another run wrote it; `None` if the
+    /// write belongs to another address.
     fn generation_here(&self, stamp: &Stamp) -> Option<u32> {
         let here = match stamp.origin {
             Origin::Place(offset_bytes) => {
@@ -219,7 +221,7 @@ impl Case<'_> {
         }
         match stamp.origin {
             Origin::Place(_) => Some(stamp.generation),
-            // Two contents take turns, so the newest that is the same is meant.
+            // Two contents alternate, so this returns the newest generation with the same content.
             Origin::Shared(_) => {
                 let newest = self.expected.generation;
                 (newest.saturating_sub(1)..=newest).rev().find(|g| self.own(*g) == *stamp)
@@ -243,7 +245,7 @@ impl Case<'_> {
         if found >= expected.oldest() {
             return Verdict::Possible;
         }
-        // One acknowledged write is missing: those that are only possible don't count.
+        // One acknowledged write is missing; merely possible writes do not count.
         let is_last = found + 1 == expected.oldest() && !expected.seen;
         Verdict::Damaged(if is_last { Damage::Lost { found } } else { Damage::Stale { found } })
     }

@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::{CHUNK_BYTES, Trace, TraceOperation, chunks};
 
-/// Sizes that are kept apart.
+/// Maximum number of different sizes.
 const SIZES_MAX: usize = 64;
 /// Alignments to check: the block of most devices and file systems down to a sector.
 const ALIGN_BYTES: [u64; 4] = [4096, 2048, 1024, 512];
 
-/// A size of transfers, and how many have it.
+/// A transfer size and its frequency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeCount {
-    /// Bytes of one.
+    /// Size in bytes.
     pub size_bytes: u64,
-    /// How many.
+    /// Number of operations.
     pub count: u64,
 }
 
@@ -31,16 +31,17 @@ pub struct Figures {
     pub bytes: u64,
     /// Bytes of reads.
     pub read_bytes: u64,
-    /// From the first to the last.
+    /// Time from the first to the last.
     pub span_ns: u64,
-    /// Where the last byte of the address space ends.
+    /// End of the last byte in the address space.
     pub extent_bytes: u64,
-    /// Bytes of the pieces that are touched at all.
+    /// Bytes of the touched pieces.
     pub touched_bytes: u64,
-    /// The largest boundary up to 4 KiB that every offset and size is a multiple of; 512 where there is none.
+    /// Largest boundary up to 4 KiB of which every offset and size is a multiple; 512 if there is
+    /// none.
     pub align_bytes: u64,
-    /// Sizes with how many have them, the smallest first. Of more than 64 the rarest are counted with the next larger
-    /// one that is kept.
+    /// Sizes with their frequencies, the smallest first. If there are more than 64, the rarest
+    /// count with the next larger one in the list.
     pub sizes: Vec<SizeCount>,
 }
 
@@ -83,7 +84,7 @@ impl Trace {
         figures
     }
 
-    /// The pieces that are touched, in order.
+    /// Returns the touched pieces, in order.
     pub(super) fn touched(&self) -> Vec<u64> {
         let mut all = HashSet::new();
         let mut last = None;
@@ -100,7 +101,8 @@ impl Trace {
     }
 }
 
-/// The commonest sizes and the largest; the others are counted with the next larger one.
+/// Returns the most frequent sizes and the largest one. The others count with the next larger one
+/// in the list.
 fn fold(sizes: BTreeMap<u64, u64>) -> Vec<SizeCount> {
     let mut all: Vec<SizeCount> =
         sizes.into_iter().map(|(size_bytes, count)| SizeCount { size_bytes, count }).collect();

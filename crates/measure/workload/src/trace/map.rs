@@ -8,8 +8,8 @@
 //! | scale | its piece times the target's pieces over the trace's; its place within the piece | the spread, alignment, runs within a piece |
 //! | fit | keep where the address space fits, else compact, else compact and then wrap | |
 //!
-//! An operation that would run over the target's end begins as much earlier as it takes. Offsets are rounded down and sizes
-//! up to the boundary that the plan states.
+//! An operation that would cross the target's end begins earlier by the excess. Offsets are rounded
+//! down and sizes up to the boundary in the plan.
 
 use std::collections::HashSet;
 
@@ -17,30 +17,30 @@ use plimsoll_plan::TraceMap;
 
 use super::{CHUNK_BYTES, Event, Trace, chunks};
 
-/// How a trace was laid onto a target.
+/// Mapping of a trace to a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// The rule that was applied, in a word or two.
+    /// Applied rule, in a word or two.
     pub rule: &'static str,
-    /// Bytes of the target.
+    /// Size of the target in bytes.
     pub target_bytes: u64,
-    /// Bytes of the trace's address space.
+    /// Size of the trace's address space in bytes.
     pub extent_bytes: u64,
-    /// Bytes of the pieces that it touches.
+    /// Bytes of its touched pieces.
     pub touched_bytes: u64,
-    /// Bytes of the pieces of the target that its operations reach.
+    /// Bytes of the target's pieces that operations reach.
     pub mapped_bytes: u64,
-    /// Operations that went to another place than their own.
+    /// Operations that were moved to another address.
     pub moved: u64,
-    /// Operations whose place other places of the trace fall on too.
+    /// Operations whose target address other addresses of the trace share.
     pub folded: u64,
     /// Operations whose offset or size was rounded.
     pub rounded: u64,
-    /// Operations that were left out, as they lie beyond the target.
+    /// Operations that were skipped, because they are beyond the target.
     pub outside: u64,
 }
 
-/// A rule with what it takes.
+/// A rule with its parameters.
 enum Rule {
     Keep,
     Wrap,
@@ -79,10 +79,10 @@ impl Rule {
         }
     }
 
-    /// Where a byte goes, and whether others may fall on it.
+    /// Returns the target address of a byte, and whether other bytes may share it.
     fn place(&self, at: u64, target_bytes: u64) -> (u64, bool) {
         let dense = |touched: &[u64]| {
-            // Every piece that an operation begins in is among them.
+            // It contains every piece in which an operation begins.
             let rank = touched.binary_search(&(at / CHUNK_BYTES)).unwrap_or_else(|rank| rank);
             (rank as u64).saturating_mul(CHUNK_BYTES).saturating_add(at % CHUNK_BYTES)
         };
@@ -101,7 +101,7 @@ impl Rule {
     }
 }
 
-/// Lays a trace onto `target_bytes`, on multiples of `align_bytes`.
+/// Maps a trace to `target_bytes`, at multiples of `align_bytes`.
 pub(super) fn map(
     mut trace: Trace,
     rule: TraceMap,

@@ -1,4 +1,4 @@
-//! A trace on a target, and the client that gives its operations.
+//! A trace on a target, and the client that issues its operations.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{Event, Mapping, Trace, TraceOperation};
 pub struct NothingFits {
     /// The trace.
     pub file: String,
-    /// Bytes of the target.
+    /// Size of the target in bytes.
     pub target_bytes: u64,
 }
 
@@ -28,14 +28,14 @@ pub struct ReplayTotals {
     pub flushes: u64,
     /// Bytes of reads and writes.
     pub bytes: u64,
-    /// From the first one to the last.
+    /// Time from the first one to the last.
     pub span_ns: u64,
 }
 
 /// A trace on a target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Replay {
-    /// In the order of time; times are those at which operations are to start.
+    /// Operations in order of time, with their start times.
     events: Vec<Event>,
     mapping: Mapping,
     due: ReplayTotals,
@@ -77,7 +77,7 @@ impl Replay {
         Ok(Self { events, mapping, due, out_of_order, at_times })
     }
 
-    /// How it was laid onto the target.
+    /// Returns its mapping to the target.
     #[must_use]
     pub fn mapping(&self) -> &Mapping {
         &self.mapping
@@ -89,25 +89,25 @@ impl Replay {
         self.due
     }
 
-    /// How many operations the trace had written down after a later one.
+    /// Returns the number of operations that the trace file lists after a later one.
     #[must_use]
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order
     }
 
-    /// Whether operations start at the trace's times.
+    /// Returns whether operations start at the trace's times.
     #[must_use]
     pub fn at_times(&self) -> bool {
         self.at_times
     }
 
-    /// The operations on the target, in the order of time.
+    /// Returns the operations on the target, in order of time.
     #[must_use]
     pub fn events(&self) -> &[Event] {
         &self.events
     }
 
-    /// The largest operation.
+    /// Returns the largest operation.
     #[must_use]
     pub fn size_bytes_max(&self) -> u32 {
         self.events.iter().map(|event| event.size_bytes).max().unwrap_or(0)
@@ -120,7 +120,7 @@ impl Replay {
     }
 }
 
-/// Gives the operations of a replay, one after the other.
+/// Issues the operations of a replay, one after the other.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     replay: Arc<Replay>,
@@ -128,7 +128,7 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// The next operation; `None` after the last.
+    /// Returns the next operation; `None` after the last.
     #[inline]
     pub fn take(&mut self) -> Option<Event> {
         let event = self.replay.events.get(self.next)?;
@@ -136,7 +136,7 @@ impl Cursor {
         Some(*event)
     }
 
-    /// Whether all operations were given.
+    /// Returns whether all operations were issued.
     #[must_use]
     pub fn is_at_end(&self) -> bool {
         self.next >= self.replay.events.len()

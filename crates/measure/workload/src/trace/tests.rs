@@ -40,7 +40,7 @@ fn offsets(replay: &Replay) -> Vec<u64> {
     replay.events().iter().map(|event| event.offset_bytes).collect()
 }
 
-/// A trace that touches little of a large device, in runs.
+/// A trace that touches little of a large device, in sequential runs.
 fn sparse() -> Vec<Event> {
     vec![
         event(5, 100 * GIB, 4096),
@@ -69,7 +69,7 @@ fn figures_are_those_of_the_trace() {
     let sizes: Vec<(u64, u64)> = figures.sizes.iter().map(|s| (s.size_bytes, s.count)).collect();
     assert_eq!(sizes, [(4096, 3), (8192, 1), (65536, 1)]);
     assert_eq!(Trace::new(vec![event(0, 512, 1536)]).figures().align_bytes, 512);
-    // Many sizes: the rare ones are counted with the next larger that is kept, and none is lost.
+    // Many sizes: the rare ones count with the next larger one in the list, and none is lost.
     let many = (1..=200u32).map(|i| event(u64::from(i), 0, 512 * i));
     let common = (0..100).map(|i| event(1_000 + i, 0, 4096));
     let figures = Trace::new(many.chain(common).collect()).figures();

@@ -18,7 +18,7 @@ const DEFAULT_SETS: usize = 10;
 /// fio ends itself after one or two seconds.
 const SECONDS_MAX: &str = "60";
 
-/// Output of one run, divided by form.
+/// Outputs of one run, by format.
 #[derive(Default)]
 struct Forms {
     text: String,

@@ -337,7 +337,7 @@ mod tests {
         let plan = plimsoll_plan::Plan::parse(text, "p.toml").unwrap();
         let own = ["a", "b"].map(|host| plan.on_host(host, &[]).unwrap().resolve());
         let hosts: Vec<&ResolvedPlan> = own.iter().collect();
-        // Also if one host's evidence is missing, and before there is any.
+        // Also if one host's evidence is missing, or before there is any.
         for all in [
             sum_requirements(plan.resolve(), 2, &hosts),
             sum_requirements(plan.resolve(), 2, &hosts[..1]),

@@ -54,7 +54,7 @@ impl State {
         }
         *known = (value, at_ns);
         if is_new || value < before {
-            // Earlier counts are not of this run, and a counter that fell was reset.
+            // Earlier counts do not belong to this run, and a counter that fell was reset.
             return;
         }
         let rise = (value - before) as u64;

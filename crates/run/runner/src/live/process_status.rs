@@ -28,12 +28,12 @@ const CHARTS_PATH: &str = "/charts";
 /// Extension of a socket. Its name is the process id.
 const EXTENSION: &str = ".socket";
 
-/// Why a process did not return its state.
+/// Reason why a process did not return its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusError {
-    /// It has exited, has no run, or runs a version that cannot be read.
+    /// The process has exited, has no run, or runs a version whose state cannot be read.
     Gone,
-    /// It did not answer in time: it is stopped, or the machine is busy.
+    /// The process did not answer in time: it is stopped, or the machine is busy.
     Silent,
 }
 

@@ -107,7 +107,7 @@ impl StatusServer {
 
 impl Drop for StatusServer {
     fn drop(&mut self) {
-        // An eventfd that nobody has read accepts a write.
+        // An unread eventfd accepts a write.
         let _ = rustix::io::write(&*self.close, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
             // The thread answers for two timeouts at most. Its panics are already reported as

@@ -18,9 +18,9 @@ use serde::Serialize;
 use super::goal::RunGoal;
 use super::{NAME, model_limits};
 
-/// A plan's name is a part of that of a directory.
+/// A plan's name becomes part of a directory name.
 const NAME_LENGTH_MAX: usize = 160;
-/// A sweep of more points is for the command line.
+/// Maximum number of points of a sweep; the command line accepts more.
 const POINTS_MAX: usize = 1_000;
 /// Result of checking a plan.
 #[derive(Debug, Default, Serialize)]
@@ -29,22 +29,22 @@ pub struct PlanCheck {
     pub text: String,
     /// Errors in the plan.
     pub problems: Vec<PlanError>,
-    /// Why it is not started here; `None`: it may be.
+    /// Reason why it may not start here; `None` if it may.
     pub refused: Option<String>,
     /// Expected time, bytes and space, one sentence per line.
     pub takes: Vec<String>,
     /// Parts of a fio job that Plimsoll ignores or interprets differently from fio.
     pub notes: Vec<String>,
-    /// The stages of a job of several, in their order.
+    /// Stages of a job, in order.
     pub stages: Vec<StageText>,
-    /// With every default filled in; `None` of several stages.
+    /// Plan with every default filled in; `None` for several stages.
     pub resolved: Option<String>,
-    /// Whether it can be started.
+    /// Returns whether it can be started.
     pub can_start: bool,
-    /// The work to start.
+    /// Work to start.
     #[serde(skip)]
     pub work: Option<Work>,
-    /// How long it may take of this host; `None`: as long as it does.
+    /// Time limit on this host; `None` for no limit.
     #[serde(skip)]
     pub time_max: Option<Duration>,
 }
@@ -67,7 +67,7 @@ pub fn check(text: &str, goal: RunGoal, allow: &Allow) -> PlanCheck {
     }
 }
 
-/// The same of a plan that was read.
+/// Checks a parsed plan.
 pub(super) fn check_parsed(
     check: PlanCheck,
     plan: Plan,
@@ -94,7 +94,7 @@ pub(super) fn check_parsed(
     }
 }
 
-/// How many points a sweep has; `None`: the plan is none.
+/// Returns the number of points of a sweep; `None` if the plan is invalid.
 fn point_count(plan: &ResolvedPlan) -> Option<usize> {
     match &plan.workload {
         Workload::Matrix(matrix) => Some(matrix.point_count()).filter(|points| *points > 1),
@@ -102,7 +102,7 @@ fn point_count(plan: &ResolvedPlan) -> Option<usize> {
     }
 }
 
-/// Why a plan is not started here.
+/// Returns the reason why a plan may not start here.
 pub(super) fn check_startable(
     plan: &ResolvedPlan,
     goal: RunGoal,
@@ -140,13 +140,13 @@ pub(super) fn check_startable(
     allow.check_without_creating(&ResolvedPlan { targets: targets.collect(), ..plan.clone() })
 }
 
-/// How long a plan may take of this host; `None`: as long as it does.
+/// Returns the time limit of a plan on this host; `None` for no limit.
 pub(super) fn time_max(plan: &ResolvedPlan) -> Option<Duration> {
     let all = !plan.targets.is_empty() && plan.targets.iter().all(model_limits::is_model);
     all.then_some(model_limits::TIME_MAX)
 }
 
-/// Says what it will take.
+/// Describes the expected cost.
 fn estimate(
     plan: &ResolvedPlan,
     goal: RunGoal,

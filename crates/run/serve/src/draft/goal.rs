@@ -2,7 +2,7 @@
 
 use crate::response::Problem;
 
-/// The word of a form for [`RunGoal::LoadLine`].
+/// Form value of [`RunGoal::LoadLine`].
 const LOAD_LINE: &str = "load-line";
 
 /// Goal of a run.
@@ -15,10 +15,10 @@ pub enum RunGoal {
 }
 
 impl RunGoal {
-    /// As a form or a query says it.
+    /// Parses the value of a form or query.
     ///
     /// # Errors
-    /// Another word.
+    /// An unknown value.
     pub fn parse(word: Option<&str>) -> Result<Self, Problem> {
         match word.map_or("", str::trim) {
             "" => Ok(Self::Runs),

@@ -12,9 +12,9 @@ use super::check::{
 };
 use super::goal::RunGoal;
 
-/// A job is no longer than that: fio's own are a few KiB.
+/// Maximum length of a job: fio's own are a few KiB.
 const JOB_BYTES_MAX: usize = 64 << 10;
-/// A job of more stages is for the command line.
+/// Maximum number of stages; the command line accepts more.
 const STAGES_MAX: usize = 100;
 /// Name of a job without a name.
 const NAME: &str = "fio-job";
@@ -54,7 +54,7 @@ pub fn check(
     let texts: Vec<&str> = stages.iter().map(|(stage, _)| stage.plan.text()).collect();
     let mut notes: Vec<String> = stages.iter().flat_map(|(_, notes)| notes.clone()).collect();
     let mut known = std::collections::HashSet::new();
-    // Without a place it is refused, with what to do here.
+    // Without a place, the job is refused with a hint.
     notes.retain(|note| !note.contains(NO_PLACE) && known.insert(note.clone()));
     let check = PlanCheck { text: texts.join("\n"), notes, ..check };
     let all: Vec<StagePlan> = stages.into_iter().map(|(stage, _)| stage).collect();
@@ -67,14 +67,14 @@ pub fn check(
     }
 }
 
-/// A name that is one of a file, and so of a plan.
+/// Converts a name to a file name, and so to a plan name.
 fn sanitize_name(name: &str) -> String {
     let bare = |c: char| if c.is_control() || "/\\.".contains(c) { '-' } else { c };
     let name: String = name.trim().chars().take(NAME_LENGTH_MAX).map(bare).collect();
     if name.is_empty() { NAME.to_owned() } else { name }
 }
 
-/// The stages of a job, on the place that is named, each with what is not carried over.
+/// Returns the stages of a job at the named place, each with the options that are not converted.
 fn import(
     name: &str,
     text: &str,
@@ -101,7 +101,8 @@ fn import(
     stages.into_iter().map(staged).collect()
 }
 
-/// Refuses a stage that names no place of its own, or one that depends on where this server was started.
+/// Refuses a stage that names no target itself, or whose target depends on the server's working
+/// directory.
 fn require_target(stage: &StagePlan, is_one_of_several: bool) -> Result<(), String> {
     let of = match is_one_of_several {
         true => format!("stage {}: ", stage.name),
@@ -126,7 +127,7 @@ fn paths(plan: &ResolvedPlan) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Stages that are run one after the other: each has to lie within what is allowed.
+/// Stages run one after the other, and each must use an allowed target.
 fn check_stages(
     check: PlanCheck,
     job: String,

@@ -15,15 +15,15 @@ pub const TIME_MAX: Duration = Duration::from_secs(15 * 60);
 const DATABASES_MAX: u64 = 256;
 /// Maximum outstanding operations over all concurrent runs.
 const OUTSTANDING_MAX: u64 = 1 << 16;
-/// Files.
+/// Maximum number of files.
 const FILES_MAX: u64 = 100_000;
-/// A mail store's page cache, of which each page is kept in a table.
+/// Maximum page cache of a mail store, whose pages each have a table entry.
 const CACHE_BYTES_MAX: u64 = 64 << 30;
 /// Maximum interval. A run checks for a stop request once per interval.
 const INTERVAL_NS_MAX: u64 = 15 * 1_000_000_000;
-/// Rows of the series: classes of operations times intervals.
+/// Maximum rows of the series: classes of operations times intervals.
 const ROWS_MAX: u64 = 2_000_000;
-/// Classes of operations of a database or stream, about.
+/// Approximate number of classes of operations of a database or stream.
 const CLASSES_OF_ONE: u64 = 8;
 
 /// Notice shown before such a run starts.
@@ -34,16 +34,16 @@ pub fn notice() -> String {
     )
 }
 
-/// Whether a target is a model.
+/// Returns whether a target is a model.
 pub fn is_model(target: &Target) -> bool {
     matches!(target.kind, TargetKind::Model { .. })
 }
 
-/// Refuses a plan on a model that is none of the shipped ones, is changed beyond what the page of models lets be changed,
-/// or would take more of this host than a page may.
+/// Refuses a plan on a model that is not a shipped one, is changed beyond the limits of the page of
+/// models, or would use too much of this host.
 ///
 /// # Errors
-/// A sentence that names the bound.
+/// A sentence that names the limit.
 pub fn check(plan: &ResolvedPlan, goal: RunGoal) -> Result<(), String> {
     for target in &plan.targets {
         if let TargetKind::Model { model, set } = &target.kind {
@@ -63,7 +63,7 @@ pub fn check(plan: &ResolvedPlan, goal: RunGoal) -> Result<(), String> {
     Ok(())
 }
 
-/// The plan at the largest load that a search tries.
+/// Returns the plan at the largest load of a search.
 fn largest(plan: &ResolvedPlan, goal: RunGoal) -> Result<ResolvedPlan, String> {
     let is_auto = plan.workload.mailbox().is_some_and(|store| store.threads_auto);
     if goal == RunGoal::Runs && !is_auto {
@@ -116,7 +116,7 @@ fn within(plan: &ResolvedPlan) -> Result<(), String> {
     check_at_most("rows of its series", all(rows), ROWS_MAX, &count)
 }
 
-/// The data that a workload works on. A model has no directories whose space would be asked for.
+/// Returns the data of a workload. A model has no directories whose space must be checked.
 fn data_bytes(workload: &Workload) -> u64 {
     match workload {
         Workload::Mailbox(store) => {

@@ -15,11 +15,11 @@ use super::{CHARTS_EVERY, DRAWN_EVERY, publish};
 use crate::events::Frames;
 use crate::response::Problem;
 
-/// Processes that are listed.
+/// Maximum number of listed processes.
 const LISTED_MAX: usize = 32;
-/// The longest that a process may take to answer for a list.
+/// Timeout of a process's answer for a list.
 const LIST_TIMEOUT: Duration = Duration::from_millis(300);
-/// And one that did not the last time.
+/// Timeout of a process that did not answer the last time.
 const SILENT_TIMEOUT: Duration = Duration::from_millis(20);
 
 /// Runs of other processes.
@@ -36,7 +36,7 @@ type StreamsByProcess = BTreeMap<u32, watch::Sender<Frames>>;
 type LastStates = BTreeMap<u32, State>;
 
 impl OtherProcesses {
-    /// Of the user whose places these are.
+    /// Creates a list for the user of these directories.
     pub fn new(places: Places) -> Self {
         Self { places, streams: Arc::default(), last_states: Arc::default() }
     }
@@ -53,7 +53,7 @@ impl OtherProcesses {
             let timeout = if was_silent { SILENT_TIMEOUT } else { LIST_TIMEOUT };
             poll(&self.places, &self.last_states, process, false, timeout)
         };
-        // Most users have one at most.
+        // Most users have at most one.
         if let [one] = processes[..] {
             return poll_one(one).into_iter().collect();
         }
@@ -99,7 +99,7 @@ impl OtherProcesses {
         if let Some(frames) = known(&lock(&self.streams)) {
             return Ok(frames);
         }
-        // Others are not held up by one that does not answer.
+        // A process that does not answer does not delay the others.
         let first = self.one(process)?;
         let mut streams = lock(&self.streams);
         if let Some(frames) = known(&streams) {
@@ -159,7 +159,7 @@ fn poll(
         Err(StatusError::Silent) => {
             let mut states = lock(last_states);
             let last = states.entry(process).or_default();
-            // Nothing is known of it but that it is there.
+            // Only the existence of the process is known.
             last.is_under_way |= last.process.is_none();
             (last.process, last.is_silent) = (Some(process), true);
             Some(last.clone())
@@ -171,7 +171,7 @@ fn poll(
     }
 }
 
-/// Asks a process, and draws what is sent.
+/// Polls a process, and renders its state.
 struct Poller {
     places: Places,
     process: u32,
@@ -191,7 +191,7 @@ impl Poller {
                 // one.
                 let mut streams = lock(&self.streams);
                 if self.sender.receiver_count() == 0 || !known.is_under_way {
-                    // A later process may have its number.
+                    // A later process may have the same id.
                     if streams.get(&self.process).is_some_and(|of| of.same_channel(&self.sender)) {
                         streams.remove(&self.process);
                     }

@@ -12,7 +12,7 @@ use plimsoll_runner::live::state::{ClassStatus, DeviceStatus, PER_DECADE, Series
 
 use crate::request::quoted;
 
-/// Kinds of operations that have a line of their own.
+/// Kinds of operations with a separate line.
 const LINES_MAX: usize = 4;
 
 /// Renders status and tables as HTML.
@@ -131,7 +131,7 @@ pub fn status_and_tables(
     Ok((drawn("live_now.html")?, drawn("live_more.html")?))
 }
 
-/// Where reads came from, in a sentence; `None`: nothing was read, or no device is seen.
+/// Describes the sources of reads in a sentence; `None` without reads, or if no device is visible.
 fn reads_at_devices(state: &State) -> Option<String> {
     let (name, most) = state.devices.iter().max_by_key(|(_, device)| device.read_bytes)?;
     if state.read_bytes == 0 || !state.is_under_way {
@@ -158,7 +158,7 @@ fn since(unix_ns: u64) -> Option<String> {
     Some(elapsed(now_ns.checked_sub(unix_ns)? as f64))
 }
 
-/// How a verdict is set off.
+/// Returns the display class of a verdict.
 fn tone(verdict: &str) -> &'static str {
     match verdict {
         "PASS" => "good",
@@ -250,7 +250,7 @@ fn bytes_moved(state: &State) -> Option<Plot> {
     let mut marks = lines(moved, |sums| Some(sums.count as f64 / width_s));
     for mark in &mut marks {
         if let Mark::Line(line) = mark {
-            // The last column is not over yet.
+            // The last column is incomplete.
             line.points.pop();
         }
     }
@@ -286,13 +286,13 @@ fn device_and_cache_split(state: &State, way: &str) -> Option<Plot> {
         let parts = parts.map(|(name, count)| (name.clone(), Sums { count, sum_ns: 0 }));
         split.columns.insert(*at, parts.into_iter().collect());
     }
-    // The last column is not over yet.
+    // The last column is incomplete.
     split.columns.pop_last();
     let id = format!("live-answered-{way}");
     stacked_of(&id, title, &split, Axis::linear("bytes", Unit::Bandwidth))
 }
 
-/// Counts of each kind on top of each other, in the order of their names.
+/// Draws the counts of each kind stacked, in the order of their names.
 fn stacked(id: &str, title: &str, series: &Series) -> Option<Plot> {
     stacked_of(id, title, series, Axis::linear("I/Os", Unit::Rate))
 }

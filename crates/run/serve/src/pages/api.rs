@@ -28,28 +28,28 @@ pub fn session(_: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
     answer(&json!({"role": who.role.word(), "may_run": who.role >= Role::Run, "csrf": csrf}))
 }
 
-/// Runs, in the order in which they were started.
+/// Returns runs in the order of their start.
 ///
 /// # Errors
-/// A filter that is none, a catalogue that can't be read.
+/// An invalid filter, or a catalogue that cannot be read.
 pub fn runs(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let (filter, _) = filter(request)?;
     answer(&site.catalogue.with(|catalogue| catalogue.runs(&filter))?)
 }
 
-/// The verdict of a run, or what runs say together.
+/// Returns the verdict of a run, or the combined result of several.
 ///
 /// # Errors
-/// A run that is not there, evidence that can't be relied on.
+/// A missing run, or evidence that is not reliable.
 pub fn one(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let directory = site.catalogue.directory(request.part("id"))?;
     Ok(PageResponse::Json(site.reports.get(&directory, &site.catalogue)?.json.clone()))
 }
 
-/// A comparison.
+/// Returns a comparison.
 ///
 /// # Errors
-/// Fewer than two sides, one that is not there.
+/// Fewer than two sides, or a missing one.
 pub fn compare(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     match compared(site, request)? {
         Some((AnyComparison::Sides(sides), _)) => answer(&sides),
@@ -82,10 +82,11 @@ pub fn description(_: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     Ok(PageResponse::Json(DESCRIPTION.to_owned()))
 }
 
-/// Counts of runs, the latest run of each plan, and the run of this server, in the text format of Prometheus.
+/// Returns counts of runs, the latest run of each plan, and the run of this server, in the text
+/// format of Prometheus.
 ///
 /// # Errors
-/// A catalogue that can't be read.
+/// A catalogue that cannot be read.
 pub fn metrics(site: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     let text = site
         .catalogue

@@ -1,4 +1,4 @@
-//! Style and script: those of reports, and what the pages around them add.
+//! Style sheet and script: those of reports, with additions for the pages.
 
 use plimsoll_report::html;
 
@@ -9,7 +9,7 @@ use crate::site::Site;
 const CSS: &str = include_str!("site.css");
 const JS: &str = include_str!("site.js");
 
-/// The style sheet.
+/// Returns the style sheet.
 ///
 /// # Errors
 /// None.
@@ -17,7 +17,7 @@ pub fn style(_: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     Ok(PageResponse::Asset("text/css; charset=utf-8", format!("{}\n{CSS}", html::css())))
 }
 
-/// The script. Every page is complete without it.
+/// Returns the script. Every page is complete without it.
 ///
 /// # Errors
 /// None.

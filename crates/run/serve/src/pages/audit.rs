@@ -16,15 +16,15 @@ use crate::site::Site;
 /// Name of the pasted text in messages.
 const NAME: &str = "pasted";
 
-/// Asks for a result.
+/// Shows the form for a result.
 ///
 /// # Errors
-/// None but a defect.
+/// Template errors only.
 pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     form(site, request, "", context! {})
 }
 
-/// Judges what was pasted.
+/// Judges the pasted text.
 ///
 /// # Errors
 /// Template errors only: the page itself shows why a text is not a valid result.
@@ -67,7 +67,7 @@ fn form(
 /// Parses the form's description of the system under test.
 ///
 /// # Errors
-/// A value that says nothing.
+/// An invalid value.
 pub fn declared<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Result<DeclaredSystem, Problem> {
     fn number<T: std::str::FromStr>(name: &str, given: Option<&str>) -> Result<Option<T>, Problem> {
         let wrong = || Problem::bad_request(format!("{name}: write a whole number"));
@@ -91,7 +91,7 @@ pub fn declared<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Result<DeclaredS
     })
 }
 
-/// The reports of what was pasted, the one that is read first at the top.
+/// Returns the reports of the pasted text, the most important first.
 fn bodies(pasted: &AuditedText, declared: &DeclaredSystem) -> Result<Vec<Value>, Problem> {
     let documents: Vec<Document> = match pasted {
         AuditedText::Run(judged) => match (&judged.bundles[..], &judged.verdicts[..]) {

@@ -1,4 +1,4 @@
-//! Runs and experiments side by side.
+//! Comparison of runs and experiments.
 
 use minijinja::context;
 use minijinja::value::{Serde, Value};
@@ -13,7 +13,7 @@ use crate::request::{PageRequest, quoted};
 use crate::response::{PageResponse, Problem};
 use crate::site::Site;
 
-/// More side by side are not read.
+/// Maximum number of sides.
 const SIDES_MAX: usize = 6;
 
 /// A comparison of runs or of sweeps.
@@ -27,7 +27,7 @@ pub enum AnyComparison {
 /// Compares the requested sides; `None` if fewer than two are named.
 ///
 /// # Errors
-/// A side that is not there or can't be relied on, more than six of them.
+/// A side that is missing or not reliable, or more than six of them.
 pub fn compared(
     site: &Site,
     request: &PageRequest,
@@ -67,7 +67,7 @@ fn lines(read: &[RunSet]) -> Vec<String> {
     lines
 }
 
-/// Shows the comparison, or what there is to compare.
+/// Shows the comparison, or the choices for one.
 ///
 /// # Errors
 /// As [`compared`].

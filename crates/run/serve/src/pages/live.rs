@@ -57,10 +57,10 @@ pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
     site.page("live.html", "Live", "live", request, values)
 }
 
-/// A run of another process in a row.
+/// Row of a run of another process.
 pub fn brief(state: &State) -> Value {
     let show = |unit: Unit, value: f64| unit.show(value, Letters::Unicode);
-    // The last state of a silent process may be old.
+    // The last state of a process that does not answer may be old.
     let phase = state.phase.as_ref().filter(|_| !state.is_silent);
     let rate = state.rate_ops_per_s.filter(|_| !state.is_silent);
     context! {
@@ -73,7 +73,7 @@ pub fn brief(state: &State) -> Value {
     }
 }
 
-/// The runs of this user's other processes.
+/// Returns the runs of this user's other processes.
 ///
 /// # Errors
 /// None.
@@ -81,7 +81,7 @@ pub fn others(site: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     answer(&site.live.others.all())
 }
 
-/// Asks it to stop.
+/// Requests a stop.
 ///
 /// # Errors
 /// This server has no run in progress.
@@ -102,15 +102,15 @@ pub fn state_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Pr
     state.unwrap_or_else(|| Err(Problem::not_found("this server has not started a run yet")))
 }
 
-/// The same as events, for those who watch.
+/// Returns the same as events, for viewers.
 ///
 /// # Errors
-/// This server started none, or too many watch.
+/// This server has started none, or there are too many viewers.
 pub fn events(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     Ok(PageResponse::Events(Box::new(site.live.watch(process(request)?)?)))
 }
 
-/// Asks it to stop.
+/// Requests a stop.
 ///
 /// # Errors
 /// This server has no run in progress.

@@ -7,10 +7,10 @@ use crate::request::PageRequest;
 use crate::response::{PageResponse, Problem};
 use crate::site::Site;
 
-/// Asks for it.
+/// Shows the login form.
 ///
 /// # Errors
-/// None but a defect.
+/// Template errors only.
 pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     site.page("login.html", "Log in", "", request, context! {})
 }

@@ -1,4 +1,4 @@
-//! Models: a shipped one with fields changed, asked in virtual time what it carries.
+//! Models: runs a shipped one with changed fields in virtual time, and shows its sustained load.
 
 use std::sync::TryLockError;
 
@@ -18,14 +18,14 @@ use crate::sizing::{self, SIZE_MAX};
 /// Lists the shipped models.
 ///
 /// # Errors
-/// A defect in one.
+/// A defect in a model.
 pub fn list(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let models = all()?.into_iter().map(|spec| context! { name => spec.name, title => spec.title });
     let values = context! { models => models.collect::<Vec<_>>() };
     site.page("models.html", "Models", "models", request, values)
 }
 
-/// Shows a model and asks what it shall carry.
+/// Shows a model with its form.
 ///
 /// # Errors
 /// No such model.
@@ -48,10 +48,10 @@ pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
     form(site, request, &spec, values)
 }
 
-/// The shipped models.
+/// Returns the shipped models.
 ///
 /// # Errors
-/// A defect in one.
+/// A defect in a model.
 pub fn list_json(_: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     let one = |spec: Spec| json!({"name": spec.name, "title": spec.title});
     answer(&all()?.into_iter().map(one).collect::<Vec<_>>())
@@ -69,7 +69,8 @@ fn all() -> Result<Vec<Spec>, Problem> {
     shipped().iter().map(|model| sizing::load_spec(model.name)).collect()
 }
 
-/// One model runs at a time, and none while a run of this server measures: it would take that its processors.
+/// One model runs at a time, and none while a run of this server measures, because it would use the
+/// processors of that run.
 fn run_model(site: &Site, request: &PageRequest) -> Result<Modelled, Problem> {
     let question =
         sizing::question(request.part("id"), &|name| request.field(name).map(str::to_owned))?;

@@ -1,4 +1,4 @@
-//! A run, or runs that belong together: the report, what people noted, and the evidence to take away.
+//! A run, or related runs: the report, tags and note, and the evidence as a download.
 
 use std::sync::PoisonError;
 
@@ -11,18 +11,18 @@ use crate::request::{PageRequest, quoted};
 use crate::response::{PageResponse, Problem};
 use crate::site::Site;
 
-/// The largest archive that is handed out: it is held in memory.
+/// Maximum size of a downloaded archive, because it is in memory.
 const ARCHIVE_BYTES_MAX: u64 = 256 << 20;
 /// Maximum length of a note in bytes.
 const NOTE_LENGTH_MAX: usize = 2_000;
-/// Nor has a run more tags, or longer ones.
+/// Maximum number and length of tags.
 const TAGS_MAX: usize = 32;
 const TAG_LENGTH_MAX: usize = 64;
 
-/// Shows it.
+/// Shows the run.
 ///
 /// # Errors
-/// A run that is not there, evidence that can't be relied on.
+/// A missing run, or evidence that is not reliable.
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let directory = site.catalogue.directory(request.part("id"))?;
     let shown = site.reports.get(&directory, &site.catalogue)?;
@@ -42,10 +42,10 @@ pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
     site.page("run.html", &title, "runs", request, values)
 }
 
-/// Hands the bundle out as one file, as `plimsoll runs export` writes it.
+/// Returns the bundle as one file, as `plimsoll runs export` writes it.
 ///
 /// # Errors
-/// A run that is not there, or is too large.
+/// A missing run, or one that is too large.
 pub fn evidence(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let directory = site.catalogue.directory(request.part("id"))?;
     let failed = |what: &str, error: std::io::Error| {
@@ -86,10 +86,10 @@ fn bytes_below(directory: &std::path::Path) -> std::io::Result<u64> {
     Ok(sum)
 }
 
-/// Notes something on it.
+/// Adds tags and a note.
 ///
 /// # Errors
-/// A run that is not there, too long a note, a directory that can't be written to.
+/// A missing run, a note that is too long, or a directory that cannot be written.
 pub fn label(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let directory = site.catalogue.directory(request.part("id"))?;
     let note = request.field("note").unwrap_or_default().trim();

@@ -8,10 +8,10 @@ use crate::request::{PageRequest, quoted};
 use crate::response::{PageResponse, Problem};
 use crate::site::Site;
 
-/// Shows it.
+/// Shows the list.
 ///
 /// # Errors
-/// A filter that is none, a catalogue that can't be read.
+/// An invalid filter, or a catalogue that cannot be read.
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let (mut filter, shown) = filter(request)?;
     // Requests one more than is shown, to detect whether there are more.

@@ -1,4 +1,4 @@
-//! Starting a run: forms with the plan that they come to, what is wrong with it and what it will take.
+//! Starting a run: forms with the resulting plan, its errors and its expected cost.
 
 use std::sync::{Arc, TryLockError};
 
@@ -14,13 +14,13 @@ use crate::request::PageRequest;
 use crate::response::{PageResponse, Problem, json as answer};
 use crate::site::Site;
 
-/// The form that comes first.
+/// The default form.
 const DEFAULT_KIND: &str = "mailbox";
 
 /// Shows a form.
 ///
 /// # Errors
-/// A form that there is none of.
+/// An unknown form.
 pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let kind = request.given("kind").unwrap_or(DEFAULT_KIND).to_owned();
     let fields = fields_of(&kind)?;
@@ -36,7 +36,7 @@ pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
             "kind" => Some(kind.clone()),
             "name" if gallery_plan(&kind).is_none() => Some(format!("my-{kind}")),
             "plan" => copied.clone(),
-            // A job has a place of its own.
+            // A job has its own target.
             "place" if kind == "fio" && chosen.is_none() => None,
             "place_kind" => first_place.as_ref().map(|(kind, _)| kind.clone()),
             "place" => first_place.as_ref().map(|(_, place)| place.clone()),
@@ -52,7 +52,7 @@ pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
     form(site, request, &kind, &fields, &given, &checked)
 }
 
-/// Starts what a form asks for, or shows it again with what is wrong.
+/// Starts the run of a form, or shows the form again with its errors.
 ///
 /// # Errors
 /// An unknown form, or a run in progress.
@@ -62,7 +62,7 @@ pub fn start(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem
     let given = |name: &str| request.field(name).map(str::to_owned);
     let mut checked = match draft::check_form(&given, &site.allow) {
         Ok(checked) => checked,
-        // Changes that are none.
+        // Invalid changes.
         Err(problem) => PlanCheck { refused: Some(problem.message), ..PlanCheck::default() },
     };
     if request.field("do") == Some("start") && checked.can_start {
@@ -75,7 +75,7 @@ pub fn start(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem
 /// Checks the submitted form, or the TOML in the body.
 ///
 /// # Errors
-/// A form that there is none of, changes that are none.
+/// An unknown form, or invalid changes.
 pub fn check(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     answer(&check_request(site, request)?)
 }

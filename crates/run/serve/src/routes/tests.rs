@@ -71,7 +71,7 @@ fn empty(builder: axum::http::request::Builder) -> Request<Body> {
 fn every_route_asks_for_its_role() {
     let directory = tempfile::tempdir().unwrap();
     for route in ROUTES {
-        // Wrong tokens are counted: each route has its own.
+        // Wrong tokens are counted, so each route has its own.
         let site = site(directory.path(), true);
         let named = |token: &str| request(route).header(AUTHORIZATION, format!("Bearer {token}"));
         let (status, headers, _) = send(&site, empty(request(route)));

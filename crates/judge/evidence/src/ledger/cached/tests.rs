@@ -37,7 +37,7 @@ impl Case {
         fs::write(self.ledger.path(), bytes).unwrap();
     }
 
-    /// Reads twice, because the first read must not cache an error away, and returns the number of
+    /// Reads twice, because the first read must not cache an error, and returns the number of
     /// lines.
     #[track_caller]
     fn lines(&self) -> usize {

@@ -61,7 +61,7 @@ fn finding(combined: &Aggregate, quantile: f64) -> Option<Finding> {
     }
     let mean = Span::sum(parts.iter().copied())?.scaled(1.0 / parts.len() as f64);
     let spread = (most - least) / mean.value.max(f64::MIN_POSITIVE);
-    // A figure may be near the mean by chance. The tolerance is only the rounding of the printed
+    // A figure may be near the mean by chance, so the tolerance is only the rounding of the printed
     // figures.
     let is_mean = mean.meets(total) && total.coarseness() < spread / 4.0;
     if spread < SPREAD_MIN || !is_mean {

@@ -105,7 +105,7 @@ fn with_size<'r>(equations: &mut Vec<Equation<'r>>, part: &'r Part, operation: &
     let transfer = format::transfer(size.value);
     let uncounted = counter_reset::in_flight(part, operation).most;
     let seconds = window(part, operation).map(|window| window.least / 1e9);
-    // Without a length of the run, the rate may be off by any number of operations.
+    // If the length of the run is unknown, the rate may be off by any number of operations.
     let uncounted_per_s = match seconds.filter(|seconds| *seconds > 0.0) {
         Some(seconds) => uncounted / seconds,
         None if uncounted > 0.0 => f64::INFINITY,

@@ -167,8 +167,8 @@ fn best(figure: Span, values: &[Span]) -> Option<usize> {
     })
 }
 
-/// Returns the possible readings of a figure in MB. A table's heading may leave open whether an MB
-/// is 10⁶ or 2²⁰ bytes. Each reading is as precise as its digits.
+/// Returns the possible values of a figure in MB. A table's heading may not state whether an MB is
+/// 10⁶ or 2²⁰ bytes. Each value is as precise as its digits.
 fn readings(figure: Span) -> Vec<Span> {
     const MIB: f64 = 1.048_576;
     let digits = figure.most / figure.least / MIB;
@@ -267,7 +267,7 @@ mod tests {
         coarse.parts[0].operations[0].rate_per_s = vec![Figure::rounded(11_000.0, 1_000.0, "iops")];
         coarse.parts[0].operations[0].bandwidth_per_s.clear();
         assert!(!found(coarse));
-        // An MB may be 10⁶ or 2²⁰ bytes. The second reading equals the best repeat.
+        // An MB may be 10⁶ or 2²⁰ bytes. The second value equals the best repeat.
         let mut either = reads("", "table.csv", 10_640.0);
         let (least, most) = (10_640.0 * 4096.0 / 1.048_576 - 2e4, 10_640.0 * 4096.0 + 2e4);
         either.parts[0].operations[0].rate_per_s.clear();

@@ -565,7 +565,7 @@ fn a_small_cached_stream_does_not_hide_behind_a_big_direct_one() {
     bundle.observed.devices[0].read_bytes = all - big_bytes / 18;
     bundle.observed.generator.storage_read_bytes = Some(all - big_bytes / 18);
     assert_eq!(outcome(&bundle), Outcome::Fail, "{}", says(&bundle));
-    // Other processes' reads do not excuse the buffered stream.
+    // Reads by other processes do not excuse the buffered stream.
     bundle.observed.devices[0].read_bytes = 2 * all;
     assert_eq!(outcome(&bundle), Outcome::Fail, "{}", says(&bundle));
 }

@@ -172,8 +172,8 @@ fn access_profile(bundle: &Bundle, cross_checks: &mut CrossChecks) {
     }
 }
 
-/// Returns the largest transfer that a plan requests. The access profile may have missed larger
-/// transfers than it saw: a mail store joins neighbouring pages in one write.
+/// Returns the largest transfer that a plan requests. The access profile may have missed
+/// larger transfers: a mail store joins neighbouring pages in one write.
 fn planned_bytes_max(plan: &ResolvedPlan) -> u64 {
     match &plan.workload {
         Workload::Mailbox(store) => store.coalesce_max_bytes,

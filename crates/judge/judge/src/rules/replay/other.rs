@@ -114,7 +114,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
-/// Returns a finding if the mapping put too many addresses of the trace on too few of the target.
+/// Returns a finding if the mapping puts too many addresses of the trace on too few of the target.
 fn check_address_mapping(replay: &Replay) -> Option<(Outcome, String)> {
     let mapping = &replay.mapping;
     if mapping.folded == 0 || mapping.touched_bytes == 0 {

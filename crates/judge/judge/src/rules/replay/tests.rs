@@ -13,7 +13,7 @@ use crate::verdict::VerdictKind;
 
 const MS: u64 = 1_000_000;
 
-/// Returns a minute of reads from a trace, each started a moment after its time.
+/// Returns a minute of reads from a trace, each started shortly after its time.
 fn replayed(pace: &str) -> Bundle {
     let operations = RATE * SECONDS;
     let plan = format!(

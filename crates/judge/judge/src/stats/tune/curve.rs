@@ -6,14 +6,14 @@ use super::{Goal, Loop, MeasuredLoad, Point};
 const ACHIEVED_MIN: f64 = 0.97;
 
 /// Strain up to which one measurement does not prove that the storage fails to sustain a load. The
-/// next constant is the achieved share from which the same applies.
+/// next constant is the corresponding lower bound of the achieved share.
 const STRAIN_DOUBTFUL: f64 = 1.15;
 const ACHIEVED_DOUBTFUL: f64 = 0.9;
 
 /// Maximum ratio of loads for a neighbour that counts as a checked side of the best load.
 const SIDE_RATIO: f64 = 2.0;
 
-/// Gain in throughput that is not worth another step.
+/// Gain in throughput that does not justify another step.
 const GAIN_MIN: f64 = 0.03;
 
 /// Maximum distance of interpolation from the lower end of a gap, as a share. Bisection is at 0.5,
@@ -98,7 +98,8 @@ impl Curve {
     }
 
     /// Returns a load in the gap with the largest possible gain over the best spot. `None` if no
-    /// gap promises a gain worth a step, and the best spot has close neighbours on both sides.
+    /// gap promises a gain that justifies a step, and the best spot has close neighbours on both
+    /// sides.
     pub fn most_promising(&self, best: usize) -> Option<u64> {
         (0..self.spots.len() - 1)
             .filter(|&lower| self.open(lower))
@@ -123,7 +124,7 @@ impl Curve {
     /// in an open loop.
     fn growth(&self, upper: usize) -> f64 {
         let top = &self.spots[upper];
-        // Takes a distance at which noise does not look like growth.
+        // Uses a distance at which noise does not look like growth.
         let near = top.load as f64 / GROWTH_RATIO;
         let from = self.spots[..upper].iter().rev().find(|spot| spot.load as f64 <= near);
         match (self.issue, from) {
@@ -135,7 +136,7 @@ impl Curve {
         }
     }
 
-    /// Returns true if a load between a spot and the next is worth measuring.
+    /// Returns true if a gain between a spot and the next can justify a step.
     pub fn open(&self, lower: usize) -> bool {
         self.spots[lower + 1].load - self.spots[lower].load > 1 && self.ratio(lower) > GAP_MIN
     }

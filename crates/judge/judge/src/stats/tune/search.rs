@@ -16,7 +16,7 @@ const GROWTH_STEPS_MAX: u32 = 8;
 /// Ratio of throughputs at a fourfold load below which the curve counts as flat.
 const FLAT: f64 = 1.05;
 
-/// Strain below which a first broken ceiling may be noise, and one more step of growth follows.
+/// Strain below which a first exceeded ceiling may be noise, and one more step of growth follows.
 const STRAIN_NEAR: f64 = 2.0;
 
 /// Steps reserved for the requirement while the load line is refined.
@@ -144,7 +144,7 @@ impl Search {
         self.unconfirmed(curve).map(|load| (load, Purpose::Confirm))
     }
 
-    /// Returns true if more growth would reveal nothing new.
+    /// Returns true if further growth would show nothing new.
     fn growth_ends(&self, curve: &Curve) -> bool {
         let Some((top, below)) = curve.spots.split_last() else { return false };
         if self.points.last().is_none_or(|last| last.load != top.load) {
@@ -159,7 +159,7 @@ impl Search {
         if top.sustained || !sustained_before {
             return !grows;
         }
-        // The first broken ceiling may be a hump; the second in a row is not.
+        // The first exceeded ceiling may be a hump; the second in a row is not.
         let broken_before = below.last().is_some_and(|spot| !spot.sustained);
         broken_before || top.strain > STRAIN_NEAR || !grows
     }
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn a_first_load_that_breaks_the_ceiling_does_not_end_the_search() {
-        // Slow when idle, like a disk that spins down: 1 to 3 break the ceiling, 4 to 30 do not.
+        // Slow when idle, like a disk that spins down: 1 to 3 exceed the ceiling, 4 to 30 do not.
         let (outcome, _) = run(goal(4096, vec![10.0]), |load| {
             let latency = if load < 4 { 50.0 } else { load as f64 / 3.0 };
             (10.0 * load as f64, latency, true)

@@ -13,7 +13,7 @@ use super::place::Place;
 use super::plimsoll::{bundle, fio_json, phases, sample};
 use super::{Options, Sample, peer};
 
-/// Runs one of each.
+/// Runs both sides once.
 pub fn pair(place: &Place, options: &Options) -> Result<(Sample, Sample), String> {
     let plan = format!(
         "version = 1\nname = \"agreement-mail\"\n[target]\n{}\n[workload.mailbox]\n\

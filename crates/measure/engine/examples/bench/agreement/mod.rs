@@ -31,7 +31,7 @@ pub struct Options {
     warm_up: u64,
     /// Pairs of a row.
     pairs: usize,
-    /// True if fio registers its buffers and files, as Plimsoll does.
+    /// True if fio registers its buffers and files, like Plimsoll.
     fixed: bool,
     /// Size of the file, in MiB; a quarter of it behind added delay.
     file_mib: u64,

@@ -87,7 +87,7 @@ fn libnfs(
     let (size, depth) = (row.size_bytes.to_string(), row.depth.to_string());
     let ms = (options.seconds * 1000).to_string();
     let program = place.libnfs.display().to_string();
-    // A CPU of -1: not pinned. `pread` writes UNSTABLE, as a plan without `sync` does.
+    // A CPU of -1 means not pinned. `pread` writes UNSTABLE, like a plan without `sync`.
     let interface = if operation == "read" { "raw" } else { "pread" };
     let text =
         output(&program, &[&url, &file, operation, &size, &depth, &ms, interface, "-1", "7"])?;

@@ -61,7 +61,7 @@ impl Drop for TempBundle {
     }
 }
 
-/// Returns the directory that the runs of this bench share. The bench removes it at its end.
+/// Returns the directory of this bench's runs, which the bench removes at its end.
 pub fn state_home() -> PathBuf {
     std::env::temp_dir().join(format!("plimsoll-agreement-{}-state", std::process::id()))
 }

@@ -169,8 +169,8 @@ fn stepped(case: &Case, options: &Options) -> Result<CaseResult, String> {
     truth(case, &known, reported, (start_ns, stop_ns))
 }
 
-/// Computes both truths. A closed loop's operations begin when the device receives them, an open
-/// loop's at their scheduled start.
+/// Computes both reference latencies. A closed loop's operations start when the device receives
+/// them, an open loop's at their scheduled start.
 fn truth(
     case: &Case,
     known: &[DeviceTimes],
@@ -189,7 +189,7 @@ fn truth(
         Load::Closed { depth } => {
             let of = |ns: fn(&DeviceTimes) -> u64| known.iter().map(ns).collect::<Vec<u64>>();
             let drawn = of(|one| one.due_ns - one.received_ns);
-            // A place that is reused at once is always in the device (Little's law).
+            // A slot that is reused at once is always in the device (Little's law).
             let mean_ns = drawn.iter().sum::<u64>() as f64 / drawn.len().max(1) as f64;
             let drawn_rate = f64::from(depth) / mean_ns * 1e9;
             Ok(found((drawn_rate, drawn), of(|one| one.done_ns - one.received_ns)))

@@ -1,7 +1,7 @@
 //! NFS server with programmed delays that records its response times. The relay forwards calls to
 //! another server. It answers READ itself, after a drawn time, with data from earlier WRITEs.
 //!
-//! For each READ it records when it received the last byte and when it handed the answer to the
+//! For each READ it records when it received the last byte and when it passed the answer to the
 //! socket. The relay causes all delay in between. Any further delay at the client is due to
 //! loopback and the client.
 
@@ -115,7 +115,7 @@ impl Records {
     }
 
     /// Returns the length of the first whole record with its mark, if one is available. Both sides
-    /// send whole records in one fragment here, or the relay passes the fragments one by one.
+    /// send whole records in one fragment here, or the relay forwards the fragments one by one.
     fn whole(&self) -> Option<usize> {
         let mark = u32::from_be_bytes(self.bytes.get(..4)?.try_into().ok()?);
         let end = 4 + (mark & !LAST) as usize;

@@ -1,7 +1,7 @@
 //! Labels of file systems, volume managers, RAID sets and partition tables, with their offsets. The
 //! list is that of libblkid (util-linux 2.42).
 //!
-//! Labels only serve to name the data. Any non-zero byte gets a device rejected, with or without a
+//! Labels only name the data. Plimsoll rejects a device with any non-zero byte, with or without a
 //! known label.
 
 /// Position of a label on a device.

@@ -123,7 +123,7 @@ fn a_stall_across_the_end_counts_with_its_whole_length() {
 
 #[test]
 fn a_starved_thread_leaves_what_waited() {
-    // No read comes back at all: the eight reads are the record.
+    // No read completes, so the record has exactly the eight reads.
     let mut queue = FixedLatencyDevice::queue(&VirtualClock::default(), 8, 1_000_000);
     queue.device.stall = (0, 10_000 * SECOND);
     let reported = run(queue, 8, 10, 60 * SECOND);

@@ -1,4 +1,5 @@
-//! Records each write to the end of the flush that makes it durable ([`plimsoll_record::durable`]).
+//! Records each write up to the end of the flush that makes it durable
+//! ([`plimsoll_record::durable`]).
 
 use plimsoll_record::cells::Snapshot;
 use plimsoll_record::durable::{DurableWrites, PENDING_MAX, WriteTimes};
@@ -10,7 +11,7 @@ use crate::stream::pacing::Pacing;
 use crate::stream::source::{Source, SourceCallbacks};
 use crate::timer::Timer;
 
-/// Operation that came back.
+/// A completed operation.
 #[derive(Clone, Copy)]
 pub(super) struct CompletedOperation {
     pub place: u32,
@@ -21,7 +22,7 @@ pub(super) struct CompletedOperation {
     pub scheduled: bool,
 }
 
-/// Allocates room for writes that wait for a flush. Returns `None` if no flush follows the writes.
+/// Allocates space for writes that wait for a flush. Returns `None` if no flush follows the writes.
 pub(super) fn pending_writes(
     callbacks: SourceCallbacks,
     cells: usize,
@@ -30,7 +31,7 @@ pub(super) fn pending_writes(
 ) -> Option<Box<DurableWrites>> {
     let durable = callbacks.durable?;
     let clients = (cells / classes.max(1) as usize).max(1);
-    // During a flush the client's other places continue to write.
+    // During a flush, the client's other slots continue to write.
     let depth = places.div_ceil(clients) + 1;
     let each = (durable.every_writes as usize).saturating_mul(depth).min(PENDING_MAX);
     Some(Box::new(DurableWrites::new(clients, places, each)))

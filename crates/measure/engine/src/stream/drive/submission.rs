@@ -1,5 +1,4 @@
-//! Last part of the loop: hands over started operations, and waits if the loop has nothing else to
-//! do.
+//! Last part of the loop: submits started operations, and waits if the loop has no other work.
 
 use super::{Driver, Queue, Snapshot, Source};
 use crate::EngineError;
@@ -7,8 +6,8 @@ use crate::stream::pacing::Pacing;
 use crate::timer::Timer;
 
 impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
-    /// Hands started operations to the target. If nothing else is to do, waits for a completion, a
-    /// start or the end of the interval.
+    /// Submits started operations. If there is no other work, waits for a completion, a start or
+    /// the end of the interval.
     #[inline(always)]
     pub(super) fn submit(
         &mut self,
@@ -42,7 +41,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         let watch_from_ns = due_ns.saturating_sub(self.config.spin_ns);
         if watch_from_ns <= now_ns {
             // The start is too near to sleep. With nothing in flight, the thread only watches the
-            // clock: any other work of the loop would delay the next operation.
+            // clock, because any other work of the loop would delay the next operation.
             if in_flight == 0 {
                 let until_ns = due_ns.min(self.interval_end_ns);
                 self.pacing.prepare();
@@ -66,7 +65,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         self.wait(Some(until_ns.saturating_sub(now_ns)))
     }
 
-    /// Sets the hand-over time of the started operations to now.
+    /// Sets the submission time of the started operations to now.
     #[inline(always)]
     fn stamp_submissions(&mut self, snapshot: &mut Snapshot, now_ns: u64) {
         for place in self.fresh.drain(..) {

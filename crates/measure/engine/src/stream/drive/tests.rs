@@ -1,4 +1,5 @@
-//! Tests of the production loop in virtual time: a day takes a moment, and every figure is exact.
+//! Tests of the production loop in virtual time: a simulated day takes little real time, and every
+//! figure is exact.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -179,11 +180,11 @@ fn an_operation_that_outlasts_a_timer_counts_with_all_of_its_time() {
 }
 
 /// A full batch of completions contains the timer. The remaining completion is of an operation that
-/// has not been handed over yet.
+/// has not been submitted yet.
 #[test]
 fn a_timer_among_a_full_batch_makes_nothing_older_than_it_is() {
     for depth in [1, 2, 8, 16] {
-        // A wait ends by its timeout, and all operations come back before the thread continues.
+        // A wait ends by its timeout, and all operations complete before the thread continues.
         let mut queue = FixedLatencyDevice::queue(&VirtualClock::default(), 16, SECOND + 50);
         queue.costs.wake_ns = 100;
         let (_, collected, _) = go(queue, ClosedLoop::new(&[depth], 0), config(20 * SECOND));
@@ -227,7 +228,8 @@ fn a_stall_that_fills_the_queue_is_still_in_the_latencies() {
     assert_eq!(end.ended, 20_000);
     let p99 = collected.totals[0].latency.quantile_ns(0.99).unwrap() as f64;
     assert!((p99 - 1.8e9).abs() < 0.02 * 1.8e9, "{p99}");
-    // The service time of a full queue's victims is short. A closed loop reports only this time.
+    // Operations that waited for a full queue have short service times. A closed loop reports only
+    // these times.
     let service = collected.totals[0].service.quantile_ns(0.99).unwrap();
     assert!(service < 1_000_000, "{service}");
     let group = &collected.groups[0];
@@ -363,7 +365,7 @@ fn a_stop_that_is_asked_for_is_at_its_time_in_every_thread() {
         collector.take(&mut snapshot, &mut |_| ());
         returns.return_box(snapshot);
     }
-    // Eight each millisecond: 3,500 batches came in time, one after.
+    // Eight each millisecond: 3,500 batches completed in time, one after it.
     assert_eq!(collector.window[0].operations, 8 * 3_500);
     assert_eq!(collector.totals[0].sums.operations, 8 * 3_501);
 }
@@ -383,7 +385,7 @@ fn what_begins_after_its_end_is_no_part_of_the_rate() {
 
 #[test]
 fn a_starved_stream_leaves_what_waited() {
-    // No operation of this stream comes back at all: its 16 operations are the record.
+    // No operation of this stream completes, so the record has exactly its 16 operations.
     let clock = VirtualClock::default();
     let mut queue = FixedLatencyDevice::queue(&clock, 16, 1_000_000);
     queue.device.stall = (0, 10_000 * SECOND);

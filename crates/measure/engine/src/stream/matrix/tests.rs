@@ -105,7 +105,7 @@ fn overlapping_reads_and_writes_raise_no_false_alarm_and_every_read_is_checked()
     let path = folder.path().join("f");
     let generations = untouched();
     lay_out(&path, &generations);
-    // Few units, many operations: reads and writes of one unit overlap all the time.
+    // Few units, many operations: reads and writes of one unit overlap constantly.
     let mut few = config(50.0, Pattern::Random, 8192);
     few.files.working_set_bytes = Some(16 * 4096);
     let report = go(&path, few, followed(&generations), 16, 20_000);
@@ -145,7 +145,7 @@ fn a_sample_is_checked_without_following_everything() {
     assert!(error.to_string().contains(&format!("at byte {at}")), "{error}");
 }
 
-/// Hands the bytes to a source as if it had read them, and returns the results of its checks.
+/// Passes the bytes to a source as if it had read them, and returns the results of its checks.
 fn checked(bytes: &mut [u8], generations: &Arc<[Generations]>, size_bytes: u32) -> Checks {
     let whole = config(100.0, Pattern::Sequential, size_bytes);
     let mut source = MatrixSource::new(whole, 0..1, followed(generations), 1).unwrap();
@@ -163,7 +163,7 @@ fn a_thousand_single_bit_flips_are_all_found() {
     let generations = untouched();
     lay_out(&path, &generations);
     let mut bytes = std::fs::read(&path).unwrap();
-    // Each flip is in a unit of its own, in every part of the unit, by a fixed sequence (Knuth's
+    // Each flip is in a different unit, in every part of the unit, by a fixed sequence (Knuth's
     // MMIX).
     let mut state = 12_345u64;
     for unit in 0..1000 {

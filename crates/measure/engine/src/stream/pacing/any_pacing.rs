@@ -1,14 +1,14 @@
-//! Pacing whose form is known only at run time: the driver is compiled once for all forms. The form
-//! never changes during a drive, so the branch costs almost nothing.
+//! Pacing whose kind is known only at run time, so that the driver is compiled once for all kinds.
+//! The kind never changes during a drive, so the branch costs almost nothing.
 
 use plimsoll_workload::planned::pace::{CapTurns, Pace, StartTimes};
 
 use super::{BatchBarrier, ClosedLoop, OpenLoop, Pacing, RateCap, Start, ThinkTimeLoop};
 
-/// Schedule that a cap may catch up with after a stall.
+/// Part of the schedule that a rate cap may catch up with after a stall.
 const CREDIT_NS: u64 = 100_000_000;
 
-/// Pacing of any form. See the module.
+/// Pacing of any kind. See the module.
 pub enum AnyPacing {
     /// Closed loop.
     Closed(ClosedLoop),

@@ -1,4 +1,4 @@
-//! Barrier form of a closed loop: a client starts its next batch when the whole of its last one has
+//! Barrier form of a closed loop: a client starts its next batch when its whole last batch has
 //! completed.
 
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ use super::{Pacing, Start, places_of};
 #[derive(Clone, Debug)]
 pub struct BatchBarrier {
     client_of: Box<[u32]>,
-    /// First place and number of places of each client.
+    /// First slot and number of slots of each client.
     places: Box<[(u32, u32)]>,
     outstanding: Box<[u32]>,
     ready: VecDeque<(u32, u64)>,
@@ -66,8 +66,8 @@ impl Pacing for BatchBarrier {
     }
 
     fn retire(&mut self, start: Start) {
-        // The loop retires the rest of the client's batch later, in turn. The batch never becomes
-        // whole again, so the client stays ended.
+        // The loop retires the rest of the client's batch later, in turn. The batch never completes
+        // again, so the client stays ended.
         self.places[start.client as usize].1 = 0;
     }
 

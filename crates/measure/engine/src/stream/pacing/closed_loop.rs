@@ -1,6 +1,6 @@
-//! Closed loops: a place starts its next operation when its last one has completed, or a think time
-//! after. Ready places start first come, first served: if not all of them can start, none waits for
-//! ever.
+//! Closed loops: a slot starts its next operation when its last one has completed, or a think time
+//! later. Ready slots start first come, first served: if not all of them can start, none waits
+//! forever.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -62,7 +62,7 @@ impl Pacing for ClosedLoop {
 pub struct ThinkTimeLoop {
     client_of: Box<[u32]>,
     think_ns: Box<[u64]>,
-    /// Places by the time that they become ready.
+    /// Slots by the time at which they become ready.
     ready: BinaryHeap<Reverse<(u64, u32)>>,
     stopped: bool,
 }

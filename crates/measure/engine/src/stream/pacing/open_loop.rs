@@ -1,6 +1,6 @@
 //! Open loop: arrivals follow their schedule, whether or not earlier operations have completed.
 //!
-//! If every place is taken, an arrival waits and keeps its intended time. The latencies therefore
+//! If every slot is in use, an arrival waits and keeps its intended time. The latencies therefore
 //! include every wait that the target causes (Gil Tene, "How NOT to Measure Latency", describes
 //! this omission). After the stop, arrivals that were intended before it still start.
 
@@ -44,7 +44,7 @@ pub struct OpenLoop<A> {
 
 impl<A: Iterator<Item = u64>> OpenLoop<A> {
     /// Creates clients with their arrivals (nanoseconds since `start_ns`) that share `places`
-    /// places.
+    /// slots.
     #[must_use]
     pub fn new(arrivals: Vec<A>, places: u32, start_ns: u64) -> Self {
         let mut clients = Vec::with_capacity(arrivals.len());

@@ -1,7 +1,7 @@
-//! Rate cap over another pacing: no start before its turn on a schedule.
+//! Rate cap over another pacing: no operation starts before its time on a schedule.
 //!
-//! Turns come from an iterator of times since the start. A late group may catch up by at most
-//! `credit_ns` of its schedule. It skips the turns before that, so that no flood follows a stall.
+//! The schedule is an iterator of times since the start. A late group may catch up by at most
+//! `credit_ns` of its schedule. It skips earlier times, so that no flood follows a stall.
 
 use super::{Pacing, Start};
 

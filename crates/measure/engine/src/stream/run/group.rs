@@ -30,12 +30,13 @@ use crate::{EngineError, stop_request};
 const SETTLE_TICK_NS: u64 = 100_000_000;
 const SETTLED_MAX: usize = 64;
 
-/// Sender that reports once that a thread is ready, or, if dropped before, that it will not be.
+/// Sender that reports once that a thread is ready. If it is dropped before, it reports that the
+/// thread will not be ready.
 pub(super) struct ReadySignal(pub(super) Option<Sender<bool>>);
 
 impl ReadySignal {
     fn send(&mut self, ready: bool) {
-        // The coordinator counts one answer per group, and may be gone.
+        // The coordinator counts one answer per group, and may have ended.
         let _ = self.0.take().map(|sender| sender.send(ready));
     }
 }
@@ -75,7 +76,8 @@ pub(super) fn run_group(
         classes: config.classes.len().max(1) as u32,
         buffer_stride_bytes: stride_bytes(group.size_bytes_max),
         carry_on: config.carry_on,
-        // The client of a silent server gives up by itself, with a more detailed error.
+        // The client of a server that does not answer gives up by itself, with a more detailed
+        // error.
         outage_max_ns: if is_remote { u64::MAX } else { config.outage_max_ns },
     };
     sleep_until_ns(start_ns);
@@ -115,7 +117,7 @@ pub(super) fn run_group(
     Ok(Some(report))
 }
 
-/// Returns the number of operations that do not come back within a moment.
+/// Returns the number of operations that do not complete within a short time.
 fn drain_queue(queue: &mut GroupQueue) -> usize {
     let GroupQueue::Files(queue) = queue else { return 0 };
     let until_ns = monotonic_ns() + stop_request::SETTLE_NS;
@@ -202,7 +204,7 @@ fn open_target(
     let (mut queue, _, report) = open(BackendConfig { arena_bytes, depth, ..files })?;
     match report.worker_threads {
         0 => pin(place)?,
-        // Threads started by a pinned thread would have stayed on its CPU.
+        // Threads started by a pinned thread would stay on its CPU.
         workers => *place = Placement::with_workers(workers),
     }
     // Buffers are never zero, and never equal: a source that fills nothing still writes data.
@@ -247,9 +249,9 @@ struct DriveJob<'a> {
 }
 
 impl DriveJob<'_> {
-    /// Drives. The loop is compiled for the streams of plans, in closed loops and in all others. It
-    /// is also compiled for the source of calibrations, and once for all other sources. Those are
-    /// called through a pointer, which would cost a plan without a target a tenth of its
+    /// Runs the drive. The loop is compiled for the streams of plans, in closed loops and in all
+    /// others. It is also compiled for the source of calibrations, and once for all other sources.
+    /// Those are called through a pointer, which would cost a plan without a target a tenth of its
     /// operations.
     fn drive<Q: Queue>(self, queue: &mut Q) -> (DriveEnd, Result<(), EngineError>) {
         let Self { source, mut pacing, mut clock, config, outbox, stop } = self;

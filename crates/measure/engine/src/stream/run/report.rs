@@ -22,7 +22,7 @@ pub struct GroupReport {
     pub backend: BackendReport,
     /// End of the drive.
     pub end: DriveEnd,
-    /// Kernel workers that carried operations for the thread, at the end.
+    /// Kernel workers that executed operations for the thread, at the end.
     pub punt_workers: usize,
     /// Processor time of those workers that were still alive.
     pub punt_cpu: CpuTime,
@@ -96,8 +96,8 @@ pub struct RunReport {
     /// Processor time of the whole process, including kernel workers, from start to end of the
     /// threads.
     pub process_cpu: CpuTime,
-    /// Error that ended the run early, other than a failed operation. Either a queue failed or went
-    /// silent, or a thread panicked or was abandoned.
+    /// Error that ended the run early, other than a failed operation. Either a queue failed or did
+    /// not answer, or a thread panicked or was abandoned.
     pub error: Option<EngineError>,
 }
 

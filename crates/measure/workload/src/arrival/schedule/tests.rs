@@ -7,7 +7,7 @@ fn rate(per_s: f64) -> Rate {
 
 const DAY_NS: u128 = 86_400_000_000_000;
 
-/// After 24 h the n-th start is where exact arithmetic puts it, at rates that don't divide a second.
+/// After 24 h the n-th start equals that of exact arithmetic, at rates that do not divide a second.
 #[test]
 fn a_day_of_even_spacing_does_not_drift() {
     for per_s in [3.0, 997.0, 1_000.1, 7_777.777_777] {
@@ -31,8 +31,8 @@ fn parts_of_an_even_stream_are_the_stream() {
     }
 }
 
-/// Kolmogorov-Smirnov distance of samples from a distribution function, times the square root of their
-/// number: beyond 1.95 with a chance of 0.1 % (Smirnov 1948, asymptotic).
+/// Kolmogorov-Smirnov distance of samples from a distribution function, times the square root of
+/// their number. It exceeds 1.95 with a probability of 0.1 % (Smirnov 1948, asymptotic).
 fn ks(mut samples: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     samples.sort_by(f64::total_cmp);
     let n = samples.len() as f64;
@@ -49,8 +49,8 @@ fn gaps(times: impl Iterator<Item = u64>, n: usize) -> Vec<f64> {
     times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect()
 }
 
-/// At 200,000/s a gap is 5,000 ns on average: whole nanoseconds move the distribution function by at
-/// most 1/5000, far inside the test's distance for 100,000 gaps.
+/// At 200,000/s a gap is 5,000 ns on average. Whole nanoseconds move the distribution function by
+/// at most 1/5000, far less than the test's distance for 100,000 gaps.
 #[test]
 fn poisson_gaps_are_exponential_whole_and_merged() {
     let schedule = Schedule::Poisson { rate: rate(200_000.0), warp: Warp::None };
@@ -86,7 +86,7 @@ fn poisson_keeps_its_rate() {
     }
 }
 
-/// The carried fraction keeps the mean even where a gap is a few nanoseconds.
+/// The carried fraction keeps the mean even if a gap is a few nanoseconds.
 #[test]
 fn fast_poisson_is_not_rounded_down() {
     let schedule = Schedule::Poisson { rate: rate(3e8), warp: Warp::None };
@@ -100,7 +100,7 @@ fn bursts_start_nothing_in_their_pauses_and_keep_their_rate() {
     let schedule = Schedule::Poisson { rate: rate(100_000.0), warp };
     let times: Vec<u64> = schedule.whole(3).take_while(|t| *t < 20_000_000_000).collect();
     assert!(times.iter().all(|t| t % 50_000_000 < 10_000_000));
-    // 400 bursts of 1,000 on average: 400,000, standard error 632.
+    // On average 400 bursts of 1,000, so 400,000 with a standard error of 632.
     assert!((times.len() as f64 - 400_000.0).abs() < 2_500.0, "{}", times.len());
 }
 

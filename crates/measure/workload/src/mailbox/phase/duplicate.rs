@@ -9,9 +9,8 @@ use super::super::poison::{Failure, Place};
 use super::super::store::Store;
 use super::{Chunks, Lane, Machine, Notes, PhaseIo, Request, Steps, chunk_pages};
 
-/// Reads the first database, checks it, and writes each page, re-stamped and with content of its
-/// own, as the same page of every other database. What is read is what was written, from the
-/// target.
+/// Reads the first database from the target, checks it, and writes each page, with new stamps and
+/// content, as the same page of every other database.
 pub type Duplicate = Machine<DuplicateSteps>;
 
 const READ: u16 = 0;
@@ -27,12 +26,12 @@ pub struct DuplicateSteps {
     databases: usize,
     flushes_issued: usize,
     flushes_done: usize,
-    /// Directories that each lane has read, page by page.
+    /// Directories of the pages that each lane has read.
     read: Vec<Vec<Directory>>,
 }
 
 impl Duplicate {
-    /// Duplicates the first database of `store` to all others of it.
+    /// Duplicates the first database of `store` to all others.
     pub fn new(store: Store, io: PhaseIo) -> Self {
         let steps = DuplicateSteps {
             chunk_pages: chunk_pages(&store, io),
@@ -52,7 +51,7 @@ impl DuplicateSteps {
         u64::from(self.chunk_pages) * u64::from(self.page_bytes)
     }
 
-    /// Checks the pages of the first database that a lane has read, and keeps their directories.
+    /// Checks the pages of the first database that a lane has read, and stores their directories.
     fn check(
         &mut self,
         store: &Store,
@@ -85,7 +84,7 @@ impl DuplicateSteps {
         true
     }
 
-    /// Makes the pages of the database at `to` from those that the lane has read.
+    /// Creates the pages of the database at `to` from those that the lane has read.
     fn restamp(
         &self,
         store: &mut Store,
@@ -96,7 +95,7 @@ impl DuplicateSteps {
         let g = store.geometry;
         let file = store.database_file(to);
         let state = store.databases.get_mut(to)?;
-        // Pages beyond a smaller database's room have no place there.
+        // A smaller database has no space for pages beyond its end.
         let count = count.min(state.config.pages_max.saturating_sub(first));
         let pages = (first..first + count).zip(self.read.get(lane.number)?);
         for (page, &directory) in pages {
@@ -194,7 +193,7 @@ impl Steps for DuplicateSteps {
         }
         let to = request.place + 1;
         let target = store.databases.get_mut(to)?;
-        // A copy of a smaller file would need its own keys: databases are made equal.
+        // A copy of a smaller file would need other keys, so all databases have the same size.
         target.pages_used = target.config.pages_initial;
         self.restamp(store, lane, (to, first, count), ctx)
     }

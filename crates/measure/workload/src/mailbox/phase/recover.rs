@@ -1,4 +1,4 @@
-//! Replays the log, and writes what a crash lost.
+//! Replays the log, and restores pages that a crash lost.
 
 use crate::step::{ClassGroup, IoKind};
 
@@ -15,20 +15,20 @@ use super::ring;
 use super::ring::Chain;
 use super::{Lane, Machine, Notes, PhaseIo, Request, Steps};
 
-/// Reads each database's log, reads every page that it changed since the checkpoint, writes again
-/// those that are not as the log says, flushes, and ends with a block that says so. A new epoch of
-/// the log begins there.
+/// Reads each database's log, and every page that the log changed since the checkpoint. It rewrites
+/// pages that differ from the log, flushes, and appends a block that records this. That block
+/// starts a new epoch of the log.
 ///
-/// A crash during recovery is harmless: it starts again and finds the same.
+/// A crash during recovery is harmless: the next recovery starts again with the same result.
 pub type Recover = Machine<RecoverSteps>;
 
-/// From where [`Recover`] replays.
+/// Start of the replay by [`Recover`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayFrom {
-    /// From the checkpoint: what must be replayed, and no more.
+    /// From the checkpoint: the required part only.
     Checkpoint,
     /// At least this many log files before the end, as far as they still exist, with every page
-    /// rewritten: the soft recovery phase, for its I/O.
+    /// rewritten. The soft recovery phase uses this for its I/O.
     LogFiles(u32),
 }
 
@@ -56,7 +56,7 @@ pub struct RecoverSteps {
     place: usize,
     stage: Stage,
     chain: Option<Chain>,
-    /// Pages to look at, last first.
+    /// Pages to check, last first.
     left: Vec<u32>,
     pages_total: u64,
     asked: bool,
@@ -65,8 +65,8 @@ pub struct RecoverSteps {
 }
 
 impl Recover {
-    /// Recovers the databases of `store`. Of their states, only the generation maps are used; the rest is
-    /// learned from the log. [`PhaseIo::chunk_bytes`] is that of log reads.
+    /// Recovers the databases of `store`. It uses only the generation maps of their states, and
+    /// derives the rest from the log. [`PhaseIo::chunk_bytes`] is the size of log reads.
     pub fn new(store: Store, from: ReplayFrom, io: PhaseIo) -> Self {
         let log_file_bytes = u64::from(store.config.log_file_bytes);
         let (read, closed) = match from {
@@ -92,7 +92,7 @@ impl Recover {
     }
 }
 
-/// Marks a page that is as the log says with the generation that is there.
+/// Sets the mark of a page that matches the log to its generation.
 fn settle(state: &mut DatabaseState, page: u32, generation: u32) {
     state.generation_map.set(page, Mark::at(generation));
 }
@@ -154,7 +154,7 @@ impl RecoverSteps {
         let checked = check(&g, id, page, mark, bytes);
         let head = own(&g, id, page, bytes);
         if replayed.start_lsn < chain.checkpoint && got == g.page_bytes {
-            // Nothing that a crash can explain: this page was durable.
+            // A crash cannot explain this: the page was durable.
             if let Err(fault) = checked {
                 ctx.fail(id, Place::Page(page), Failure::Page(fault));
                 return None;
@@ -230,13 +230,13 @@ impl RecoverSteps {
     }
 }
 
-/// The page that was read, where it is whole and this store's page of that number.
+/// Returns the page that was read, if it is whole and this store's page of that number.
 fn own(g: &Geometry, database: u32, page: u32, bytes: &[u8]) -> Option<PageHead> {
     let place = (g.run_id, database, page);
     parse(g, bytes).filter(|head| (head.run_id, head.database, head.page) == place)
 }
 
-/// The page as the log says it is.
+/// Returns the page that the log describes.
 fn rebuilt(g: &Geometry, database: u32, generation: u32, replayed: &LastChange) -> PageHead {
     PageHead {
         run_id: g.run_id,

@@ -1,9 +1,9 @@
-//! Reads a log back: finds where it ends, and what it says of each page since a position.
+//! Reads a log back: determines its end, and its last record for each page since a position.
 //!
-//! The end of the log is not recorded anywhere. It is found: blocks that a crash left behind the
-//! start of a newer epoch are dropped, and of the chains of blocks that follow each other, the last
-//! that contains the checkpoint which its own last block names is the log. Blocks beyond a gap
-//! (writes of which an earlier one was lost) do not contain theirs.
+//! No record states the end of the log. It is determined in two steps. Blocks that a crash left
+//! after the start of a newer epoch are discarded. Of the chains of consecutive blocks, the log is
+//! the last one that contains the checkpoint named by its own last block. Blocks beyond a gap (an
+//! earlier write was lost) do not contain theirs.
 
 use std::collections::BTreeMap;
 
@@ -21,15 +21,15 @@ use super::super::store::{LogPosition, Store};
 use super::ring::{self, Chain, Ring};
 use super::{Lane, Notes, Request};
 
-/// No record is as large as this.
+/// Larger than any record.
 const RECORD_BYTES_MAX: usize = 1 << 20;
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
-/// Finds the log among the blocks of a ring, given in any order.
+/// Determines the log among the blocks of a ring, given in any order.
 pub(crate) fn find_chain(heads: &mut Vec<BlockHead>) -> Option<Chain> {
     heads.sort_unstable_by_key(|head| (head.lsn, head.epoch));
-    // A block behind one of a newer epoch was left by a crash beyond the end that recovery found. It
-    // must not fill a gap among the blocks of the newer epoch.
+    // A crash left this older block beyond the end that recovery determined. It must not fill a gap
+    // among the blocks of the newer epoch.
     let mut epoch = 0;
     heads.retain(|head| {
         epoch = epoch.max(head.epoch);
@@ -46,7 +46,7 @@ pub(crate) fn find_chain(heads: &mut Vec<BlockHead>) -> Option<Chain> {
         }
         let (start_lsn, end_lsn) = (heads[first].lsn, last.lsn + BLOCK);
         first = i + 1;
-        // The checkpoint may be the end of the log: there is then nothing to replay.
+        // The checkpoint may be the end of the log, with nothing to replay.
         if last.checkpoint >= start_lsn && last.checkpoint <= end_lsn {
             let BlockHead { checkpoint, pages_used, clean, .. } = last;
             best =
@@ -56,7 +56,7 @@ pub(crate) fn find_chain(heads: &mut Vec<BlockHead>) -> Option<Chain> {
     best
 }
 
-/// The last change of a page that the log holds.
+/// The last change of a page in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LastChange {
     pub start_lsn: u64,
@@ -64,10 +64,10 @@ pub(crate) struct LastChange {
     pub change: Change,
 }
 
-/// Puts records together from blocks in order.
+/// Assembles records from blocks in order.
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
-    /// Bytes of a record of which not all have come, and where it starts.
+    /// Bytes of an incomplete record, and its start.
     partial: Vec<u8>,
     partial_start: u64,
     /// Records that start here or later are counted.
@@ -77,7 +77,7 @@ pub(crate) struct Parser {
 }
 
 impl Parser {
-    /// Takes the next block. Records that start before `from_lsn` are passed over.
+    /// Processes the next block. Skips records that start before `from_lsn`.
     pub fn block(&mut self, head: &BlockHead, block: &[u8], from_lsn: u64) {
         let used = BLOCK_HEADER_BYTES + usize::from(head.used);
         let Some(mut rest) = block.get(BLOCK_HEADER_BYTES..used) else { return };
@@ -99,8 +99,8 @@ impl Parser {
                 have @ 0..4 => 4 - have,
                 have => match u32_at(&self.partial, 0) as usize {
                     size @ RECORD_HEADER_BYTES..RECORD_BYTES_MAX if size > have => size - have,
-                    // Records cannot have this form, and yet the checksum is right: the block was
-                    // not written by a store.
+                    // A store never writes such a record, but the checksum is right: another
+                    // program wrote the block.
                     _ => return self.partial.clear(),
                 },
             };
@@ -126,14 +126,14 @@ impl Parser {
     }
 }
 
-/// Which records of a log are read.
+/// Records of a log to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadFrom {
     /// Records after the checkpoint.
     Checkpoint,
     /// Records in this many bytes before the end, and those after the checkpoint.
     Back(u64),
-    /// All that are still there; those after the checkpoint are counted.
+    /// All that still exist; those after the checkpoint are counted.
     All,
 }
 
@@ -147,7 +147,7 @@ pub(crate) struct LogReader {
     heads: Vec<BlockHead>,
     ring: Ring,
     read_from: ReadFrom,
-    /// Nothing was in flight when the log was last left.
+    /// True if no write was in flight when the log was last closed.
     pub closed: bool,
     /// Position up to which the log's own blocks prove that it was durable.
     pub proven_durable_lsn: u64,
@@ -157,7 +157,7 @@ pub(crate) struct LogReader {
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// Reading all of the ring for its blocks' headers.
+    /// Reading the whole ring for the headers of its blocks.
     Heads,
     /// Reading the blocks from here on for their records.
     Records {
@@ -172,7 +172,7 @@ enum Stage {
 pub(crate) enum LogScan {
     /// There is no log.
     Nothing,
-    /// This.
+    /// The log.
     Log(Chain),
 }
 
@@ -200,7 +200,7 @@ impl LogReader {
         self.chunk_bytes
     }
 
-    /// Goes on to the log of the database at `place`.
+    /// Continues with the log of the database at `place`.
     pub fn start(&mut self, store: &Store, place: usize) {
         (self.place, self.next_byte, self.reads_open) = (place, 0, 0);
         self.heads.clear();
@@ -210,7 +210,7 @@ impl LogReader {
         self.parser = Parser::default();
     }
 
-    /// The next read; `None` before a completion, or when the log has been read.
+    /// Returns the next read; `None` before a completion, or at the end of the log.
     pub fn next(&mut self, store: &Store, alone: bool, notes: &mut Notes) -> Option<Request> {
         if let Stage::Heads = self.stage {
             let ring_bytes = store.ring_bytes();
@@ -223,12 +223,12 @@ impl LogReader {
                 return Some(request);
             }
             if self.reads_open == 0 {
-                // No file of the log holds anything.
+                // Every file of the log is empty.
                 self.heads_read(store, true, notes);
             }
         }
         match self.stage {
-            // Records can be cut by blocks, so they are read in order: one read at a time.
+            // A record may span blocks, so blocks are read in order: one read at a time.
             Stage::Records { chain, next_lsn, .. } if alone && next_lsn < chain.end_lsn => {
                 Some(self.read(store, next_lsn, chain.end_lsn))
             }
@@ -236,7 +236,8 @@ impl LogReader {
         }
     }
 
-    /// The first position from `lsn` on that its file holds; `end` where none before it does.
+    /// Returns the first position from `lsn` on that exists in its file; `end` if there is none
+    /// before it.
     fn readable(&self, store: &Store, mut lsn: u64, end: u64) -> u64 {
         let file_bytes = u64::from(store.config.log_file_bytes);
         while lsn < end {
@@ -256,7 +257,7 @@ impl LogReader {
         Request::new(IoKind::Read, self.place, file, offset, size).at(Place::Log(lsn))
     }
 
-    /// A read has completed.
+    /// Handles a completed read.
     pub fn done(
         &mut self,
         store: &Store,
@@ -303,13 +304,13 @@ impl LogReader {
         }
     }
 
-    /// All of the ring has been read: finds the log in it, and says which of its blocks are not there.
+    /// Handles the end of the ring: determines the log in it, and lists the missing blocks.
     fn heads_read(&mut self, store: &Store, has_bytes: bool, notes: &mut Notes) {
         let state = &store.databases[self.place];
         let chain = if has_bytes {
             find_chain(&mut self.heads)
         } else {
-            // A driver without data: the log is where the last machine left it.
+            // A driver without data: the last machine recorded the position of the log.
             let LogPosition { next_lsn, checkpoint, epoch } = state.log;
             let start_lsn = next_lsn.saturating_sub(store.ring_bytes()).max(LogPosition::FIRST_LSN);
             Some(Chain {
@@ -349,7 +350,7 @@ impl LogReader {
         };
     }
 
-    /// Pages that as much log would have changed, where no data says which.
+    /// Estimates the pages that this much log would have changed, without data.
     fn assume_changes(&mut self, store: &Store, log_bytes: u64) {
         let state = &store.databases[self.place];
         let mut choices = Choices::new(store.config.seed, u64::from(state.config.id) << 33);
@@ -363,7 +364,7 @@ impl LogReader {
         }
     }
 
-    /// Returns the result, once everything has been read.
+    /// Returns the result after all reads.
     pub fn found(&self) -> Option<LogScan> {
         match self.stage {
             Stage::Ended(None) => Some(LogScan::Nothing),
@@ -404,11 +405,11 @@ mod tests {
         // Block 17 was lost and the two after it were not.
         let gap = [blocks(5..17, 1, 8), blocks(18..20, 1, 8)].concat();
         assert_eq!(ends(gap.clone()), Some((5, 17)));
-        // After recovery the gap is filled by a newer epoch; what lies beyond it is of the older.
+        // After recovery, a newer epoch fills the gap; blocks beyond it belong to the older epoch.
         let filled = [gap, blocks(17..18, 2, 18)].concat();
         assert_eq!(ends(filled.clone()), Some((5, 18)));
-        // Two blocks of the newer epoch were in flight and only the second survived: the block of
-        // the older epoch in its gap belongs to neither.
+        // Two blocks of the newer epoch were in flight and only the second survived. The block of
+        // the older epoch in the gap belongs to neither.
         let gap = [filled, blocks(19..20, 2, 18)].concat();
         let gap = gap.into_iter().filter(|head| (head.lsn / BLOCK, head.epoch) != (19, 1));
         assert_eq!(ends(gap.collect()), Some((5, 18)));
@@ -418,7 +419,7 @@ mod tests {
     #[test]
     fn a_chain_without_its_checkpoint_is_no_log() {
         assert_eq!(ends(blocks(15..20, 1, 8)), None);
-        // Remains of the last round of the ring lie before the gap.
+        // Blocks of the previous round of the ring are before the gap.
         let old = [blocks(2..6, 1, 1), blocks(8..20, 1, 9)].concat();
         assert_eq!(ends(old), Some((8, 20)));
     }
@@ -431,11 +432,11 @@ mod tests {
         assert_eq!((chain.checkpoint, chain.end_lsn, chain.epoch), (20 * BLOCK, 20 * BLOCK, 3));
     }
 
-    /// A block as it was written.
+    /// A written block.
     type WrittenBlock = (BlockHead, Vec<u8>);
 
-    /// Appends records of these sizes, flushing where told, and gives back the blocks written and
-    /// the position after each record.
+    /// Appends records of these sizes, with flushes at the given places. Returns the written
+    /// blocks, and the position after each record.
     fn write(records: &[(u32, bool)]) -> (Vec<WrittenBlock>, Vec<(u64, u64)>) {
         let databases = vec![DatabaseConfig::new(0, 0, 0, 100)];
         let config = MailboxConfig { record_bytes: 9000, ..MailboxConfig::new(7, 8, databases, 1) };
@@ -485,7 +486,7 @@ mod tests {
     }
 
     proptest! {
-        /// Records of any size come back as they were, wherever blocks and flushes cut them.
+        /// Records of any size are read back unchanged, wherever blocks and flushes split them.
         #[test]
         fn records_come_back(records in records()) {
             let (written, ends) = write(&records);
@@ -506,8 +507,8 @@ mod tests {
             }
         }
 
-        /// A log cut after any block yields the records that end before the cut, and a log that
-        /// continues after a recovery is read to its new end.
+        /// A log truncated after any block has the records that end before. A log that continues
+        /// after a recovery is read to its new end.
         #[test]
         fn a_cut_log_gives_what_was_whole(records in records(), cut in 0usize..80) {
             let (written, ends) = write(&records);
@@ -517,14 +518,14 @@ mod tests {
             written[..kept].iter().for_each(|(head, block)| parser.block(head, block, 0));
             let whole = ends.iter().filter(|(_, e)| *e <= end).count();
             prop_assert_eq!(parser.changes as usize, whole);
-            // The following block starts with a record of its own.
+            // The following block starts with a complete record.
             for (head, block) in &written {
                 parser.block(head, block, 0);
             }
             prop_assert_eq!(parser.changes as usize, whole + records.len());
         }
 
-        /// Blocks of a reader's worst day: parsing them is safe.
+        /// Arbitrary blocks: parsing them is safe.
         #[test]
         fn any_payload_can_be_parsed(
             bytes in proptest::collection::vec(any::<u8>(), 4096),

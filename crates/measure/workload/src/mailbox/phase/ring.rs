@@ -1,9 +1,9 @@
-//! Which blocks of a log's ring must be there, and what is wrong with those that are not.
+//! Determines which blocks of a log's ring must exist, and the damage of missing ones.
 //!
-//! Every block between two positions was acknowledged and may not be overwritten before the ring comes
-//! round. The later position is the end of the log. The earlier one is a ring before it, and as much
-//! later as writes could reach beyond the end that a crash cut off: no block is handed to the target
-//! further than a log buffer beyond what is durable.
+//! Every block between two positions was acknowledged and must not be overwritten before the next
+//! round of the ring. The later position is the end of the log. The earlier one is a ring's length
+//! before it, plus the distance that writes could reach beyond the end at a crash: a block is
+//! submitted at most a log buffer beyond the durable end.
 
 use std::collections::BTreeMap;
 
@@ -17,68 +17,69 @@ use super::Notes;
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
-/// A log that was found.
+/// A log in a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chain {
-    /// First block that is still there.
+    /// First existing block.
     pub start_lsn: u64,
-    /// After the last block.
+    /// End of the last block.
     pub end_lsn: u64,
-    /// Where replaying must start.
+    /// Start of the replay.
     pub checkpoint: u64,
     pub pages_used: u32,
-    /// Greatest epoch of any block in the ring.
+    /// Highest epoch of any block in the ring.
     pub epoch: u32,
-    /// First position of that epoch that is still there.
+    /// First existing position of that epoch.
     pub epoch_lsn: u64,
-    /// The last block says that the store was closed.
+    /// The last block records that the store was closed.
     pub clean: bool,
 }
 
-/// First position from which every block up to the end must be there. `closed`: nothing was in flight
-/// when the log was last left.
+/// Returns the first position from which every block up to the end must exist. `closed`: no write
+/// was in flight when the log was last closed.
 pub(crate) fn whole_from(store: &Store, chain: &Chain, closed: bool) -> u64 {
     let (ring, buffer) = (store.ring_bytes(), u64::from(store.config.log_buffer_bytes));
     let reach = if closed && chain.clean { 0 } else { buffer };
     let from = (chain.end_lsn + reach).saturating_sub(ring).max(LogPosition::FIRST_LSN);
-    // Where an epoch begins, a crash had cut off writes beyond it.
+    // At the start of an epoch, a crash had interrupted writes beyond it.
     let crashed = chain.epoch > LogPosition::formatted().epoch;
     let cut = if crashed { (chain.epoch_lsn + buffer).saturating_sub(ring) } else { 0 };
     from.max(cut)
 }
 
-/// Position up to which the log was durable, as its own blocks prove: one that lies a buffer beyond the
-/// end of the chain was handed to the target when all before it had been acknowledged.
+/// Returns the position up to which the log's own blocks prove that it was durable. If a block is a
+/// buffer's length beyond the end of the chain, all blocks before it were acknowledged when it was
+/// submitted.
 pub(crate) fn proven_durable_lsn(store: &Store, heads: &[BlockHead], chain: &Chain) -> u64 {
     let buffer = u64::from(store.config.log_buffer_bytes);
     let last = heads.iter().filter(|head| head.epoch == chain.epoch).map(|head| head.lsn).max();
     last.map_or(0, |lsn| (lsn + BLOCK).saturating_sub(buffer))
 }
 
-/// The position whose block belongs at byte `at` of the ring, of those up to `end_lsn`.
+/// Returns the position up to `end_lsn` whose block belongs at byte `at` of the ring.
 pub(crate) fn lsn_at(at: u64, end_lsn: u64, ring_bytes: u64) -> Option<u64> {
     let back = (end_lsn % ring_bytes + ring_bytes - at - BLOCK) % ring_bytes;
     (end_lsn - BLOCK.min(end_lsn)).checked_sub(back)
 }
 
-/// Blocks of a ring as they were read: what is at each place, to be judged once the end is known.
+/// Blocks of a ring as read, to be judged once the end is known.
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
     ring_bytes: u64,
     seen: Vec<RingBlock>,
-    /// Of blocks that belong elsewhere, by the byte of the ring where they are: their position.
+    /// Misplaced blocks: their position, by the byte of the ring where they are.
     misdirected: BTreeMap<u64, u64>,
 }
 
 /// State of a slot of the ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum RingBlock {
-    /// It could not be read: its file ends before it.
+    /// Unreadable: the file ends before it.
     #[default]
     Nothing,
-    /// A block of this log that belongs at this place, of one round or another.
+    /// A block of this log at its right place, of some round.
     Block,
-    /// Something else.
+    /// Another content.
     Other(Damage),
 }
 
@@ -91,7 +92,7 @@ impl Ring {
         self.seen.resize((ring_bytes / BLOCK) as usize, RingBlock::Nothing);
     }
 
-    /// Notes the block at byte `at` of the ring; gives its head where it belongs there.
+    /// Records the block at byte `at` of the ring. Returns its header if it belongs there.
     pub fn note(
         &mut self,
         g: &Geometry,
@@ -112,8 +113,8 @@ impl Ring {
         head
     }
 
-    /// Checks that every block of `from..end` is there; `heads` are those of the log, by position. Blocks
-    /// of a file that is too short are not listed: the file is.
+    /// Checks that every block of `from..end` exists; `heads` are those of the log, by position. A
+    /// file that is too short is listed instead of its missing blocks.
     pub fn check(
         &self,
         database: u32,
@@ -159,7 +160,7 @@ mod tests {
         let at = |place: u64| lsn_at(place * BLOCK, end, ring).map(|lsn| lsn / BLOCK);
         let all: Vec<_> = (0..10).map(|place| at(place).unwrap()).collect();
         assert_eq!(all, [20, 21, 22, 13, 14, 15, 16, 17, 18, 19]);
-        // A log that has not come round yet.
+        // A log in its first round.
         let first: Vec<_> = (0..10).map(|p| lsn_at(p * BLOCK, 3 * BLOCK, ring)).collect();
         assert_eq!(first[..3], [Some(0), Some(BLOCK), Some(2 * BLOCK)]);
         assert!(first[3..].iter().all(Option::is_none));

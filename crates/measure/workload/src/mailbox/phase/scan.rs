@@ -1,4 +1,4 @@
-//! Reads every page of every database, and every block of their logs, and checks it.
+//! Reads and checks every page of every database, and every block of their logs.
 
 use crate::step::{ClassGroup, IoKind};
 
@@ -12,13 +12,14 @@ use super::ring::lsn_at;
 use super::{Chunks, Lane, Machine, Notes, PhaseIo, Request, Steps, chunk_pages};
 
 /// Reads every page in use, front to back, database after database, and checks each against its
-/// generation. Goes on after a damaged page and lists it.
+/// generation. After a damaged page, it lists the page and continues.
 ///
-/// The checksum phase reads the logs first: every block of the last round of the ring was acknowledged,
-/// and must be the one of its position. A fault of the log that the load did not meet is found so.
+/// The checksum phase reads the logs first. Every block of the last round of the ring was
+/// acknowledged, so it must be that of its position. This detects damage to the log that the load
+/// did not meet.
 pub type Scan = Machine<ScanSteps>;
 
-/// For which phase a scan is, which names its class.
+/// Purpose of a scan, which determines its class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanKind {
     /// The checksum phase: classes `checksum_read` and `log_check_read`.
@@ -35,9 +36,9 @@ pub struct ScanSteps {
     kind: ScanKind,
     chunk_pages: u32,
     page_bytes: u32,
-    /// The database whose log is read next; past the last: none is.
+    /// Database whose log is read next; past the last one if none is.
     log_place: usize,
-    /// The next byte of its ring.
+    /// Next byte of its ring.
     log_byte: u64,
     chunks: Chunks,
     open_chunks: u64,
@@ -48,7 +49,8 @@ const READ: u16 = 0;
 const LOG_READ: u16 = 1;
 
 impl Scan {
-    /// Scans the databases of `store`, which must have been closed cleanly, or recovered.
+    /// Creates a scan of the databases of `store`, which must have been closed cleanly, or
+    /// recovered.
     pub fn new(store: Store, kind: ScanKind, io: PhaseIo) -> Self {
         let steps = ScanSteps {
             kind,
@@ -65,7 +67,7 @@ impl Scan {
 }
 
 impl ScanSteps {
-    /// The next read of a log; `None` when all have been read.
+    /// Returns the next read of a log; `None` at the end of all logs.
     fn log_read(&mut self, store: &Store) -> Option<Request> {
         if self.log_byte >= store.ring_bytes() {
             (self.log_place, self.log_byte) = (self.log_place + 1, 0);
@@ -82,7 +84,7 @@ impl ScanSteps {
         Some(request.class(LOG_READ).at(at))
     }
 
-    /// Checks the blocks of a read of a log.
+    /// Checks the blocks of a log read.
     fn log_done(
         store: &Store,
         lane: Lane,

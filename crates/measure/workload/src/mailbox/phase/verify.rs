@@ -1,4 +1,4 @@
-//! Proves that every durably committed change is there, or names what is not. Writes nothing.
+//! Proves that every durably committed change exists, or names missing ones. Writes nothing.
 
 use std::collections::BTreeMap;
 
@@ -35,12 +35,12 @@ enum Stage {
     Ended,
 }
 
-/// Commits that a witness saw acknowledged: the last of each slot.
+/// Commits that a witness recorded as acknowledged: the last of each slot.
 #[derive(Clone, Debug, Default)]
 pub struct ExpectedCommits(BTreeMap<(u32, u32), BTreeMap<u8, Commit>>);
 
 impl ExpectedCommits {
-    /// Adds a commit; a later one of the same slot takes the place of an earlier one.
+    /// Adds a commit; a later one of the same slot replaces an earlier one.
     pub fn add(&mut self, commit: Commit) {
         let page = self.0.entry((commit.database, commit.page)).or_default();
         let last = page.entry(commit.slot).or_insert(commit);
@@ -49,7 +49,7 @@ impl ExpectedCommits {
         }
     }
 
-    /// Checks a page's slots, and forgets its commits.
+    /// Checks a page's slots, and removes its commits.
     fn take(&mut self, database: u32, page: u32, directory: &Directory, notes: &mut Notes) {
         for commit in self.0.remove(&(database, page)).unwrap_or_default().into_values() {
             let slot = usize::from(commit.slot);
@@ -80,7 +80,7 @@ pub struct VerifySteps {
     stage: Stage,
     end_lsn: u64,
     checkpoint: u64,
-    /// Whether the generation map of the database in hand can be trusted.
+    /// Whether the generation map of the current database is reliable.
     map_trusted: bool,
     /// Last change of each page in the log, as far back as the log reaches.
     replayed: BTreeMap<u32, LastChange>,
@@ -90,8 +90,9 @@ pub struct VerifySteps {
 }
 
 impl Verify {
-    /// Verifies the databases of `store`. Of their states, only the generation maps are used; the rest is
-    /// learned from the log. `expected` are commits that must be there besides.
+    /// Creates the verification of the databases of `store`. It uses only the generation maps of
+    /// their states, and derives the rest from the log. `expected` are further commits that must
+    /// exist.
     pub fn new(store: Store, expected: ExpectedCommits, io: PhaseIo) -> Self {
         let steps = VerifySteps {
             chunk_pages: chunk_pages(&store, io),
@@ -110,15 +111,15 @@ impl Verify {
         Self::with(store, io.depth, steps)
     }
 
-    /// Says that the store was closed and that nothing was in flight to it since: then all of its logs'
-    /// rings can be asked for.
+    /// States that the store was closed and has had no writes since. Then all blocks of the rings
+    /// must exist.
     #[must_use]
     pub fn of_closed(mut self) -> Self {
         self.steps.reader.closed = true;
         self
     }
 
-    /// Whether anything is left to replay: the store was not closed cleanly.
+    /// Returns whether a part of the log must be replayed: the store was not closed cleanly.
     pub fn needs_recovery(report: &Report) -> bool {
         report.log_changes > 0
     }
@@ -201,7 +202,7 @@ impl VerifySteps {
             }
             (Err(fault), None) => {
                 notes.find(id, Place::Page(page), Failure::Page(fault));
-                // A page of an older generation still answers which commits are missing.
+                // A page of an older generation still shows which commits are missing.
                 match parse(g, bytes).filter(|head| (head.database, head.page) == (id, page)) {
                     Some(head) => head.directory,
                     None => Directory::default(),
@@ -211,8 +212,8 @@ impl VerifySteps {
         self.expected.take(id, page, &directory, notes);
     }
 
-    /// Says what proves a whole page that the log does not have to make again: the last change that the
-    /// log holds of it, which the checkpoint promised to be in the file; else the map; else nothing.
+    /// Determines the proof of a whole page that the log need not restore: its last change in the
+    /// log, which the checkpoint promised to be in the file; else the map; else none.
     fn settled(
         &self,
         id: u32,

@@ -1,8 +1,7 @@
-//! Crashes: data that were not flushed are lost, reordered or torn, and nothing acknowledged is
-//! missing.
+//! Crashes lose, reorder or tear unflushed data. No acknowledged commit may be missing.
 //!
-//! The witness receives each durable commit when the store acknowledges it, and is not part of the
-//! store. A failure prints the seed of its history; `CRASH_SEED=n` repeats that one alone, and
+//! The witness, outside the store, receives each durable commit when the store acknowledges it. A
+//! failure prints the seed of its history. `CRASH_SEED=n` repeats that one alone, and
 //! `CRASH_SHAPES=n` tries `n` random shapes.
 
 use std::sync::{Arc, Mutex};
@@ -17,7 +16,7 @@ use crate::mailbox::{
 
 use crate::step::StepWorkload;
 
-/// Remembers acknowledged commits.
+/// Records acknowledged commits.
 #[derive(Clone, Default)]
 struct Notebook(Arc<Mutex<Vec<Commit>>>);
 
@@ -55,7 +54,7 @@ struct History {
     log_stalls: u64,
     log_blocks_checked: u64,
     pages_unknown: u64,
-    /// Recovered stores that would have to be recovered again.
+    /// Recovered stores that would need another recovery.
     unfinished: u64,
     findings: Vec<Finding>,
 }
@@ -74,8 +73,8 @@ impl History {
     }
 }
 
-/// Loads a store and crashes it, recovers it (perhaps with further crashes), verifies it, and goes
-/// on with what is left, a few times.
+/// Loads a store and crashes it, recovers it (perhaps with further crashes), verifies it, and
+/// continues with the result, a few times.
 fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
     let mut choices = Choices::new(seed, 77);
     let mut disk = base.disk.clone();
@@ -93,7 +92,7 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
         group.mutate(mutant);
         group.set_witness(Box::new(notebook.clone()));
         let last = 20 + below(choices.bits(), 400);
-        // A third of the crashes come while the store is being closed.
+        // A third of the crashes occur while the store is closing.
         let stop = if below(choices.bits(), 3) == 0 { last - 15 } else { 0 };
         disk.run(&mut group, |_, step| match step {
             step if step == last => NextStep::Crash,
@@ -119,7 +118,7 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
             told.rebuilt += verify.report().pages_rebuilt.iter().sum::<u64>();
         }
         if seed.is_multiple_of(4) {
-            // With maps as they were before the load, which a crash of the host can leave.
+            // With maps from before the load, as after a crash of the host.
             let old: Vec<SharedGenerationMap> =
                 base.maps.iter().map(SharedGenerationMap::untrusted).collect();
             let mut verify = Verify::new(store(&config, &old), expected(), PHASE_IO);
@@ -128,7 +127,7 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
             told.log_blocks_checked += verify.report().log_blocks_checked;
             told.pages_unknown += verify.report().pages_unknown;
         }
-        // Recovery may crash too, and is then begun again.
+        // Recovery may crash too, and then starts again.
         loop {
             let from = ReplayFrom::Checkpoint;
             let mut recover = Recover::new(store(&config, &maps), from, PHASE_IO);
@@ -163,8 +162,7 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
     told
 }
 
-/// Runs histories until there were `crashes`, on two threads, and fails at the first that lost
-/// anything.
+/// Runs histories until there were `crashes`, on two threads, and fails at the first loss.
 fn survive(config: &MailboxConfig, crashes: u64) -> History {
     if let Some(seed) = std::env::var("CRASH_SEED").ok().and_then(|seed| seed.parse().ok()) {
         let told = history(&Base::new(config.clone()), seed, Mutant::None);
@@ -194,7 +192,8 @@ fn survive(config: &MailboxConfig, crashes: u64) -> History {
     })
 }
 
-/// Histories of a store that is wrong, until one shows it; how many it took, and what showed.
+/// Runs histories of a defective store until one shows the defect. Returns their number, and the
+/// failure.
 fn catch(mutant: Mutant, shows: impl Fn(&Finding) -> bool) -> u64 {
     let base = Base::new(small(6));
     for seed in 0..200 {
@@ -207,7 +206,7 @@ fn catch(mutant: Mutant, shows: impl Fn(&Finding) -> bool) -> u64 {
     panic!("{mutant:?} was not noticed in 200 histories");
 }
 
-/// A store whose page writes are so slow that its log is full again and again.
+/// A store whose page writes are so slow that its log is full repeatedly.
 fn tight(seed: u64) -> MailboxConfig {
     MailboxConfig {
         checkpoint_step_bytes: TIGHT_STEP,
@@ -229,7 +228,7 @@ fn nothing_is_lost_with_a_full_log() {
     assert!(all.log_stalls > 1_000 && all.acknowledged > 3_000, "{all:?}");
 }
 
-/// A store of random shape on a disk of random speed.
+/// Creates a store of random shape on a disk of random speed.
 fn any(seed: u64) -> (MailboxConfig, Latency) {
     let mut choices = Choices::new(seed, 99);
     let mut one_of = |values: &[u64]| values[below(choices.bits(), values.len() as u64) as usize];
@@ -281,7 +280,7 @@ fn any(seed: u64) -> (MailboxConfig, Latency) {
     (config, latency)
 }
 
-/// Two hundred stores of random shapes, a few crashes each: none hangs, none loses anything.
+/// Two hundred stores of random shapes, a few crashes each: none hangs, none loses a commit.
 #[test]
 fn nothing_is_lost_whatever_the_shape() {
     let mut all = History::default();
@@ -375,7 +374,7 @@ fn nothing_is_lost_with_pages_of_32_kib() {
 fn nothing_acknowledged_is_lost_in_ten_thousand_crashes() {
     let all = survive(&small(5), 10_000);
     println!("{all:?}");
-    // The crashes must have had something to destroy.
+    // The crashes must have lost some data.
     assert!(all.acknowledged > 50_000 && all.replayed > 50_000 && all.rebuilt > 5_000, "{all:?}");
     assert!(all.log_blocks_checked > 50_000 && all.pages_unknown > 10_000, "{all:?}");
 }

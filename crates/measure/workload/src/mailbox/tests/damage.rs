@@ -1,4 +1,4 @@
-//! Damage done by hand to a closed store is found, named and placed, by every machine that reads.
+//! Every machine that reads detects, names and locates deliberate damage to a closed store.
 
 use super::disk::{Disk, NextStep};
 use super::fixture::{PHASE_IO, SharedGenerationMap, finish, maps, prepared, small, store};
@@ -9,8 +9,8 @@ use crate::mailbox::{
 
 const PAGE: usize = 32 << 10;
 
-/// A store with pages of 32 KiB that was loaded and closed, and its files at three times: created,
-/// after a first load, after a second one.
+/// A store with pages of 32 KiB that was loaded and closed, and its files at three times: after
+/// creation, after a first load, after a second one.
 struct ClosedStore {
     config: MailboxConfig,
     maps: Vec<SharedGenerationMap>,
@@ -48,7 +48,7 @@ fn closed() -> ClosedStore {
 }
 
 impl ClosedStore {
-    /// A page of database 1 at one of the times.
+    /// Returns a page of database 1 at one of the times.
     fn page(disk: &mut Disk, page: u32) -> &mut [u8] {
         &mut disk.bytes("db01.edb")[page as usize * PAGE..][..PAGE]
     }
@@ -57,7 +57,7 @@ impl ClosedStore {
         self.maps[1].get(page).acked
     }
 
-    /// Does `harm` to database 1 and checks that each machine finds exactly `expected`.
+    /// Applies `harm` to database 1 and checks that each machine finds exactly `expected`.
     fn assert_found(&self, expected: &[(u32, Damage)], harm: impl Fn(&mut Disk)) {
         let mut disk = self.disk.clone();
         harm(&mut disk);
@@ -84,7 +84,7 @@ impl ClosedStore {
         let (page, damage) = expected[0];
         assert!(said.starts_with("database 1, page "), "{said}");
         assert!(said.contains(&format!("page {page}:")) && said.contains(damage.name()), "{said}");
-        // The load meets it by reading or by maintenance, and ends.
+        // The load finds it by a read or by maintenance, and ends.
         let sessions: Vec<u32> = (0..self.config.sessions).collect();
         let mut group = Group::new(Box::new(scan).into_store(), &sessions).unwrap();
         disk.run(&mut group, |_, _| NextStep::On);
@@ -94,7 +94,7 @@ impl ClosedStore {
         assert!(!group.is_closed());
     }
 
-    /// A page that was last written at least `least` times.
+    /// Returns a page with at least `least` writes.
     fn busy_page(&self, least: u32) -> u32 {
         (0..36).find(|&page| self.generation(page) >= least).expect("a page written often")
     }
@@ -129,14 +129,14 @@ fn older_versions_are_stale_or_lost() {
         let old = ClosedStore::page(&mut closed.created.clone(), page).to_vec();
         ClosedStore::page(disk, page).copy_from_slice(&old);
     });
-    // The generation before the last one: made again as it was, from what follows from it.
+    // Restores the previous generation from its stamp and directory.
     closed.assert_found(&[(page, Damage::Lost)], |disk| {
         let geometry = *store(&closed.config, &closed.maps).geometry();
         let mut head = parse(&geometry, ClosedStore::page(disk, page)).unwrap();
         head.generation -= 1;
         render(&geometry, &head, ClosedStore::page(disk, page));
     });
-    // An older store on the same storage: whole and right, and of another run.
+    // An older store on the same storage: whole and right, but of another run.
     closed.assert_found(&[(page, Damage::Stale)], |disk| {
         let config = MailboxConfig { run_id: 99, ..closed.config.clone() };
         let geometry = *store(&closed.config, &closed.maps).geometry();
@@ -160,7 +160,7 @@ fn mixed_sectors_are_torn() {
             now[from..to].copy_from_slice(&before[from..to]);
         });
     }
-    // Torn and then changed is not torn.
+    // A torn page that was then changed is corrupt.
     closed.assert_found(&[(page, Damage::Corrupt)], |disk| {
         let older = ClosedStore::page(&mut closed.created.clone(), page).to_vec();
         let now = ClosedStore::page(disk, page);
@@ -169,7 +169,7 @@ fn mixed_sectors_are_torn() {
     });
 }
 
-/// A log that lost its end, with the map that knows that commits were acknowledged beyond it.
+/// A log without its end, with a map that records acknowledged commits beyond it.
 #[test]
 fn a_log_that_ends_early_is_noticed() {
     let closed = closed();
@@ -197,7 +197,7 @@ fn a_log_that_ends_early_is_noticed() {
     assert_eq!(finding.trouble, Failure::LogEnds { end_lsn, acknowledged_lsn });
 }
 
-/// Without the generation map, what a page says of itself is still checked.
+/// Without the generation map, the page's own header is still checked.
 #[test]
 fn without_a_map_damage_is_still_damage() {
     let closed = closed();

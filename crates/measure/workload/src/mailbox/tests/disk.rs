@@ -1,8 +1,8 @@
 //! A simulated disk in virtual time, with a volatile cache that a crash loses.
 //!
-//! Reads see every completed write. Durable is what a durable write wrote, and what a flush covers:
-//! the writes that had completed before it was issued. After a crash, every other write (also one
-//! in flight) has all of its sectors, none, the first ones, or any subset.
+//! Reads see every completed write. Durable are durable writes, and the writes that a flush covers:
+//! those that completed before the flush was issued. After a crash, every other write (also one in
+//! flight) has all of its sectors, none, the first ones, or any subset.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -16,7 +16,7 @@ use crate::step::{
 
 const SECTOR: usize = 512;
 
-/// Latency of each kind of I/O, in ns; each I/O takes half to one and a half of it.
+/// Latency of each kind of I/O, in ns; an I/O takes 0.5 to 1.5 times this.
 #[derive(Clone, Copy, Debug)]
 pub struct Latency {
     pub read_ns: u64,
@@ -58,17 +58,17 @@ pub struct Disk {
     /// By class name without the database.
     pub tallies: BTreeMap<String, Tally>,
     pub groups: BTreeMap<ClassGroup, Tally>,
-    /// Hash over every I/O issued, for comparing runs.
+    /// Hash of every issued I/O, for comparing runs.
     pub trace: u64,
     /// Injected results of I/Os, by number: an `errno`, or fewer bytes.
     pub failures: BTreeMap<u64, Result<u32, i32>>,
-    /// Writes that are acknowledged and not done as asked, by their number.
+    /// Faulty writes that are acknowledged, by number.
     pub lies: BTreeMap<u64, WriteFault>,
     /// Numbers of the log writes issued.
     pub log_writes: Vec<u64>,
-    /// The kind of the last I/O that failed.
+    /// Kind of the last failed I/O.
     pub failed: Option<IoKind>,
-    /// Longest time from when an I/O should have started to when it did.
+    /// Longest delay of an I/O from its intended start to its actual one.
     pub intended_lag_max_ns: u64,
     pub issued: u64,
 }
@@ -76,13 +76,13 @@ pub struct Disk {
 /// Fault of a write that the disk acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteFault {
-    /// Nothing is written.
+    /// No data is written.
     Dropped,
     /// The last sector is not written.
     Torn,
     /// One bit is flipped.
     Flipped,
-    /// The data are written one block later, or at the start of the file.
+    /// The data is written one block later, or at the start of the file.
     Misdirected,
 }
 
@@ -91,11 +91,11 @@ pub enum WriteFault {
 pub enum NextStep {
     On,
     Stop,
-    /// Leaves everything in flight as it is.
+    /// Stops, and leaves everything in flight.
     Crash,
 }
 
-/// An I/O in flight: the bytes of a write, and how many volatile writes a flush covers.
+/// An I/O in flight: the bytes of a write, and the number of volatile writes that a flush covers.
 #[derive(Clone, Debug)]
 struct InFlight {
     io: Io,
@@ -129,7 +129,7 @@ impl Disk {
         self.choices = Choices::new(seed, 1 << 40);
     }
 
-    /// Index of a file, made where it is new.
+    /// Returns the index of a file, which is created if it is new.
     fn open(&mut self, spec: &FileSpec, with_bytes: bool) -> usize {
         let name = (spec.directory, spec.name.clone());
         if let Some(at) = self.names.iter().position(|n| *n == name) {
@@ -141,7 +141,7 @@ impl Disk {
         self.files.len() - 1
     }
 
-    /// Bytes of a file, for a test to inspect or change.
+    /// Returns the bytes of a file, for a test to inspect or change.
     pub fn bytes(&mut self, name: &str) -> &mut Vec<u8> {
         let at = self.names.iter().position(|(_, n)| n == name).expect("file");
         &mut self.files[at].visible
@@ -157,8 +157,8 @@ impl Disk {
         mean / 2 + below(self.choices.bits(), mean.max(1))
     }
 
-    /// Runs a machine with data to its end, or until `each` says otherwise. `each` is called after
-    /// every step with the machine and the number of steps.
+    /// Runs a machine with data to its end, or until `each` stops it. `each` is called after every
+    /// step with the machine and the number of steps.
     pub fn run<M: StepWorkload>(
         &mut self,
         machine: &mut M,
@@ -168,7 +168,7 @@ impl Disk {
         self.drive(machine, &mut arena, true, each);
     }
 
-    /// Runs a machine without data. `each` gets the time instead of the number of steps.
+    /// Runs a machine without data. `each` receives the time instead of the number of steps.
     pub fn run_dry<M: StepWorkload>(
         &mut self,
         machine: &mut M,
@@ -286,7 +286,7 @@ impl Disk {
         }
     }
 
-    /// Acknowledges a write and does something else.
+    /// Acknowledges a write but executes it wrongly.
     fn land_otherwise(&mut self, landed: &InFlight, lie: WriteFault) -> u32 {
         let (mut at, mut bytes) = (landed.io.offset_bytes as usize, landed.bytes.clone());
         let file_bytes = self.files[landed.file].visible.len();
@@ -329,7 +329,7 @@ impl Disk {
                 file.durable[start..end].copy_from_slice(&landed.bytes);
             }
             IoKind::Flush => {
-                // Flushes of a file can overlap; the earlier ones have taken their part already.
+                // Flushes of a file may overlap; earlier ones have already covered their writes.
                 let covers = landed.covers.min(file.volatile.len());
                 for write in file.volatile.drain(..covers) {
                     let end = write.offset + write.bytes.len();
@@ -340,7 +340,7 @@ impl Disk {
         size_bytes
     }
 
-    /// Loses, cuts and tears what was not durable.
+    /// Loses, truncates and tears data that was not durable.
     pub fn crash(&mut self) {
         let choices = &mut self.choices;
         for file in &mut self.files {

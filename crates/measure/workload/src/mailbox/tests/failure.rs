@@ -1,4 +1,4 @@
-//! I/O errors end a run: nothing more is issued, what was learned is kept.
+//! I/O errors end a run: it issues no further I/O, and keeps its results.
 
 use super::disk::NextStep;
 use super::fixture::{PHASE_IO, finish, maps, prepared, small, store};
@@ -10,7 +10,7 @@ use crate::step::{IoKind, StepWorkload};
 
 const EIO: i32 = 5;
 
-/// Whichever I/O of a run fails, in whichever way, the run ends with that, and the store recovers.
+/// If any I/O of a run fails, in any way, the run ends with that failure, and the store recovers.
 #[test]
 fn the_first_failure_ends_the_run() {
     let config = MailboxConfig { durability: crate::mailbox::Durability::Fdatasync, ..small(41) };
@@ -38,7 +38,7 @@ fn the_first_failure_ends_the_run() {
         }
         assert!(!poison.is_corruption() && !group.is_closed());
         places.insert(core::mem::discriminant(&poison.place));
-        // Nothing after that: stepping again gives nothing.
+        // A further step returns nothing.
         let mut out = Vec::new();
         let mut arena = crate::step::HeapArena(vec![0; group.arena_size_bytes() as usize]);
         assert_eq!(group.step(disk.now_ns, &[], &mut arena, &mut out), crate::step::Wait::Done);
@@ -78,7 +78,7 @@ fn a_stopped_phase_is_not_complete() {
     assert!(!scan.is_complete() && scan.poison().is_none());
 }
 
-/// A store that was not closed is not loaded before it is recovered.
+/// A store that was not closed cannot be loaded before recovery.
 #[test]
 fn a_store_that_was_not_closed_must_be_recovered() {
     let config = small(44);

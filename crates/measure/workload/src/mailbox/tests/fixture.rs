@@ -8,7 +8,7 @@ use crate::mailbox::{
     MemoryGenerationMap, Phase, PhaseIo, Store,
 };
 
-/// A generation map that outlives the machine that uses it, as one in shared memory does.
+/// A generation map that outlives its machine, like a map in shared memory.
 #[derive(Clone, Debug)]
 pub struct SharedGenerationMap(pub Arc<Mutex<MemoryGenerationMap>>, pub bool);
 
@@ -17,12 +17,12 @@ impl SharedGenerationMap {
         Self(Arc::new(Mutex::new(MemoryGenerationMap::new(pages))), true)
     }
 
-    /// A map of its own with the same content.
+    /// Returns an independent map with the same content.
     pub fn copy(&self) -> Self {
         Self(Arc::new(Mutex::new(self.0.lock().unwrap().clone())), self.1)
     }
 
-    /// A copy in the current state, marked as unreliable.
+    /// Returns a copy in the current state, marked as unreliable.
     pub fn untrusted(&self) -> Self {
         Self(self.copy().0, false)
     }
@@ -50,15 +50,15 @@ impl GenerationMap for SharedGenerationMap {
     }
 }
 
-/// Latencies of the same order, so that everything happens in every order.
+/// Latencies of the same order, so that events occur in every order.
 pub const LATENCY: Latency =
     Latency { read_ns: 200_000, write_ns: 300_000, durable_ns: 100_000, flush_ns: 500_000 };
 
 /// I/Os of phases on small stores.
 pub const PHASE_IO: PhaseIo = PhaseIo { chunk_bytes: 32 << 10, depth: 3 };
 
-/// A store so small that everything in it happens often: pages of 4 KiB, a cache smaller than the
-/// database, a log ring that comes round every few dozen commits.
+/// A store so small that every event is frequent: pages of 4 KiB, a cache smaller than the
+/// database, a log ring that is overwritten every few dozen commits.
 pub fn small(seed: u64) -> MailboxConfig {
     let databases = (0..2).map(|id| DatabaseConfig::new(id, 0, 1, 36)).collect();
     MailboxConfig {
@@ -81,12 +81,12 @@ pub fn small(seed: u64) -> MailboxConfig {
     }
 }
 
-/// The maps of a store, by place.
+/// Returns the maps of a store, by position.
 pub fn maps(config: &MailboxConfig) -> Vec<SharedGenerationMap> {
     config.databases.iter().map(|d| SharedGenerationMap::new(d.pages_max)).collect()
 }
 
-/// A store of all databases of a configuration.
+/// Creates a store of all databases of a configuration.
 pub fn store(config: &MailboxConfig, maps: &[SharedGenerationMap]) -> Store {
     let state = |(d, m): (&DatabaseConfig, &SharedGenerationMap)| {
         DatabaseState::new(d.clone(), Box::new(m.clone()))
@@ -95,7 +95,7 @@ pub fn store(config: &MailboxConfig, maps: &[SharedGenerationMap]) -> Store {
     Store::new(config.clone(), states).unwrap()
 }
 
-/// Runs a phase to its end and takes the store back.
+/// Runs a phase to its end and returns the store.
 pub fn finish<P: Phase>(disk: &mut Disk, mut phase: P) -> Store {
     disk.run(&mut phase, |_, _| NextStep::On);
     assert_eq!(phase.poison(), None);

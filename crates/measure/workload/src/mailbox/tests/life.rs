@@ -1,5 +1,4 @@
-//! The life of a store without accidents: prepared, loaded, closed, scanned, verified, loaded
-//! again.
+//! The life of a store without failures: created, loaded, closed, scanned, verified, loaded again.
 
 use super::disk::NextStep;
 use super::fixture::{PHASE_IO, finish, maps, prepared, small};

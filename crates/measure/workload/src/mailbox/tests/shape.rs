@@ -1,4 +1,4 @@
-//! The shape of the I/O over 60 s, on a disk without data.
+//! Composition of the I/O over 60 s, on a disk without data.
 
 use std::collections::BTreeMap;
 
@@ -97,7 +97,7 @@ fn measure(config: &MailboxConfig, latency: Latency) -> Shape {
     after.unwrap()
 }
 
-/// Prints what the issue asks to be printed beside the published figures.
+/// Prints the figures beside the published ones.
 fn show(name: &str, shape: &Shape) {
     println!(
         "{name}: reads to writes {:.3}, log write {:.0} B, log sequential {:.4}, database to log \
@@ -131,7 +131,7 @@ fn assert_shape(name: &str, config: &MailboxConfig, latency: Latency) -> Shape {
     shape
 }
 
-/// 2 GiB and eight sessions, about what a demonstration is.
+/// 2 GiB and eight sessions, about the size of a demonstration.
 #[test]
 fn the_shape_of_a_small_store() {
     let config = config(2, 32768, 8);
@@ -164,7 +164,7 @@ fn the_shape_does_not_depend_on_the_disk() {
     assert_shape("fast reads", &config(4, 65536, 8), fast_reads);
 }
 
-/// Each further copy reads the whole log, in large pieces; nothing of the load changes.
+/// Each further copy reads the whole log in large pieces, and the load does not change.
 #[test]
 fn each_copy_reads_the_log() {
     let alone = measure(&config(2, 32768, 8), DISK);
@@ -176,7 +176,7 @@ fn each_copy_reads_the_log() {
     assert!(near(copied.operations as f64, alone.operations as f64, 0.03));
 }
 
-/// The open loop carries the target within 1 %, and does not slow down for a slow disk.
+/// The open loop meets the target within 1 %, and does not slow down on a slow disk.
 #[test]
 fn the_open_loop_carries_its_target() {
     let pace = Pace::Target { rate_ios_per_s: 700.0 };
@@ -188,8 +188,8 @@ fn the_open_loop_carries_its_target() {
     assert!((1.5..=2.0).contains(&ratio), "reads to writes {ratio}");
 }
 
-/// With a target that no disk like this carries, sessions are always behind: latency counts from
-/// the arrival, so it grows, and the rate is what the disk gives.
+/// With a target beyond any disk of this kind, sessions are always late. Latency counts from the
+/// arrival, so it grows, and the rate is that of the disk.
 #[test]
 fn the_open_loop_does_not_wait_for_the_disk() {
     let pace = Pace::Target { rate_ios_per_s: 20_000.0 };
@@ -209,8 +209,8 @@ fn the_open_loop_does_not_wait_for_the_disk() {
     assert!(lag_ns > 10 * SECOND, "arrivals waited for the disk: lag of only {lag_ns} ns");
     let rate = ios_at_stop.unwrap() as f64 / 20.0;
     assert!(rate < 2000.0, "{rate}");
-    // Operations that had arrived were started for another minute. The rest is counted as backlog,
-    // and none of it arrived after the stop.
+    // Operations that had arrived were started for another minute. The rest counts as backlog, and
+    // no arrival is after the stop.
     assert!(disk.now_ns >= 20 * SECOND + BACKLOG_NS, "ended at {} ns", disk.now_ns);
     let mut left = Vec::new();
     group.never_started(&mut |_, due_ns| left.push(due_ns));
@@ -218,8 +218,8 @@ fn the_open_loop_does_not_wait_for_the_disk() {
     assert!(left.iter().all(|due_ns| *due_ns <= 20 * SECOND + SECOND / 100), "{:?}", left.last());
 }
 
-/// A disk that is behind at the stop: what had arrived is still done, all of it, with a latency that
-/// counts from its arrival.
+/// A disk with a backlog at the stop still executes all earlier arrivals, with latencies that count
+/// from their arrivals.
 #[test]
 fn the_open_loop_does_what_arrived_before_the_stop() {
     let pace = Pace::Target { rate_ios_per_s: 200.0 };
@@ -241,7 +241,7 @@ fn the_open_loop_does_what_arrived_before_the_stop() {
     group.never_started(&mut |_, due_ns| panic!("due at {due_ns}"));
 }
 
-/// The same seed gives the same I/Os at the same times; another one gives others.
+/// The same seed gives the same I/Os at the same times; another seed gives others.
 #[test]
 fn a_seed_decides_everything() {
     let trace = |load_seed: u64| {
@@ -260,7 +260,7 @@ fn a_seed_decides_everything() {
     assert_ne!(trace(1).0, trace(2).0);
 }
 
-/// Machines for whole stores run without data too, with the same I/Os.
+/// Machines for whole stores also run without data, with the same I/Os.
 #[test]
 fn phases_run_without_data() {
     let config = MailboxConfig { cache_bytes: 32 << 20, ..config(2, 2048, 4) };

@@ -1,6 +1,5 @@
-//! Log writes that the target acknowledges and does not do as asked: dropped, torn, flipped, misdirected.
-//! Nothing in the load reads the log back (`copies = 1`), so only reading back afterwards can
-//! detect it.
+//! Log writes that the target acknowledges but drops, tears, flips or misdirects. The load does not
+//! read the log back (`copies = 1`), so only a later read can detect the fault.
 
 use super::disk::{Disk, NextStep, WriteFault};
 use super::fixture::{PHASE_IO, SharedGenerationMap, maps, prepared, small, store};
@@ -20,7 +19,7 @@ struct Base {
     maps: Vec<SharedGenerationMap>,
 }
 
-/// How the load ends.
+/// End of the load.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Closed,
@@ -35,7 +34,7 @@ impl Base {
         Self { config, disk, maps }
     }
 
-    /// Loads a copy of the store, with a lie about one log write.
+    /// Loads a copy of the store, with a fault in one log write.
     fn load(
         &self,
         seed: u64,
@@ -62,7 +61,7 @@ impl Base {
         (disk, maps)
     }
 
-    /// The store as its load left it, whatever its log now says.
+    /// The store after its load, whatever its log contains.
     fn left(&self, maps: &[SharedGenerationMap]) -> Store {
         let mut store = store(&self.config, maps);
         for state in &mut store.databases {
@@ -95,8 +94,8 @@ fn of_log(findings: &[Finding]) -> bool {
     findings.iter().any(log)
 }
 
-/// Every lie about any write of the last rounds of the rings is found: by the checksum phase, by verify and by
-/// soft recovery of a closed store.
+/// The checksum phase, verify, and soft recovery of a closed store detect every fault in any write
+/// of the last rounds of the rings.
 #[test]
 fn no_lie_about_the_log_of_a_closed_store_is_believed() {
     for durability in [Durability::DSync, Durability::Fdatasync] {
@@ -108,7 +107,7 @@ fn no_lie_about_the_log_of_a_closed_store_is_believed() {
             let checked = base.verify(&honest, &maps, End::Closed);
             assert_eq!(checked.findings(), []);
             assert!(checked.report().log_blocks_checked > 60, "{:?}", checked.report());
-            // Of the last twenty writes: some are of either log, and none has come round since.
+            // Of the last twenty writes: both logs have some, and none was overwritten since.
             let of_last = below(choices.bits(), 20) as usize;
             let victim = honest.log_writes[honest.log_writes.len() - 1 - of_last];
             let (disk, maps) = base.load(seed, End::Closed, Some((victim, lie)));
@@ -124,7 +123,7 @@ fn no_lie_about_the_log_of_a_closed_store_is_believed() {
     }
 }
 
-/// After a crash, what was acknowledged last must be there, or verify and recovery say so.
+/// After a crash, the last acknowledged write must exist, or verify and recovery report it.
 #[test]
 fn no_lie_about_what_recovery_needs_is_believed() {
     let base = Base::new(Durability::DSync);
@@ -133,7 +132,7 @@ fn no_lie_about_what_recovery_needs_is_believed() {
         let seed = number / 4;
         let (honest, maps) = base.load(seed, End::Crashed, None);
         assert_eq!(base.verify(&honest, &maps, End::Crashed).findings(), []);
-        // The last ones may have been in flight, and are not missed then.
+        // The last ones may have been in flight, and then nothing is missing.
         let of_last = 8 + below(choices.bits(), 8) as usize;
         let victim = honest.log_writes[honest.log_writes.len() - 1 - of_last];
         let (disk, maps) = base.load(seed, End::Crashed, Some((victim, lie)));
@@ -141,7 +140,8 @@ fn no_lie_about_what_recovery_needs_is_believed() {
         let verify = base.verify(&disk, &maps, End::Crashed);
         assert!(of_log(verify.findings()), "verify: {told}");
         assert!(of_log(&base.recover(&disk, &maps, ReplayFrom::Checkpoint)), "recovery: {told}");
-        // The log itself proves it where blocks lie far enough beyond the gap, and never wrongly.
+        // The log proves the loss if blocks are far enough beyond the gap, and never reports one
+        // wrongly.
         let untrusted: Vec<SharedGenerationMap> =
             maps.iter().map(SharedGenerationMap::untrusted).collect();
         let verify = base.verify(&honest, &untrusted, End::Crashed);

@@ -173,7 +173,7 @@ fn writes_are_synced_as_often_as_asked() {
     assert!(all.iter().all(|op| op.kind == OpKind::WriteDurable && op.class == 1));
 }
 
-/// Replayed, every create makes a new name and every remove and rename finds its own.
+/// In a replay, every create makes a new name, and every remove and rename finds its name.
 #[test]
 fn small_files_exist_when_they_are_touched() {
     let config = StreamConfig { metadata_percent: 100.0, ..config() };
@@ -209,7 +209,7 @@ fn classes_are_those_of_the_operations() {
         assert_eq!(class.kind, op.kind);
         seen.insert(class.name.clone());
     }
-    // The class of durable writes has no operation of its own: it times a write and its flush.
+    // The class of durable writes has no operations of its own: it times a write and its flush.
     assert_eq!(seen.len(), classes.len() - 1);
     assert!(seen.contains("matrix.read") && seen.contains("matrix.setattr"));
 }

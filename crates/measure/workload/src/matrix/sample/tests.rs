@@ -21,7 +21,7 @@ fn sampler(units: &[u64], in_flight: u32, size_max_bytes: u32) -> Sampler {
     Sampler::new(content(), Arc::new(sample), in_flight, size_max_bytes)
 }
 
-/// Writes and reads one unit of file 0 and says what the read came to.
+/// Writes and reads one unit of file 0 and returns the verdict on the read.
 fn write_and_read(sampler: &mut Sampler, unit: u64, spoil: impl Fn(&mut [u8])) -> Option<bool> {
     let mut disk = vec![0u8; UNIT as usize];
     let write = sampler.begin_write(0, unit * UNIT, UNIT as u32)?;
@@ -45,7 +45,7 @@ fn one_unit_of_each_group_is_sampled() {
     assert_eq!((of(1, 300, 256), of(2, 0, 256)), (0, 0), "nothing is there");
     let alone = (0..units).filter(|unit| sample.touches(0, *unit, 1)).count();
     assert_eq!(alone, 256);
-    // Not always the same place in its group.
+    // The position in a group varies.
     let first: Vec<u64> = sample.within(0, 0, units).map(|picked| picked.unit % 256).collect();
     assert!(first.iter().any(|at| *at < 64) && first.iter().any(|at| *at > 192));
 }
@@ -112,7 +112,7 @@ fn what_cannot_be_followed_is_given_up_and_never_accused() {
     assert!(sampler.end_read(read, &[0xA7; 4096]));
     assert_eq!(sampler.found().counts.damaged(), 0);
     assert!(sampler.sample.written(9).is_empty());
-    // More in flight than was said.
+    // More in flight than announced.
     let held: Vec<_> = (1..9).map(|unit| sampler.begin_read(0, unit * 4096, 4096)).collect();
     assert!(held.iter().all(Option::is_some));
 }

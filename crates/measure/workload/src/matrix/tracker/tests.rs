@@ -42,8 +42,8 @@ fn what_was_written_is_read_and_what_was_not_is_found() {
     assert_eq!(first.damage, Damage::Lost { found: 3 });
 }
 
-/// Where only a sample is checked, the rest of a read is not looked at: a large one would take the driver longer than
-/// the device.
+/// Only a sample is checked: checking all of a large read would take the driver longer than the
+/// device.
 #[test]
 fn of_a_sampled_read_the_sample_is_checked_and_nothing_else() {
     let mut tracker = tracker(64, 4);
@@ -67,7 +67,8 @@ fn of_a_sampled_read_the_sample_is_checked_and_nothing_else() {
     assert_eq!(tracker.counts().damaged(), picked);
 }
 
-/// A read that overlaps a write may find either, in any mixture of sectors; one after it may not.
+/// A read that overlaps a write may return either version, in any mixture of sectors; a later read
+/// may not.
 #[test]
 fn reads_beside_writes_may_find_either() {
     let mut tracker = tracker(64, 4);
@@ -89,7 +90,7 @@ fn reads_beside_writes_may_find_either() {
     assert!(tracker.counts().torn >= 1);
 }
 
-/// A failed write leaves either; the next that succeeds settles it.
+/// A failed write leaves either version; the next successful one settles it.
 #[test]
 fn failed_writes_leave_a_doubt() {
     let mut tracker = tracker(64, 4);
@@ -109,7 +110,7 @@ fn failed_writes_leave_a_doubt() {
     assert!(!tracker.end_read(read, &disk));
 }
 
-/// Places that were never written are not judged, and what can't be followed is turned away.
+/// Unwritten units are not judged, and operations that cannot be tracked are rejected.
 #[test]
 fn limits_are_kept() {
     let mut tracker = tracker(64, 2);

@@ -38,7 +38,8 @@ impl Dice {
     }
 }
 
-/// One of the six ways to damage what a write of `generation` (two or more) left, by name, with the bytes.
+/// Applies one of six kinds of damage to a write of `generation` (two or more). Returns its name
+/// and the bytes.
 fn damaged(
     kind: u64,
     content: &Content,
@@ -80,7 +81,8 @@ fn damaged(
             ("misdirected", unit_of(content, to, from, 1 + dice.below(1 << 20) as u32))
         }
         4 => {
-            // Bits anywhere, of a good unit or an old one; a scribbled range; a foreign sector.
+            // Bits anywhere, of a current unit or an old one; a range of random bytes; a foreign
+            // sector.
             let back = dice.below(2) as u32;
             let mut bytes = unit_of(content, target, unit, generation - back);
             let size = bytes.len() as u64;
@@ -112,7 +114,7 @@ fn damaged(
     }
 }
 
-/// 10,000 damaged units of the six kinds, in content of several shapes: all are named right.
+/// 10,000 damaged units of the six kinds, in content of several shapes: all get the right name.
 #[test]
 fn ten_thousand_damaged_units_are_named_right() {
     let mut dice = Dice { seed: 2026, throws: 0 };
@@ -136,7 +138,7 @@ fn ten_thousand_damaged_units_are_named_right() {
         let Verdict::Damaged(damage) = verdict else { panic!("{i}: {name} is {verdict:?}") };
         assert_eq!(damage.word(), name, "{i}: generation {generation}, {damage}");
         counts.add(&verdict);
-        // The quick path notices it too.
+        // The fast check detects it too.
         let offset = at.1 * content.unit_bytes() as u64;
         let found = verifier.findings(at.0, offset, &bytes, |_| expected).unwrap();
         assert_eq!(found.len(), 1);
@@ -145,7 +147,7 @@ fn ten_thousand_damaged_units_are_named_right() {
     assert_eq!(counts.damaged(), 10_000);
 }
 
-/// 1,000 single bits flipped in what 1 MiB reads brought: all found, in the right unit, at the right byte.
+/// 1,000 single bits flipped in a read of 1 MiB: all found, in the right unit, at the right byte.
 #[test]
 fn a_thousand_single_bits_are_all_found() {
     let mut dice = Dice { seed: 5, throws: 0 };
@@ -171,7 +173,8 @@ fn a_thousand_single_bits_are_all_found() {
     }
 }
 
-/// Records of 2300 bytes, as etcd writes them: 500 single bits flipped, in whole sectors and behind them.
+/// Records of 2300 bytes, as etcd writes them: 500 single bits flipped, in whole sectors and after
+/// them.
 #[test]
 fn single_bits_of_records_that_are_not_whole_sectors_are_found() {
     let mut dice = Dice { seed: 6, throws: 0 };
@@ -228,7 +231,7 @@ fn unfinished_writes_may_leave_either_or_a_mixture() {
     torn[1024..1536].fill(0);
     let mixed = Damage::Torn { sectors_new: 6, sectors_old: 1, sectors_zero: 1 };
     assert_eq!(verifier.judge(0, 9, &torn, expected), Verdict::Damaged(mixed));
-    // Of a first write, zeros are what was there before.
+    // Before a first write, the target contained zeroes.
     let first = Generations::new(1);
     let _unfinished = first.begin(0).unwrap();
     let expected = first.expected(0);
@@ -250,7 +253,7 @@ fn an_earlier_run_is_told_from_this_one() {
     assert_eq!(verifier.judge(0, 9, &old, ExpectedContent::exactly(1)), lost);
     let stale = Verdict::Damaged(Damage::Stale { found: 0 });
     assert_eq!(verifier.judge(0, 9, &old, ExpectedContent::exactly(2)), stale);
-    // Torn over it: the earlier run must be known.
+    // A write torn over it: the earlier run must be known.
     let mut torn = unit_of(&now, 0, 9, 1);
     torn[3584..].copy_from_slice(&old[3584..]);
     let expected = ExpectedContent::exactly(1);
@@ -277,8 +280,8 @@ fn part_of_a_misdirected_write_is_named_with_its_place() {
     assert_eq!(meant.origin, Origin::Place(1000 * 4096));
 }
 
-/// A duplicate has two contents in turn: an odd number of lost writes shows, and so does content of
-/// another number.
+/// A duplicate alternates between two contents. This detects an odd number of lost writes, and
+/// content of another number.
 #[test]
 fn duplicates_show_a_lost_write_and_a_wrong_content() {
     let content = content(&ContentSpec { duplicate_share: 0.5, ..spec(8) });

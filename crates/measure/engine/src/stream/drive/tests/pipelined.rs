@@ -27,7 +27,7 @@ fn the_device_never_waits_for_the_thread() {
 
 #[test]
 fn latency_begins_at_the_hand_over_and_the_time_before_is_lag() {
-    // Two places: the thread prepares the second while it hands the first over.
+    // Two slots: the thread prepares the second operation while it submits the first.
     let (_, collected) = run(2, PipelinedDevice::COSTS, 1);
     let sums = &collected.totals[0].sums;
     assert_eq!(sums.latency_ns, sums.service_ns);
@@ -41,7 +41,7 @@ fn latency_begins_at_the_hand_over_and_the_time_before_is_lag() {
 
 #[test]
 fn latency_and_lag_together_are_all_the_time_that_there_is() {
-    // Each place is always either in flight or ready in this thread. A completion that came with
+    // Each slot is always either in flight or ready in this thread. A completion that arrived with
     // others and waited until it was taken counts as lag only.
     for (depth, held_ns) in [(1, 1), (4, 1), (32, 32 * PipelinedDevice::SERVICE_NS * 9 / 10)] {
         let (achieved, collected) = run(depth, PipelinedDevice::COSTS, held_ns);

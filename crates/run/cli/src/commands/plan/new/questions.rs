@@ -32,7 +32,7 @@ pub fn ask(
             }
         }
     };
-    // Errors of flags are not errors of answers.
+    // Checks the flags before the first question, because their errors are not errors of answers.
     let plan = changes.plan(name.name)?.resolve();
     let is_mail = plan.workload.mailbox().is_some();
     if !changes.has_target() {
