@@ -380,7 +380,14 @@ mod tests {
 
     #[test]
     fn a_log_write_that_is_flushed_ends_with_the_flush() {
-        let mut bundle = fixtures::mailbox();
+        let mailbox =
+            "[workload.mailbox]\nmailboxes = 10\nmailbox_size = \"1GiB\"\ndatabases = 1\n";
+        let at = fixtures::PLAN.find("[workload.matrix]").unwrap();
+        let end = at + fixtures::PLAN[at..].find("\n[").unwrap() + 1;
+        let plan = format!("{}{mailbox}{}", &fixtures::PLAN[..at], &fixtures::PLAN[end..]);
+        let mut bundle = fixtures::writes();
+        bundle.plan = plimsoll_plan::Plan::parse(&plan, "store.toml").unwrap().resolve();
+        bundle.run.classes[0].group = "log".into();
         let [log, database] = [Pick::LogWrites(None), Pick::DatabaseWrites(None)];
         assert_eq!(latency_pick(&bundle, log), log);
         let written = bundle.run.classes.iter().find(|class| log.includes(class)).unwrap();

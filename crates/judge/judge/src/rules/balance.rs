@@ -26,7 +26,7 @@ use plimsoll_evidence::run::{Driver, Tier};
 use plimsoll_plan::{DirectIo, Stream, SyncKind, Workload};
 
 use super::evidence;
-use crate::figures::{NS_PER_S, measured};
+use crate::figures::{self, NS_PER_S, Pick, measured};
 
 /// Minimum share of the requested bytes that devices must move; less means that something else
 /// answered. Measured: 0.001 from a warm page cache, 0.87 from a cold one, 1.00 with direct I/O.
@@ -43,8 +43,8 @@ const REQUESTED_MIN: u64 = 1 << 20;
 /// milliseconds after the start of the measurement. On a busy host, a quarter of the bytes written
 /// in 49 ms preceded that reading (measured).
 const MEASURED_NS_MIN: u64 = 250_000_000;
-/// Maximum delay of the first counter reading, as a share of the measurement. It is half of the
-/// margin that [`SHARE_MIN`] leaves, because load is uneven.
+/// Maximum delay of the first counter reading, as a share of the measurement, and maximum share of
+/// the bytes before it. It is half of the margin that [`SHARE_MIN`] leaves, because load is uneven.
 const LATE_SHARE: f64 = 0.1;
 /// File systems on block devices that submit I/O in the process that requests it.
 const ON_DEVICES: [&str; 10] =
@@ -241,7 +241,7 @@ impl<'a> Scale<'a> {
             }
             Some(BalanceResult::Short(says)) => match self.late_ns() {
                 Some(late_ns) => BalanceResult::Open(format!(
-                    "the counters were read first {:.1} s after the measurement began: {says}",
+                    "the counters were read first {:.2} s after the measurement began: {says}",
                     late_ns as f64 / NS_PER_S
                 )),
                 None => BalanceResult::Short(says),
@@ -260,7 +260,12 @@ impl<'a> Scale<'a> {
     fn late_ns(&self) -> Option<u64> {
         let (phase, from_ns) = (measured(self.bundle)?, self.bundle.observed.counted_from_ns?);
         let late_ns = from_ns.saturating_sub(phase.start_ns);
-        (late_ns as f64 > phase.duration_ns as f64 * LATE_SHARE).then_some(late_ns)
+        let pick = if self.is_read { Pick::Reads(None) } else { Pick::Writes(None) };
+        // A load that began fast may have moved much in a short time.
+        let early_bytes = figures::bytes_begun_before(self.bundle, pick, from_ns);
+        let is_late = late_ns as f64 > phase.duration_ns as f64 * LATE_SHARE
+            || early_bytes as f64 > self.requested as f64 * LATE_SHARE;
+        is_late.then_some(late_ns)
     }
 
     /// Returns the bytes of this direction that streams requested through the page cache and past
