@@ -38,6 +38,9 @@ const GALLERY: &[GalleryPlan] = gallery![
     "video" in "plans/gallery",
     "ai-training-read" in "plans/gallery",
     "ai-checkpoint" in "plans/gallery",
+    "ai-restore" in "plans/gallery",
+    "kv-cache" in "plans/gallery",
+    "s3-small-objects" in "plans/gallery",
 ];
 
 /// Other names of plans: the product or the short form that people type.
@@ -49,6 +52,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("backup", "backup-target"),
     ("etcd", "container-volume"),
     ("ai-training", "ai-training-read"),
+    ("kvcache", "kv-cache"),
+    ("s3", "s3-small-objects"),
 ];
 
 impl GalleryPlan {

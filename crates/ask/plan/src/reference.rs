@@ -15,6 +15,85 @@ const HEAD: &str = "\
 A plan is a TOML file. Fields that it omits have the defaults given here, and the resolved plan,
 which is part of every bundle, lists all of them. An unknown field is an error.
 
+Three complete plans. `plimsoll plan list` has more, with their sources.
+
+**Does this directory carry a database?** `plimsoll run database.toml` answers PASS or FAIL.
+
+```toml
+name = \"database\"
+
+[requirement]                     # without it the run is measured, not judged
+iops = 5000
+read_latency_p99 = \"10ms\"
+
+[target]
+path = \"/mnt/db\"
+
+[workload.matrix]                 # 8 KiB, 70 % reads, random, 16 clients with 2 operations each
+sizes = \"8KiB\"
+reads = 70
+clients = 16
+queue_depth = 2
+files = 8
+file_size = \"16GiB\"             # together more than the memory of host and storage system
+
+[phases]
+warm_up = \"1m\"
+measure = \"30m\"
+```
+
+**A log beside the data, on NFS.** Each `[[workload.matrix]]` is a stream; all run at the same time.
+
+```toml
+name = \"commits\"
+
+[requirement]
+sync_latency_p99 = \"10ms\"
+
+[target]
+nfs = \"nfs://10.0.0.5/export\"
+
+[[workload.matrix]]
+name = \"reads\"
+sizes = \"8KiB\"
+clients = 8
+file_size = \"4GiB\"
+
+[[workload.matrix]]
+name = \"log\"
+sizes = \"8KiB\"
+reads = 0
+patterns = \"sequential\"
+sync = \"fdatasync\"
+queue_depth = 1
+file_size = \"1GiB\"
+```
+
+**Which of two file systems is faster?** `plimsoll compare filesystems.toml` runs both in turns.
+
+```toml
+name = \"filesystems\"
+
+[[target]]
+name = \"ext4\"
+path = \"/mnt/ext4\"
+
+[[target]]
+name = \"xfs\"
+path = \"/mnt/xfs\"
+
+[workload.matrix]
+sizes = \"4KiB\"
+reads = 50
+queue_depth = 8
+file_size = \"8GiB\"
+
+[repeat]
+runs = 4                          # fewer cannot tell a difference from noise
+```
+
+Values:
+
 - **Sizes** are text: `\"4KiB\"`, `\"1.5GiB\"` (KiB, MiB, GiB, TiB: powers of 1024), `\"20GB\"` (kB, MB,
   GB, TB: powers of 1000), `\"512B\"`. A bare `k` is an error, because it is ambiguous.
 - **Durations** are text: `\"20ms\"`, `\"1.5s\"`, `\"2h\"` (ns, us, ms, s, m or min, h), one number each.
@@ -140,6 +219,19 @@ fn write_latencies(text: &mut String) {
 mod tests {
     use super::*;
     use crate::Plan;
+
+    #[test]
+    fn the_examples_are_complete_plans() {
+        let head = reference_markdown();
+        let blocks: Vec<&str> = head.split("```toml\n").skip(1).collect();
+        assert_eq!(blocks.len(), 3);
+        for block in blocks {
+            let text = block.split("```").next().unwrap();
+            let plan = Plan::parse(text, "example").unwrap_or_else(|error| panic!("{error}"));
+            let name = text.lines().next().and_then(|line| line.split('"').nth(1));
+            assert_eq!(Some(plan.name()), name);
+        }
+    }
 
     /// Returns a plan in which a field of `section` can be set.
     fn base(section: &str, field: &str) -> (String, &'static str) {

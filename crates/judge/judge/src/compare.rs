@@ -33,6 +33,7 @@ use serde::{Deserialize, Serialize};
 use crate::finding::{Finding, Outcome as FindingOutcome};
 use crate::metrics::{self, ByCpu, Figure, FigureUnit};
 use crate::rules;
+use crate::stages;
 use crate::stats::welch::{RUNS_MIN, compare_at};
 use crate::stats::{Moments, repeats};
 use crate::sweep::PointPlace;
@@ -141,6 +142,9 @@ pub struct ComparedRun {
     pub run_id: String,
     /// Name of its plan.
     pub plan: String,
+    /// Workload in words; empty in comparisons by older versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub does: String,
     /// Place and time of the measurement.
     pub place: PointPlace,
 }
@@ -152,6 +156,7 @@ impl ComparedRun {
                 side: side.name.clone(),
                 run_id: bundle.run.run_id.clone(),
                 plan: bundle.run.name.clone(),
+                does: stages::does(&bundle.plan),
                 place: PointPlace::of(bundle),
             };
             side.runs.iter().map(one).collect()

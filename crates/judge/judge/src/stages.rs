@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
-use plimsoll_plan::{ResolvedPlan, SizeBytes, Stream};
+use plimsoll_plan::{ResolvedPlan, SizeBytes, Stream, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::figures::{self, Pick};
@@ -82,10 +82,17 @@ impl Stages {
     }
 }
 
-/// Describes the streams of a plan in words.
+/// Describes the workload of a plan in words.
 #[must_use]
 pub fn does(plan: &ResolvedPlan) -> String {
-    let streams = plan.workload.matrix().map_or(&[][..], |matrix| &matrix.streams[..]);
+    let streams = match &plan.workload {
+        Workload::Matrix(matrix) => &matrix.streams[..],
+        Workload::Mailbox(store) => {
+            let size = SizeBytes(store.mailbox_size_bytes).about();
+            let (mailboxes, threads) = (store.mailboxes, store.threads);
+            return format!("a mail store of {mailboxes} mailboxes of {size}, {threads} threads");
+        }
+    };
     let one = |stream: &Stream| {
         let size = match &stream.sizes[..] {
             [one] => SizeBytes(one.size_bytes).about(),

@@ -11,6 +11,7 @@ pub mod change;
 pub mod distance;
 pub mod exceedance;
 pub mod interval;
+pub mod knee;
 pub mod little;
 pub mod moments;
 pub mod omission;

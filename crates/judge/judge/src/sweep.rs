@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::claim::ClaimStatus;
 use crate::figures::{self, NS_PER_S, Pick};
 use crate::finding::{Finding, Outcome};
+use crate::stats::knee::{Bend, LoadPoint, bend};
 use crate::steady;
 use crate::verdict::{Verdict, VerdictKind};
 
@@ -251,6 +252,50 @@ pub fn key_figures(points: &[SweepPoint]) -> Vec<KeyFigure> {
     kept
 }
 
+/// Bend of the points that differ only in depth.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DepthBend {
+    /// Access pattern.
+    pub pattern: String,
+    /// Transfer size.
+    pub size_bytes: u64,
+    /// Read share of the data operations, in percent.
+    pub read_percent: f64,
+    /// Bend over the queue depth.
+    pub bend: Bend,
+}
+
+/// Returns where throughput and latency bend over the queue depth, for each pattern, size and read
+/// share with three depths or more. INVALID points are skipped.
+pub fn depth_bends(points: &[SweepPoint]) -> Vec<DepthBend> {
+    let mut series: Vec<(&SweepPoint, Vec<LoadPoint>)> = Vec::new();
+    for point in points.iter().filter(|point| point.verdict != VerdictKind::Invalid) {
+        let (Some(rate_per_s), Some(latency_ns)) = (point.rate_per_s, point.latency_ns_avg) else {
+            continue;
+        };
+        let load = u64::from(point.queue_depth);
+        let measured = LoadPoint { load, rate_per_s, latency_ns: latency_ns as f64 };
+        let alike = |known: &SweepPoint| {
+            known.pattern == point.pattern
+                && known.size_bytes == point.size_bytes
+                && known.read_percent == point.read_percent
+        };
+        match series.iter_mut().find(|(first, _)| alike(first)) {
+            Some((_, loads)) => loads.push(measured),
+            None => series.push((point, vec![measured])),
+        }
+    }
+    let bend = |(first, loads): (&SweepPoint, Vec<LoadPoint>)| {
+        Some(DepthBend {
+            pattern: first.pattern.clone(),
+            size_bytes: first.size_bytes,
+            read_percent: first.read_percent,
+            bend: bend(&loads)?,
+        })
+    };
+    series.into_iter().filter_map(bend).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -281,6 +326,30 @@ mod tests {
             claims: BTreeMap::new(),
             place: None,
         }
+    }
+
+    #[test]
+    fn depths_of_one_load_bend_where_latency_begins_to_grow() {
+        let at = |queue_depth: u32, read_percent: f64, busy: u32| {
+            let rate = f64::from(queue_depth.min(busy)) * 1000.0;
+            SweepPoint {
+                queue_depth,
+                rate_per_s: Some(rate),
+                latency_ns_avg: Some((f64::from(queue_depth) * 1e9 / rate) as u64),
+                ..point(4096, read_percent, 1e6)
+            }
+        };
+        let depths = [1, 4, 16, 64];
+        let all = [100.0, 0.0]
+            .map(|reads| depths.map(|d| at(d, reads, if reads > 0.0 { 4 } else { 99 })));
+        let mut points = all.concat();
+        points.push(at(1, 50.0, 4));
+        let bends: Vec<Bend> = depth_bends(&points).into_iter().map(|found| found.bend).collect();
+        let between = Bend::Between { load: 4, rate_per_s: 4000.0, low: 1, high: 16 };
+        assert_eq!(bends, [between, Bend::Beyond { load: 64 }]);
+        // A bend between refused points is none.
+        points[1].verdict = VerdictKind::Invalid;
+        assert_ne!(depth_bends(&points)[0].bend, between);
     }
 
     #[test]

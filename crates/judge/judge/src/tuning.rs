@@ -420,13 +420,16 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
             remarks.push(format!("The curve flattens: beyond {name} {} it gains nothing.", top.0));
         }
     }
-    if let Some(knee) = tuning.knee {
-        remarks.push(format!(
-            "The knee, where throughput over latency is largest, is at {name} {}, with {:.0} I/Os per second.",
-            knee.load, knee.rate_per_s
-        ));
-    }
+    remarks.extend(outcome.bend.map(|bend| bend.sentence(name)));
     let unsettled = tuning.unsettled_step();
+    if !tuning.steps.is_empty() && tuning.steps.iter().all(|step| step.steady != Some(true)) {
+        remarks.push(
+            "No step was steady, so no load is known to last. Measure each step for longer (--for 10m) after a longer \
+             warm-up (--set phases.warm_up=2m). If the rate still wanders, look for other load on this host or \
+             storage, and for caches and burst credit that run out."
+                .to_owned(),
+        );
+    }
     if let Some((step, rate_per_s)) = unsettled.and_then(|step| Some((step, step.rate_per_s?))) {
         remarks.push(format!(
             "At {name} {} {rate_per_s:.1}/s met every ceiling, but never became steady: its \

@@ -6,7 +6,7 @@ use plimsoll_judge::compare::{Comparison, Divergence, Explanation, Metric, Outco
 use plimsoll_judge::metrics::{self, Figure, FigureUnit};
 
 use crate::document::{Block, Document, Headline, Section};
-use crate::number::{Letters, Unit};
+use crate::number::{Letters, Unit, elapsed};
 use crate::places;
 use crate::run::{headroom, sentence};
 use crate::study;
@@ -82,11 +82,19 @@ fn with_units(name: &str, values: &[String]) -> Vec<String> {
 /// Returns plans, date, host, file system, kernel and device of all runs.
 fn identity(comparison: &Comparison) -> Vec<(String, String)> {
     let measured = &comparison.runs;
-    let mut pairs = places::facts(measured.iter().map(|run| &run.place));
+    let mut pairs = Vec::new();
+    let works =
+        places::listed(measured.iter().map(|run| run.does.clone()).filter(|d| !d.is_empty()));
+    if !works.is_empty() {
+        let lengths = measured.iter().map(|run| elapsed(run.place.measured_ns as f64));
+        let lengths = places::listed(lengths);
+        pairs.push(("workload".to_owned(), format!("{works}; each run measured for {lengths}")));
+    }
     if !measured.is_empty() {
         let plans = places::listed(measured.iter().map(|run| run.plan.clone()));
         pairs.push(("plan".to_owned(), plans));
     }
+    pairs.extend(places::facts(measured.iter().map(|run| &run.place)));
     pairs
 }
 
@@ -164,24 +172,34 @@ pub(crate) fn headline_text(
     }
 }
 
-/// Compares each side with its requirement.
+/// Compares each side with its requirement, or lists the runs of sides without one.
 fn standings(comparison: &Comparison) -> Section {
-    let columns = vec![
+    let mut columns = vec![
         Column::words("side", "side"),
         Column::numbers("runs", "runs"),
         Column::words("verdicts", "verdicts"),
-        Column::numbers("least headroom", "headroom_min"),
     ];
+    // A run is MEASURED or fails by a rule where its plan requires nothing.
+    let required = comparison
+        .requirement_results
+        .iter()
+        .any(|result| result.passed + result.failed > 0 || result.headroom_min.is_some());
+    if required {
+        columns.push(Column::numbers("least headroom", "headroom_min"));
+    }
     let mut table = Table::new("", columns);
     for (name, requirement) in comparison.names.iter().zip(&comparison.requirement_results) {
         table.rows.push(vec![
             Cell::text(name.clone()),
             Cell::count(requirement.runs as u64),
             Cell::text(requirement.verdicts.clone()),
-            headroom(requirement.headroom_min),
         ]);
+        if let Some(row) = table.rows.last_mut().filter(|_| required) {
+            row.push(headroom(requirement.headroom_min));
+        }
     }
-    Section::brief("standings", "Compared with the requirement").with(Block::Table(table))
+    let title = if required { "Compared with the requirement" } else { "Runs and verdicts" };
+    Section::brief("standings", title).with(Block::Table(table))
 }
 
 /// Returns the unit of a figure by its key. An estimate has the unit of its figure.

@@ -59,11 +59,11 @@ pub use fleet::fleet_document;
 pub use gate::{gate_document, gated_document};
 pub use number::elapsed;
 pub use run::run_document;
-pub use stages::stages_document;
+pub use stages::{stages_csv, stages_document};
 pub use sweep::{sweep_csv, sweep_document};
 pub use sweeps::{sweeps_document, sweeps_table};
 pub use text::Style;
-pub use tuning::tuning_document;
+pub use tuning::{tuning_csv, tuning_document};
 
 /// Id of this build: a digest of all sources that determine the derived files. A build derives the
 /// same files from a bundle every time, byte for byte.

@@ -24,6 +24,11 @@ pub fn stages_document(stages: &Stages) -> Document {
     }
 }
 
+/// Returns the stages as CSV, in base units.
+pub fn stages_csv(stages: &Stages) -> String {
+    table(stages).csv()
+}
+
 fn reason(stages: &Stages) -> String {
     let (run, planned) = (stages.stages.len(), stages.planned.len().max(stages.stages.len()));
     let mut text = match run == planned {

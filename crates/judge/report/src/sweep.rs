@@ -2,7 +2,7 @@
 
 use plimsoll_judge::VerdictKind;
 use plimsoll_judge::finding::Outcome;
-use plimsoll_judge::sweep::{KeyFigure, PointFinding, Sweep, SweepPoint};
+use plimsoll_judge::sweep::{KeyFigure, PointFinding, Sweep, SweepPoint, depth_bends};
 
 use crate::document::{Block, Document, Fact, Section};
 use crate::number::{Letters, Unit, elapsed};
@@ -31,10 +31,34 @@ pub fn sweep_document(sweep: &Sweep) -> Document {
     }
     document.identity = identity(sweep);
     document.demonstration = short(sweep);
-    let at = document.sections.len().min(1);
-    document.sections.splice(at..at, [findings(sweep), verdict_basis(sweep)]);
+    if document.headline.tone == Tone::Plain && unsteady == 0 && document.demonstration.is_none() {
+        document.headline.tone = Tone::Good;
+    }
+    let at = usize::from(!sweep.key_figures.is_empty());
+    document.sections.splice(at..at, [bends(sweep), findings(sweep), verdict_basis(sweep)]);
     document.sections.retain(|section| !section.blocks.is_empty());
     document
+}
+
+/// Says where each curve over the queue depth bends, and draws them.
+fn bends(sweep: &Sweep) -> Section {
+    let said: Vec<String> = depth_bends(&sweep.points)
+        .into_iter()
+        .map(|found| {
+            let size = Unit::Size.show(found.size_bytes as f64, Letters::Unicode);
+            let reads = Unit::Plain.show_round(found.read_percent, Letters::Unicode);
+            let bend = found.bend.sentence("queue depth");
+            format!("{} {size}, {reads} % reads: {bend}", found.pattern)
+        })
+        .collect();
+    let mut section = Section::brief("bends", "Where it bends");
+    if !said.is_empty() {
+        section = section.with(Block::List(said));
+    }
+    for plot in drawn(sweep).depth_plots() {
+        section = section.with(Block::Chart(Box::new(plot)));
+    }
+    section
 }
 
 /// Minimum duration of a point for reliable figures. Caches, burst credit and background work of

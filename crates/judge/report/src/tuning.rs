@@ -24,6 +24,8 @@ pub fn tuning_document(tuning: &Tuning) -> Document {
     .to_owned();
     document.headline.tone = match verdict {
         VerdictKind::Pass => Tone::Good,
+        // Without a requirement, a load line that was found is the success.
+        VerdictKind::Measured if tuning.confirmed => Tone::Good,
         VerdictKind::Fail | VerdictKind::Invalid => Tone::Bad,
         VerdictKind::Inconclusive => Tone::Warn,
         VerdictKind::Measured => Tone::Plain,
@@ -34,6 +36,11 @@ pub fn tuning_document(tuning: &Tuning) -> Document {
     document
 }
 
+/// Returns the steps as CSV, by ascending load and in base units.
+pub fn tuning_csv(tuning: &Tuning) -> String {
+    curve(tuning).table().csv()
+}
+
 /// Returns the reason for the headline.
 fn reason(tuning: &Tuning) -> String {
     let name = tuning.knob.load_name();
@@ -42,6 +49,11 @@ fn reason(tuning: &Tuning) -> String {
     }
     let rate = |per_s: f64| Unit::Rate.show(per_s, Letters::Unicode);
     let carried = match tuning.load_line {
+        None if tuning.steps.iter().all(|step| step.steady != Some(true)) => {
+            "No step was steady, so no load is known to last: measure each step for longer (--for 10m), after a \
+             longer warm-up."
+                .to_owned()
+        }
         None if tuning.complete => "No load stays within every ceiling.".to_owned(),
         None => "No step has stayed within every ceiling yet.".to_owned(),
         Some(line) => format!(

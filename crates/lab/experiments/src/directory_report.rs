@@ -7,8 +7,8 @@ use plimsoll_evidence::run::ExperimentKind;
 use plimsoll_judge::{experiment, tuning};
 use plimsoll_report::document::Document;
 use plimsoll_report::{
-    comparison_document, experiment_document, fleet_document, stages_document, sweep_csv,
-    sweep_document, tuning_document,
+    comparison_document, experiment_document, fleet_document, stages_csv, stages_document,
+    sweep_csv, sweep_document, tuning_csv, tuning_document,
 };
 use plimsoll_runner::compare::{Exemptions, compare_arms};
 use plimsoll_runner::custody::{Reader, RunSet};
@@ -66,12 +66,18 @@ pub fn build_report(directory: &Path) -> Result<DirectoryReport, RunnerError> {
         ExperimentKind::Stages => {
             let (stages, together) = stages::reload(directory)?;
             let (document, json) = (stages_document(&stages), render::json(&stages)?);
-            return Ok(DirectoryReport { document, json, csv: None, together });
+            return Ok(DirectoryReport {
+                document,
+                json,
+                csv: Some(stages_csv(&stages)),
+                together,
+            });
         }
         _ => {}
     }
     let together = Reader::new().load_all(directory)?;
     let runs = together.judged();
+    let mut csv = None;
     let (document, json) = match kind {
         ExperimentKind::Compare => {
             let compared = compare_arms(directory, &runs, Exemptions::default())?;
@@ -81,6 +87,7 @@ pub fn build_report(directory: &Path) -> Result<DirectoryReport, RunnerError> {
             let range = range_of(directory)?;
             let plan = &runs[0].0.plan;
             let tuning = tuning::rejudge(plan, range, &runs).map_err(RunnerError::usage)?;
+            csv = Some(tuning_csv(&tuning));
             (tuning_document(&tuning), render::json(&tuning)?)
         }
         _ => {
@@ -88,5 +95,5 @@ pub fn build_report(directory: &Path) -> Result<DirectoryReport, RunnerError> {
             (experiment_document(&summary), render::json(&summary)?)
         }
     };
-    Ok(DirectoryReport { document, json, csv: None, together })
+    Ok(DirectoryReport { document, json, csv, together })
 }

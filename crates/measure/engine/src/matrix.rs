@@ -33,7 +33,7 @@ mod tree;
 
 pub use check::{DataCheck, check_data, is_data_set};
 pub use data_set::DataSet;
-pub use plan_check::check_plan;
+pub use plan_check::{check_plan, check_tracking, probe_device};
 pub use request::DataSetRequest;
 pub use run::run;
 pub use run_state::MatrixRun;

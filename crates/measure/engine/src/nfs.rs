@@ -11,11 +11,13 @@
 
 mod calls;
 mod data_set;
+mod probe;
 mod queue;
 mod unverified_window;
 
 pub use calls::{Calls, Outage};
 pub use data_set::{NfsDataSet, NfsDataSetRequest, Share};
+pub use probe::{ExportProbe, probe_export};
 pub use queue::{NfsQueue, NfsTarget};
 pub use unverified_window::UnverifiedWindow;
 

@@ -77,6 +77,8 @@ pub enum Command {
     Runs(commands::runs::Options),
     /// Show runs, reports and comparisons as a web page.
     Serve(commands::serve::Options),
+    /// Write Kubernetes Jobs that judge the volumes of storage classes.
+    K8s(commands::k8s::Options),
     /// Sign the ledger, and check it against signed statements.
     Ledger(commands::ledger::Options),
     /// Write the report of a bundle again, or print it in another format.
@@ -110,6 +112,7 @@ impl Command {
             | Self::Plan(_)
             | Self::Runs(_)
             | Self::Serve(_)
+            | Self::K8s(_)
             | Self::Ledger(_)
             | Self::Report(_)
             | Self::Completions(_)
@@ -153,6 +156,7 @@ fn carry_out_one(command: Command, common: &Globals) -> Result<Exit, CliError> {
         Command::Plan(options) => commands::plan::carry_out(&options, common),
         Command::Runs(options) => commands::runs::carry_out(&options, common),
         Command::Serve(options) => commands::serve::carry_out(&options, common),
+        Command::K8s(options) => commands::k8s::carry_out(&options, common),
         Command::Ledger(options) => commands::ledger::carry_out(&options, common),
         Command::Report(options) => commands::report::carry_out(&options, common),
         Command::Completions(options) => commands::completions::carry_out(&options),
@@ -180,4 +184,60 @@ pub fn refused(error: &clap::Error) -> ExitCode {
         notes::write_result(format!("{told:#}\n").as_bytes());
     }
     ExitCode::from(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names, value and help of an option.
+    fn option(command: &str, name: &str) -> (Vec<String>, String, String) {
+        let all = Arguments::command();
+        let command = all.find_subcommand(command).unwrap_or_else(|| panic!("no {command}"));
+        let found = command.get_arguments().find(|argument| argument.get_long() == Some(name));
+        let found = found.unwrap_or_else(|| panic!("{} has no --{name}", command.get_name()));
+        let aliases = found.get_visible_aliases().unwrap_or_default();
+        let help = found.get_help().map(ToString::to_string).unwrap_or_default();
+        let value = found.get_value_names().unwrap_or_default()[0].to_string();
+        (aliases.iter().map(|alias| (*alias).to_owned()).collect(), value, help)
+    }
+
+    #[test]
+    fn a_load_is_described_by_the_same_words_in_every_command() {
+        let words = [
+            "size",
+            "reads",
+            "pattern",
+            "depth",
+            "clients",
+            "files",
+            "file-size",
+            "for",
+            "runs",
+            "sync",
+            "bs",
+            "rw",
+            "runtime",
+            "fsync",
+            "fdatasync",
+        ];
+        for command in ["sweep", "tune", "compare"] {
+            for word in words {
+                assert_eq!(option(command, word), option("run", word), "{command} --{word}");
+            }
+            // A comparison has a directory for each side.
+            let (run, other) = (option("run", "path"), option(command, "path"));
+            assert_eq!((run.0, run.1), (other.0, other.1), "{command} --path");
+        }
+        for (word, fio) in [
+            ("path", "directory"),
+            ("reads", "rwmixread"),
+            ("depth", "iodepth"),
+            ("clients", "numjobs"),
+            ("files", "nrfiles"),
+            ("rw", "readwrite"),
+        ] {
+            assert!(option("run", word).0.contains(&fio.to_owned()), "--{fio}");
+        }
+    }
 }

@@ -1,17 +1,20 @@
 //! Runs the targets of a plan alternately and compares them. Each round runs every target once, in
 //! random order. Drift over time therefore does not affect one target more than the others.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
+use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{EndKind, ExperimentKind};
+use plimsoll_judge::Verdict;
 use plimsoll_judge::compare::{Comparison, Side, compare_for};
 use plimsoll_plan::ResolvedPlan;
 use plimsoll_report::comparison_document;
 
+use crate::custody::Reader;
 use crate::data_slot::DataSlot;
 use crate::error::RunnerError;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, find_resumable};
 use crate::finished_run::FinishedRun;
 use crate::listener::Listener;
 use crate::render;
@@ -30,6 +33,70 @@ pub struct ArmComparison {
     pub report: PathBuf,
 }
 
+/// What a comparison does with an interrupted one of the same plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EarlierComparison {
+    /// Keep its finished runs, and make the others.
+    Resume,
+    /// Start again.
+    Ignore,
+}
+
+/// Interrupted comparison, with its completed runs.
+struct Earlier {
+    directory: PathBuf,
+    /// Target of each run, its evidence and verdict, in the order in which they ran.
+    runs: Vec<(usize, Bundle, Verdict)>,
+}
+
+/// Finds the latest comparison of these targets that has fewer completed runs than planned.
+fn find_earlier(
+    bundles: &Path,
+    names: &[String],
+    arms: &[ResolvedPlan],
+    order: &[usize],
+) -> Option<Earlier> {
+    let directory = find_resumable(bundles, ExperimentKind::Compare, |result| {
+        let same = result["names"].as_array().is_some_and(|all| {
+            all.iter().map(serde_json::Value::as_str).eq(names.iter().map(|n| Some(n.as_str())))
+        });
+        same && result["measured"].as_array().is_none_or(|runs| runs.len() <= order.len())
+    })?;
+    let reader = Reader::new();
+    let entries = std::fs::read_dir(&directory).ok()?.flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    found.retain(|run| run.join("SHA256SUMS").is_file() && run.join("run.json").is_file());
+    found.sort();
+    let mut runs: Vec<(usize, Bundle, Verdict)> = Vec::new();
+    for run in found {
+        // A run with an unreadable or changed bundle is made again.
+        let Ok(loaded) = reader.load(&run) else { continue };
+        let (bundle, verdict) = (loaded.bundle, loaded.verdict);
+        let arm = bundle.run.experiment.as_ref().map(|place| place.arm.clone());
+        let arm = names.iter().position(|name| Some(name) == arm.as_ref())?;
+        if bundle.plan.sha256_hex().ok() != arms[arm].sha256_hex().ok() {
+            return None;
+        }
+        if bundle.run.end.kind == EndKind::Completed {
+            runs.push((arm, bundle, verdict));
+        }
+    }
+    (!runs.is_empty() && runs.len() < order.len()).then_some(Earlier { directory, runs })
+}
+
+/// Returns the targets of the runs that are still to be made, in order.
+fn remaining(order: &[usize], done: &[(usize, Bundle, Verdict)]) -> Vec<usize> {
+    let mut done: Vec<usize> = done.iter().map(|(arm, ..)| *arm).collect();
+    let is_left = |arm: &usize| match done.iter().position(|known| known == arm) {
+        Some(at) => {
+            done.swap_remove(at);
+            false
+        }
+        None => true,
+    };
+    order.iter().copied().filter(is_left).collect()
+}
+
 /// Runs every target as often as the plan says, and compares them. `accept`: conditions whose
 /// differences are accepted. `factors`: conditions that the comparison is about.
 ///
@@ -39,6 +106,7 @@ pub fn carry_out(
     config: &RunConfig<'_>,
     accept: &[String],
     factors: &[String],
+    earlier: EarlierComparison,
     listener: &mut dyn Listener,
 ) -> Result<ArmComparison, RunnerError> {
     let resolved = config.resolved;
@@ -46,16 +114,33 @@ pub fn carry_out(
     let arms: Vec<ResolvedPlan> =
         (0..resolved.targets.len()).filter_map(|i| resolved.for_target(i)).collect();
     let names: Vec<String> = resolved.targets.iter().map(|target| target.name.clone()).collect();
-    let mut experiment =
-        Experiment::begin(ExperimentKind::Compare, &resolved.name, config.bundles, config.places)?;
     let reuses_data = !resolved.repeat.fresh;
     let slot = || if reuses_data { DataSlot::reused() } else { DataSlot::fresh() };
     let data: Vec<DataSlot> = arms.iter().map(|_| slot()).collect();
     let order = order(arms.len(), resolved.repeat.runs.max(1), resolved.seed);
+    let earlier = match earlier {
+        EarlierComparison::Resume => find_earlier(config.bundles, &names, &arms, &order),
+        EarlierComparison::Ignore => None,
+    };
+    let (kind, name) = (ExperimentKind::Compare, &resolved.name);
+    let mut experiment = match &earlier {
+        Some(earlier) => Experiment::resume(kind, name, &earlier.directory, config.places)?,
+        None => Experiment::begin(kind, name, config.bundles, config.places)?,
+    };
+    let done = earlier.map_or_else(Vec::new, |earlier| earlier.runs);
+    if !done.is_empty() {
+        let (done, all) = (done.len(), order.len());
+        listener.say(&format!(
+            "resumes an interrupted comparison of the same plan: {done} of {all} runs are done (--anew starts again)"
+        ));
+    }
+    done.iter().for_each(|(_, bundle, _)| experiment.note(bundle));
+    let left = remaining(&order, &done);
     let mut finished: Vec<(usize, FinishedRun)> = Vec::new();
     let mut failure = None;
-    for (number, &arm) in order.iter().enumerate() {
-        listener.part(&format!("run {} of {}: {}", number + 1, order.len(), names[arm]));
+    for (number, &arm) in left.iter().enumerate() {
+        let number = done.len() + number + 1;
+        listener.part(&format!("run {number} of {}: {}", order.len(), names[arm]));
         let arm_config = RunConfig { resolved: &arms[arm], ..*config };
         let membership = Some(experiment.next_membership(&names[arm]));
         let request = arm_config.request(experiment.directory(), membership, &data[arm]);
@@ -71,7 +156,7 @@ pub fn carry_out(
         }
         let Some((_, latest)) = finished.last() else { break };
         experiment.note(&latest.evidence);
-        let comparison = compare_finished(&names, &finished, accept, factors);
+        let comparison = compare_finished(&names, &done, &finished, accept, factors);
         let page = render::document_html(&comparison_document(&comparison))?;
         experiment.write(&comparison, &page)?;
         let interrupted = config.interrupt.load(Ordering::Relaxed);
@@ -87,7 +172,7 @@ pub fn carry_out(
     if let Some(error) = failure {
         return Err(error);
     }
-    let comparison = compare_finished(&names, &finished, accept, factors);
+    let comparison = compare_finished(&names, &done, &finished, accept, factors);
     kept.extend(finished.iter().flat_map(|(_, run)| run.kept.clone()));
     let finished = finished.into_iter().map(|(_, run)| run).collect();
     Ok(ArmComparison { comparison, finished, kept, report: experiment.report() })
@@ -95,16 +180,17 @@ pub fn carry_out(
 
 fn compare_finished(
     names: &[String],
+    done: &[(usize, Bundle, Verdict)],
     finished: &[(usize, FinishedRun)],
     accept: &[String],
     factors: &[String],
 ) -> Comparison {
     let side = |(arm, name): (usize, &String)| {
+        let before = done.iter().filter(|(run_arm, ..)| *run_arm == arm);
         let own = finished.iter().filter(|(run_arm, _)| *run_arm == arm);
-        Side {
-            name: name.clone(),
-            runs: own.map(|(_, run)| (&run.evidence, &run.verdict)).collect(),
-        }
+        let own = own.map(|(_, run)| (&run.evidence, &run.verdict));
+        let runs = before.map(|(_, bundle, verdict)| (bundle, verdict)).chain(own).collect();
+        Side { name: name.clone(), runs }
     };
     compare_for(&names.iter().enumerate().map(side).collect::<Vec<_>>(), accept, factors)
 }

@@ -2,13 +2,13 @@
 //! Rejects data that does not fit and measurements of more than 30 days.
 
 use std::net::{TcpStream, ToSocketAddrs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use plimsoll_engine::{EngineError, Space, space};
+use plimsoll_engine::{EngineError, Space, matrix, nfs, space};
 use plimsoll_judge::stats::tune::STEPS_MAX;
 use plimsoll_judge::tuning::Range;
-use plimsoll_plan::{ResolvedPlan, SizeBytes, Target, TargetKind, Workload};
+use plimsoll_plan::{Matrix, ResolvedPlan, SizeBytes, Target, TargetKind, Workload};
 use plimsoll_report::elapsed;
 use plimsoll_sys::clock;
 use rustix::fs::{Access, access};
@@ -42,6 +42,10 @@ pub struct Preflight {
     pub dry_run: bool,
     /// Lines that a dry run prints: each run, point or step, in order.
     pub listing: Vec<String>,
+    /// Block devices that may be overwritten.
+    pub destroy: Vec<PathBuf>,
+    /// Data is kept, so its generations are tracked.
+    pub keep: bool,
 }
 
 impl Preflight {
@@ -61,7 +65,14 @@ impl Preflight {
             format!("run {} of {all}: {name}", at + 1)
         };
         let listing = order.iter().enumerate().map(line).collect();
-        Self { measurements: all, unit: "run", data_sets, yes, dry_run, listing }
+        let (destroy, keep) = (Vec::new(), false);
+        Self { measurements: all, unit: "run", data_sets, yes, dry_run, listing, destroy, keep }
+    }
+
+    /// Sets the devices that may be overwritten, and whether data is kept.
+    #[must_use]
+    pub fn with_data(self, destroy: &[PathBuf], keep: bool) -> Self {
+        Self { destroy: destroy.to_vec(), keep, ..self }
     }
 
     /// The steps of a search for the load line, at most. With `fresh`, each step creates its data.
@@ -85,6 +96,8 @@ impl Preflight {
             yes,
             dry_run,
             listing: vec![format!("{} from {low} to {high}", knob.load_name())],
+            destroy: Vec::new(),
+            keep: false,
         })
     }
 }
@@ -96,10 +109,10 @@ impl Preflight {
 /// As [`check`], for the first stage that cannot be run.
 pub fn check_stages(
     stages: &[(String, ResolvedPlan)],
-    yes: bool,
-    dry_run: bool,
+    preflight: &Preflight,
     listener: &mut dyn Listener,
 ) -> Result<bool, RunnerError> {
+    let (yes, dry_run) = (preflight.yes, preflight.dry_run);
     let total = stages.iter().fold(0, |sum: u64, (_, plan)| sum.saturating_add(once_ns(plan)));
     reject_long_run(total, yes)?;
     let all = stages.len();
@@ -119,7 +132,12 @@ pub fn check_stages(
     }
     lacking.map_or(Ok(()), |error| Err(engine_error(&error)))?;
     for (_, plan) in stages {
-        if dry_run { probe_targets(plan, listener)? } else { check_directories(plan)? }
+        if dry_run {
+            probe_targets(plan, preflight, listener)?;
+        } else {
+            check_directories(plan)?;
+        }
+        check_runs(plan, preflight)?;
     }
     Ok(!dry_run)
 }
@@ -142,7 +160,7 @@ pub fn check(
         return Ok(true);
     }
     preflight.listing.iter().for_each(|line| listener.say(line));
-    probe_targets(plan, listener)?;
+    probe_targets(plan, preflight, listener)?;
     check_runs(plan, preflight)?;
     trace::of_plan(plan)?;
     Ok(false)
@@ -151,6 +169,12 @@ pub fn check(
 /// Makes the checks that each run makes before it reserves its target, for every target and point.
 /// Otherwise the run would refuse a plan that a dry run accepts.
 fn check_runs(plan: &ResolvedPlan, preflight: &Preflight) -> Result<(), RunnerError> {
+    if let Workload::Matrix(matrix) = &plan.workload {
+        plan.targets.iter().try_for_each(|target| {
+            let checked = matrix::check_tracking(plan, target, matrix, preflight.keep);
+            checked.map_err(|error| engine_error(&error))
+        })?;
+    }
     if plan.targets.len() > 1 {
         search::refuse_auto(plan)?;
     }
@@ -326,7 +350,11 @@ fn missing_directory(path: &str, is_one_of_several: bool) -> RunnerError {
 }
 
 /// Checks every target and server of a plan without writing, and reports the results.
-fn probe_targets(plan: &ResolvedPlan, listener: &mut dyn Listener) -> Result<(), RunnerError> {
+fn probe_targets(
+    plan: &ResolvedPlan,
+    preflight: &Preflight,
+    listener: &mut dyn Listener,
+) -> Result<(), RunnerError> {
     let mut first = None;
     let mut record = |path: &str, found: Result<String, RunnerError>| match found {
         Ok(says) => listener.say(&format!("{path}: {says}")),
@@ -338,7 +366,15 @@ fn probe_targets(plan: &ResolvedPlan, listener: &mut dyn Listener) -> Result<(),
     let several = plan.targets.len() > 1;
     for target in &plan.targets {
         for path in target_paths(target) {
-            let found = probe(target, &path, several);
+            let found = match (&target.kind, &plan.workload) {
+                (TargetKind::Device { .. }, Workload::Matrix(matrix)) => {
+                    probe_device(plan, matrix, &path, preflight)
+                }
+                (TargetKind::Nfs { uid, gid, .. }, _) => {
+                    probe_export(plan, target, &path, *uid, *gid)
+                }
+                _ => probe(target, &path, several),
+            };
             record(&path, found);
         }
     }
@@ -366,7 +402,6 @@ fn target_paths(target: &Target) -> Vec<String> {
 fn probe(target: &Target, target_path: &str, several: bool) -> Result<String, RunnerError> {
     let path = Path::new(target_path);
     match &target.kind {
-        TargetKind::Nfs { .. } => probe_server(target_path, 2049),
         TargetKind::S3 { endpoint, .. } => {
             probe_server(target_path, if endpoint.starts_with("https:") { 443 } else { 80 })
         }
@@ -382,6 +417,46 @@ fn probe(target: &Target, target_path: &str, several: bool) -> Result<String, Ru
             Ok("exists and is writable".to_owned())
         }
     }
+}
+
+/// Opens a device as the run does, and looks for data on it.
+fn probe_device(
+    plan: &ResolvedPlan,
+    matrix: &Matrix,
+    path: &str,
+    preflight: &Preflight,
+) -> Result<String, RunnerError> {
+    let (device, destroy) = (Path::new(path), &preflight.destroy);
+    let size_bytes = matrix::probe_device(plan, matrix, device, destroy, preflight.keep)
+        .map_err(|error| engine_error(&error))?;
+    let overwritten = match destroy.iter().any(|named| named == device) {
+        true => "; its data will be overwritten (--destroy)",
+        false => "",
+    };
+    let size = SizeBytes(size_bytes).about();
+    Ok(format!("exists and can be used as the plan requires, {size}{overwritten}"))
+}
+
+/// Mounts an export as the run does, and compares its free space with what the plan needs there.
+fn probe_export(
+    plan: &ResolvedPlan,
+    target: &Target,
+    export: &str,
+    uid: u32,
+    gid: u32,
+) -> Result<String, RunnerError> {
+    let found =
+        nfs::probe_export(export, &plan.name, uid, gid).map_err(|error| engine_error(&error))?;
+    let needs = plan.required_bytes(target);
+    let needed_bytes =
+        needs.iter().filter(|need| need.directory == export).map(|need| need.bytes).sum();
+    let free_bytes = found.free_bytes;
+    if free_bytes < needed_bytes && !found.has_own_directory {
+        let error = EngineError::TooSmall { path: export.into(), needed_bytes, free_bytes };
+        return Err(engine_error(&error));
+    }
+    let [needed, free] = [needed_bytes, free_bytes].map(|bytes| SizeBytes(bytes).about());
+    Ok(format!("can be mounted, {needed} needed, {free} free"))
 }
 
 /// Connects to the server of a URL; `port` is the default port.

@@ -23,7 +23,7 @@ use rustix::process::Signal;
 use self::event_sender::EventSender;
 pub(crate) use self::event_sender::finished_events;
 use crate::allow::Allow;
-use crate::arms;
+use crate::arms::{self, EarlierComparison};
 use crate::data_slot::DataSlot;
 use crate::driver::{RestrictedHost, ThisHost};
 use crate::error::{RunnerError, engine_error};
@@ -400,7 +400,7 @@ type RunOutput = (Vec<String>, Option<PathBuf>);
 fn run_all(config: &RunConfig<'_>, listener: &mut dyn Listener) -> Result<RunOutput, RunnerError> {
     let resolved = config.resolved;
     if resolved.targets.len() > 1 {
-        let comparison = arms::carry_out(config, &[], &[], listener)?;
+        let comparison = arms::carry_out(config, &[], &[], EarlierComparison::Ignore, listener)?;
         return Ok((comparison.kept, comparison.report.parent().map(Path::to_path_buf)));
     }
     if sweep::is_sweep(resolved) {

@@ -9,7 +9,8 @@ use plimsoll_judge::stats::tune::{Purpose, STEPS_MAX};
 use plimsoll_judge::steady::INTERVALS_MIN;
 use plimsoll_judge::tuning::{Range, Tuner, Tuning};
 use plimsoll_plan::{
-    Knob, Plan, ResolvedPlan, TargetKind, Workload, default_cache_bytes, least_cache_bytes,
+    DurationNs, Knob, Plan, ResolvedPlan, TargetKind, Workload, default_cache_bytes,
+    least_cache_bytes,
 };
 use plimsoll_report::tuning_document;
 
@@ -221,8 +222,11 @@ fn check_length(plan: &ResolvedPlan) -> Result<(), RunnerError> {
             "the measured phase has {intervals} intervals: at least {INTERVALS_MIN} are required to \
              see whether a step is steady"
         );
-        return Err(RunnerError::usage(says)
-            .hint("measure for longer, or set a shorter `interval` in [evidence]"));
+        let each_ns = plan.phases.measure_ns / INTERVALS_MIN as u64;
+        let interval = DurationNs(each_ns.max(DurationNs::ms(10).0));
+        return Err(RunnerError::usage(says).hint(format!(
+            "measure for longer, or set a shorter interval: --set evidence.interval={interval}"
+        )));
     }
     Ok(())
 }

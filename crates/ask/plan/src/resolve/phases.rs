@@ -136,12 +136,15 @@ pub(super) fn evidence(
              INCONCLUSIVE"
         );
         let help = format!(
-            "measure for at least \"{min}\", or state in [evidence] that min_measure = \"{measure}\" will do"
+            "measure for at least \"{min}\", or accept less: --set evidence.min_measure={measure} (min_measure in \
+             [evidence]). Below 30 s nothing can PASS"
         );
         cx.fail(&at, message, help);
     }
     if measure < interval && measure.0 > 0 {
-        let help = "write a shorter interval, or measure longer";
+        let tenth = DurationNs(measure.0 / 10).max(INTERVAL_MIN);
+        let help =
+            format!("measure longer, or write a shorter interval: --set evidence.interval={tenth}");
         cx.fail(
             &raw.interval.at,
             format!("is longer than the measured phase, \"{measure}\""),

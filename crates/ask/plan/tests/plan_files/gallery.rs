@@ -54,6 +54,9 @@ fn names_that_people_type_find_a_plan() {
         ("vdi", "vdi-steady"),
         ("ai-training", "ai-training-read"),
         ("ai-checkpoint", "ai-checkpoint"),
+        ("ai-restore", "ai-restore"),
+        ("kv-cache", "kv-cache"),
+        ("s3", "s3-small-objects"),
         ("backup", "backup-target"),
     ] {
         assert_eq!(plan(typed), Some(name), "{typed}");

@@ -20,6 +20,8 @@
 mod curve;
 mod search;
 
+use super::knee::Bend;
+
 pub use search::Search;
 
 /// Maximum number of steps of a search, including repeats of a point.
@@ -117,6 +119,8 @@ pub struct Outcome {
     /// Load with the largest throughput over latency (L. Kleinrock, *Power and Deterministic Rules
     /// of Thumb*, 1979). Beyond it, latency grows faster than throughput.
     pub knee: Option<MeasuredLoad>,
+    /// Place of the knee among the measured loads; `None` with fewer than three of them.
+    pub bend: Option<Bend>,
     /// Smallest load that meets the requirement within the ceilings. `None` without a requirement,
     /// or if no load meets it.
     pub required_load: Option<MeasuredLoad>,

@@ -1,7 +1,7 @@
 //! The throughput-latency curve with its load line.
 
 use crate::chart::plot::Dot;
-use crate::chart::{Axis, Mark, Plot, Rule};
+use crate::chart::{Axis, AxisScale, Mark, Plot, Rule};
 use crate::document::{Block, Document, Fact, Headline, Section};
 use crate::number::{Letters, Unit};
 use crate::table::{Cell, Column, Table, Tone, Value};
@@ -76,6 +76,30 @@ impl Curve {
             plot = plot.rule(Rule::load_line(step.rate_per_s, format!("load line {shown}")));
         }
         plot
+    }
+
+    /// Returns the charts of rate and of the first latency over the load.
+    pub fn load_plots(&self) -> [Plot; 2] {
+        let x = || Axis { scale: AxisScale::Log2, ..Axis::linear(&self.load_name, Unit::Plain) };
+        let dots = |y: &dyn Fn(&Step) -> Option<(f64, Option<(f64, f64)>)>| -> Vec<Dot> {
+            let dot = |step: &Step| {
+                let (y, y_range) = y(step)?;
+                Some(Dot { x: step.load, y, y_range, ..Dot::default() })
+            };
+            self.steps.iter().filter_map(dot).collect()
+        };
+        let rates = dots(&|step| Some((step.rate_per_s, step.rate_interval)));
+        let latencies = dots(&|step| Some((step.latency_ns.first().copied().flatten()?, None)));
+        let latency = self.latency_names.first().map_or("latency", String::as_str);
+        let plot = |id: &str, title: &str, y: Axis, dots: Vec<Dot>| {
+            Plot::new(id, &format!("{title} against {}", self.load_name), x(), y)
+                .size(860.0, 240.0)
+                .mark(Mark::Dots { name: title.to_owned(), colour: 0, dots, joined: true })
+        };
+        [
+            plot("load-rate", "I/Os per second", Axis::linear("I/Os", Unit::Rate), rates),
+            plot("load-latency", latency, Axis::log("latency", Unit::Latency), latencies),
+        ]
     }
 
     /// Returns the distinct ceilings with their latencies.
@@ -190,12 +214,15 @@ impl Curve {
             let name = format!("minimum {}", self.load_name);
             figures.push(Fact::new(&name, Cell::maybe(Unit::Plain, fewest)));
         }
-        let mut section = Section::brief("curve-section", "Throughput and latency")
-            .with(Block::Chart(Box::new(self.plot())))
-            .with(Block::Table(self.table()));
+        let mut section = Section::brief("curve-section", "Throughput and latency");
         if !self.remarks.is_empty() {
             section = section.with(Block::List(self.remarks.clone()));
         }
+        section = section.with(Block::Chart(Box::new(self.plot())));
+        for plot in self.load_plots() {
+            section = section.with(Block::Chart(Box::new(plot)));
+        }
+        section = section.with(Block::Table(self.table()));
         Document {
             title: self.name.clone(),
             headline: Headline {

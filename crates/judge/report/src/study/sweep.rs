@@ -218,6 +218,55 @@ impl Sweep {
         plot
     }
 
+    /// Returns charts of rate and latency over the queue depth, with a line per read share, for each
+    /// pattern and size. Empty with a single depth.
+    pub fn depth_plots(&self) -> Vec<Plot> {
+        let depths = sorted(self.cells.iter().map(|cell| cell.queue_depth).collect());
+        if depths.len() < 2 {
+            return Vec::new();
+        }
+        let mut loads: Vec<(&str, u64)> = Vec::new();
+        for cell in &self.cells {
+            let load = (cell.pattern.as_str(), cell.size_bytes);
+            if !loads.contains(&load) {
+                loads.push(load);
+            }
+        }
+        let figures = [PointFigure::Rate, PointFigure::Latency];
+        loads.iter().flat_map(|load| figures.map(|of| self.depth_plot(*load, of))).collect()
+    }
+
+    fn depth_plot(&self, (pattern, size_bytes): (&str, u64), of: PointFigure) -> Plot {
+        let own =
+            || self.cells.iter().filter(|c| c.pattern == pattern && c.size_bytes == size_bytes);
+        let x = Axis { scale: AxisScale::Log2, ..Axis::linear("queue depth", Unit::Plain) };
+        let mut plot = Plot::new(
+            &format!("depth-{}-{pattern}-{size_bytes}", of.key()),
+            &format!("{pattern} {}: {} against queue depth", size(size_bytes), of.title()),
+            x,
+            match of {
+                PointFigure::Latency => Axis::log(of.title(), of.unit()),
+                _ => Axis::linear("operations", of.unit()),
+            },
+        )
+        .size(860.0, 260.0);
+        let shares = sorted(own().map(|cell| cell.read_share).collect());
+        for (colour, share) in (0u8..).zip(shares.into_iter().rev()) {
+            let mut dots: Vec<Dot> = own()
+                .filter(|cell| cell.read_share == share)
+                .filter_map(|cell| {
+                    let y_range = cell.rate_interval.filter(|_| of == PointFigure::Rate);
+                    let x = f64::from(cell.queue_depth);
+                    Some(Dot { x, y: of.value(cell)?, y_range, ..Dot::default() })
+                })
+                .collect();
+            dots.sort_by(|a, b| a.x.total_cmp(&b.x));
+            let name = format!("{} % reads", percent(share));
+            plot = plot.mark(Mark::Dots { name, colour, dots, joined: true });
+        }
+        plot
+    }
+
     /// Returns a scatter plot of bandwidth and latency, with a colour per group.
     pub fn scatter(&self) -> Plot {
         let mut plot = Plot::new(

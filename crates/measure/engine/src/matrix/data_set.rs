@@ -517,7 +517,7 @@ fn content(manifest: &Manifest, file: &DataFile) -> Result<Content, EngineError>
 }
 
 /// Returns true if a stream's layout writes data.
-fn writes_layout(stream: &plimsoll_plan::Stream) -> bool {
+pub(super) fn writes_layout(stream: &plimsoll_plan::Stream) -> bool {
     matches!(stream.layout, Layout::Written | Layout::Zeros)
 }
 
@@ -555,7 +555,7 @@ pub(crate) fn memory_bytes() -> Option<u64> {
 
 /// Rejects data whose tracking would need more than half of the host's memory. Each unit needs five
 /// bytes.
-fn check_memory(
+pub(super) fn check_memory(
     data_bytes: u64,
     unit_bytes: u32,
     memory_bytes: Option<u64>,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use plimsoll_plan::{ResolvedPlan, Target, TargetKind};
 
@@ -57,12 +58,49 @@ pub fn space(plan: &ResolvedPlan, target: &Target) -> Vec<Space> {
         let sum = needs.entry(key).or_insert_with(empty);
         sum.needed_bytes = sum.needed_bytes.saturating_add(need.bytes);
     }
-    let seen = |space: Space| Space {
-        free_bytes: free_bytes(&space.path),
-        reused_bytes: occupied_bytes(&space.path.join(own_name(&plan.name))),
-        ..space
+    let seen = |space: Space| {
+        let reused_bytes = occupied_bytes(&space.path.join(own_name(&plan.name)));
+        let short_bytes = space.needed_bytes.saturating_sub(reused_bytes);
+        let read = || free_bytes(&space.path);
+        let free_bytes = match frees_late(&space.path) {
+            true => freed_bytes(short_bytes, read, &mut std::thread::sleep),
+            false => read(),
+        };
+        Space { free_bytes, reused_bytes, ..space }
     };
     needs.into_values().map(seen).collect()
+}
+
+/// Longest wait for the space of removed files.
+const FREED_WAIT: Duration = Duration::from_secs(30);
+/// Time without newly freed space after which no more is expected.
+const FREED_IDLE: Duration = Duration::from_secs(3);
+const FREED_POLL: Duration = Duration::from_millis(100);
+/// Magic number of XFS (statfs(2)).
+const XFS_MAGIC: u64 = 0x5846_5342;
+
+/// Returns true for a file system that frees the space of removed files in the background: XFS
+/// inactivates inodes in work queues.
+fn frees_late(path: &Path) -> bool {
+    rustix::fs::statfs(path).is_ok_and(|statistics| statistics.f_type as u64 == XFS_MAGIC)
+}
+
+/// Returns the free bytes, after a wait if they are fewer than needed and become more.
+fn freed_bytes(
+    needed_bytes: u64,
+    read: impl Fn() -> Option<u64>,
+    sleep: &mut dyn FnMut(Duration),
+) -> Option<u64> {
+    let mut free_bytes = read()?;
+    let (mut waited, mut idle) = (Duration::ZERO, Duration::ZERO);
+    while free_bytes < needed_bytes && waited < FREED_WAIT && idle < FREED_IDLE {
+        sleep(FREED_POLL);
+        let now = read()?;
+        waited += FREED_POLL;
+        idle = if now > free_bytes { Duration::ZERO } else { idle + FREED_POLL };
+        free_bytes = now;
+    }
+    Some(free_bytes)
 }
 
 /// Returns the free bytes. Returns `None` for file systems without a size, such as ramfs.
@@ -93,4 +131,33 @@ fn occupied_bytes(own: &Path) -> u64 {
         }
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Returns the free bytes of a file system that frees `step` bytes at each look, up to `most`,
+    /// and the time waited for them.
+    fn wait(needed: u64, step: u64, most: u64) -> (Option<u64>, Duration) {
+        let (free, waited) = (Cell::new(0), Cell::new(Duration::ZERO));
+        let read = || {
+            free.set((free.get() + step).min(most));
+            Some(free.get())
+        };
+        let freed = freed_bytes(needed, read, &mut |time| waited.set(waited.get() + time));
+        (freed, waited.get())
+    }
+
+    #[test]
+    fn space_that_is_freed_late_is_waited_for() {
+        assert_eq!(wait(5, 10, 10), (Some(10), Duration::ZERO), "there is enough");
+        assert_eq!(wait(100, 10, 200), (Some(100), Duration::from_millis(900)));
+        // Nothing more is freed: no use to wait longer.
+        assert_eq!(wait(100, 10, 20), (Some(20), Duration::from_millis(100) + FREED_IDLE));
+        assert_eq!(wait(u64::MAX, 1, u64::MAX), (Some(301), FREED_WAIT));
+        assert_eq!(freed_bytes(1, || None, &mut |_| {}), None);
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_judge::compare::Comparison;
 use plimsoll_judge::stats::welch::RUNS_MIN;
 use plimsoll_plan::Plan;
-use plimsoll_runner::arms;
+use plimsoll_runner::arms::{self, EarlierComparison};
 use plimsoll_runner::compare::Exemptions;
 use plimsoll_runner::finished_run::worst;
 use plimsoll_runner::preflight::Preflight;
@@ -37,7 +37,8 @@ pub fn run_arms(
         sides::show(compared, common)?;
         Ok(sides::exit_of(compared))
     };
-    run_arms_for(plan, after, taken, &show, common, progress, interrupt)
+    let earlier = EarlierComparison::Ignore;
+    run_arms_for(plan, after, taken, earlier, &show, common, progress, interrupt)
 }
 
 /// Rejects a plan with too few runs per target, before spending any time on it.
@@ -55,21 +56,23 @@ pub fn enough_runs(plan: &Plan) -> Result<(), CliError> {
         "{name} runs each target {often}: fewer than {RUNS_MIN} runs of each cannot distinguish a difference from noise"
     );
     Err(CliError::usage(says)
-        .hint(format!("set `[repeat] runs = {RUNS_MIN}`, or more: --set repeat.runs={RUNS_MIN}"))
+        .hint(format!("run each {RUNS_MIN} times or more: --runs {RUNS_MIN}, or `[repeat] runs = {RUNS_MIN}` in the plan"))
         .hint(
             "`plimsoll compare PLAN --few` runs it anyway: a verdict on a requirement needs no more",
         ))
 }
 
-/// Like [`run_arms`], with any number of runs, and with the factors under comparison. `show` prints
-/// the comparison and returns its exit code.
+/// Like [`run_arms`], with any number of runs, with the factors under comparison, and perhaps after
+/// an interrupted comparison. `show` prints the comparison and returns its exit code.
 ///
 /// # Errors
 /// An unusable target, or a bundle that cannot be written.
+#[allow(clippy::too_many_arguments)]
 pub fn run_arms_for(
     plan: &Plan,
     after: &RunOptions,
     taken: Exemptions<'_>,
+    earlier: EarlierComparison,
     show: &dyn Fn(&Comparison) -> Result<Exit, CliError>,
     common: &Globals,
     progress: &mut StderrProgress,
@@ -77,7 +80,8 @@ pub fn run_arms_for(
 ) -> Result<Exit, CliError> {
     let resolved = plan.resolve();
     after.refuse_with_fleet()?;
-    let runs = Preflight::runs(&resolved, after.yes, after.dry_run);
+    let runs =
+        Preflight::runs(&resolved, after.yes, after.dry_run).with_data(&after.destroy, after.keep);
     if !after.hosts.check(&resolved, &runs, progress)? {
         return Ok(Exit::Ok);
     }
@@ -94,7 +98,7 @@ pub fn run_arms_for(
         interrupt,
         driver: &*carried.driver,
     };
-    let compared = arms::carry_out(&asked, taken.accept, taken.factors, progress)?;
+    let compared = arms::carry_out(&asked, taken.accept, taken.factors, earlier, progress)?;
     let exit = show(&compared.comparison)?;
     if !common.json {
         bundle::print(&format!("\nreport: {}\n", compared.report.display()))?;

@@ -25,7 +25,8 @@ use crate::{error::CliError, exit::Exit, keys::Sign};
     after_help = "Examples:\n  plimsoll compare EXPERIMENT-A EXPERIMENT-B\n  plimsoll compare old=12 \
     new=last --factor mount-options\n  plimsoll compare before/ after/ --accept kernel\n  plimsoll compare \
     firmware/\n  plimsoll compare ext4-against-btrfs.toml --dry-run\n  plimsoll compare oltp --target \
-    ext4=/mnt/a --target btrfs=/mnt/b --set repeat.runs=4\n  plimsoll compare SWEEP-A SWEEP-B --html \
+    ext4=/mnt/a --target btrfs=/mnt/b --runs 4\n  plimsoll compare --path /mnt/a --path /mnt/b --size 8KiB \
+    --reads 70 --for 1m\n  plimsoll compare SWEEP-A SWEEP-B --html \
     cells.html\n  plimsoll compare baseline/ new/ --fail-if-worse 10%\n  plimsoll compare baseline/ new/ \
     --fail-if-worse rate=5%,read_p99=20% --junit gate.xml\n\nA side is an experiment or run as `plimsoll runs` lists it, or a directory that holds bundles; \
     NAME=SIDE names it. One directory is compared within itself: its directories of repeats, or its runs by \
@@ -38,8 +39,9 @@ use crate::{error::CliError, exit::Exit, keys::Sign};
     worse by more than its allowance, 0 if none is, 3 if the runs do not decide."
 )]
 pub struct Options {
-    /// Experiments, runs or directories of bundles; or one plan with several targets.
-    #[arg(required = true, value_name = "SIDE")]
+    /// Experiments, runs or directories of bundles; or one plan with several targets. Without any,
+    /// the flags describe the load and --path or --target name the sides.
+    #[arg(required_unless_present_any = ["target", "path"], value_name = "SIDE")]
     sides: Vec<String>,
     /// Accept that this condition differs, by its name in the comparison: `kernel`, or `plan` for
     /// all differences of the plans. May be given several times.
@@ -49,15 +51,15 @@ pub struct Options {
     /// not count as unlike. May be given several times.
     #[arg(long, value_name = "DIFFERENCE")]
     factor: Vec<String>,
-    #[command(flatten)]
-    run: PlanFlags,
-    #[command(flatten)]
-    gate: GateFlags,
     /// Write the report as an HTML page to this file.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     #[command(flatten)]
     sign: Sign,
+    #[command(flatten)]
+    run: PlanFlags,
+    #[command(flatten)]
+    gate: GateFlags,
 }
 
 /// Compares the sides.
@@ -65,10 +67,10 @@ pub struct Options {
 /// # Errors
 /// A missing side, fewer than two sides, or a plan that cannot be run.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
-    if let [plan] = &options.sides[..]
-        && is_plan(plan)
-    {
-        return targets::run_plan(plan, options, common);
+    match &options.sides[..] {
+        [] => return targets::run_plan(None, options, common),
+        [plan] if is_plan(plan) => return targets::run_plan(Some(plan), options, common),
+        _ => {}
     }
     options.gate.check(None)?;
     if let Some(flag) = options.run.first_flag() {

@@ -15,7 +15,7 @@ use crate::error::CliError;
 #[derive(Clone, Debug, Default, Args)]
 pub struct Changes {
     /// Directory to use, in place of the plan's target. Several directories share the databases.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", visible_alias = "directory")]
     pub path: Vec<String>,
     /// Directory of a mail store's logs, in place of the plan's.
     #[arg(long, value_name = "DIR")]
@@ -135,7 +135,10 @@ impl Changes {
 }
 
 /// Applies changes to a plan.
-fn with_changes(plan: &Plan, changes: &[Change]) -> Result<Plan, PlanErrors> {
+///
+/// # Errors
+/// All errors of the plan.
+pub fn with_changes(plan: &Plan, changes: &[Change]) -> Result<Plan, PlanErrors> {
     if changes.is_empty() {
         return Ok(plan.clone());
     }

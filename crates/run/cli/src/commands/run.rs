@@ -2,7 +2,6 @@
 //! says.
 
 pub mod fleet;
-mod line;
 mod replay;
 mod show;
 mod single_plan;
@@ -16,6 +15,7 @@ use std::path::Path;
 use clap::Args;
 
 use super::job;
+use super::load_flags::LoadFlags;
 use super::load_hosts::LoadHosts;
 use super::plan_changes::Changes;
 use super::run_options::RunOptions;
@@ -40,7 +40,7 @@ pub struct Options {
     #[command(flatten)]
     changes: Changes,
     #[command(flatten)]
-    line: line::Line,
+    load: LoadFlags,
     #[command(flatten)]
     hosts: LoadHosts,
     /// Resume a fleet run whose coordinator was killed: follow hosts that are still running,
@@ -65,14 +65,18 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         return fleet::resume(run, &after, common, &mut progress, &interrupt);
     }
     if let Some(name) = options.plan.as_deref().filter(|name| job::is_job(name)) {
-        return stages::of_job(Path::new(name), &options.changes, &after, common);
+        let changes = options.load.changes_of_plan(&options.changes)?;
+        return stages::of_job(Path::new(name), &changes, &after, common);
     }
     let (plan, meant) = match &options.plan {
-        Some(name) => (options.changes.plan(name)?, Vec::new()),
+        Some(name) => (options.load.changes_of_plan(&options.changes)?.plan(name)?, Vec::new()),
         None if options.replay.has_trace() => {
-            options.replay.plan(&options.line, &options.changes)?
+            options.replay.plan(&options.load, &options.changes)?
         }
-        None => options.line.plan(&options.changes)?,
+        None => {
+            let made = options.load.plan("plimsoll run", &options.changes)?;
+            (made.plan, made.meanings)
+        }
     };
     let mut progress = after.metrics.progress(plan.name(), common)?;
     meant.iter().for_each(|says| progress.say(says));

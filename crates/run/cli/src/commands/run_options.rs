@@ -16,6 +16,7 @@ const TERMINATION_MESSAGE_BYTES: usize = 4096;
 
 /// Options for data and evidence.
 #[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Data and evidence")]
 pub struct RunOptions {
     /// Keep the data after the run, for `plimsoll verify`.
     #[arg(long)]

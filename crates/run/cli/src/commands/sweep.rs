@@ -12,6 +12,7 @@ use plimsoll_runner::sweep::{self, EarlierSweep, SweepProgress};
 
 use self::flags::Flags;
 use self::show::{Format, show};
+use super::load_flags::LoadFlags;
 use super::load_hosts::LoadHosts;
 use super::plan_changes::Changes;
 use crate::common::Globals;
@@ -25,8 +26,8 @@ use crate::metrics::Metrics;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll sweep matrix.toml --path /mnt/x --set phases.measure=1m\n  plimsoll sweep \
-    --path /mnt/x --sizes 4KiB..128KiB --reads 100,75,50,25,0\n  plimsoll sweep --nfs nfs://10.0.0.5/e1 --nfs \
-    nfs://10.0.0.5/e2 --metadata 5 --queue-depths 4,1 --quick\n\nEach point is a run with a bundle of \
+    --path /mnt/x --size 4KiB..128KiB --reads 100,75,50,25,0\n  plimsoll sweep --nfs nfs://10.0.0.5/e1 --nfs \
+    nfs://10.0.0.5/e2 --metadata 5 --depth 4,1 --quick\n\nEach point is a run with a bundle of \
     its own, on the same data. A sweep that was interrupted goes on where it stopped when the same \
     one is asked for again."
 )]
@@ -35,8 +36,6 @@ pub struct Options {
     plan: Option<String>,
     #[command(flatten)]
     changes: Changes,
-    #[command(flatten)]
-    flags: Flags,
     /// Start again instead of resuming an interrupted sweep of the same plan.
     #[arg(long)]
     anew: bool,
@@ -59,14 +58,18 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
-    hosts: LoadHosts,
-    #[command(flatten)]
     sign: Sign,
     #[command(flatten)]
     metrics: Metrics,
     /// Format of the output.
     #[arg(long, default_value = "text")]
     format: Format,
+    #[command(flatten)]
+    load: LoadFlags,
+    #[command(flatten)]
+    flags: Flags,
+    #[command(flatten)]
+    hosts: LoadHosts,
 }
 
 /// Runs the sweep.
@@ -74,13 +77,19 @@ pub struct Options {
 /// # Errors
 /// An invalid plan or flags, or an unusable target.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
-    let plan = match &options.plan {
-        Some(name) => options.changes.plan(name)?,
-        None => options.flags.plan(&options.changes)?,
+    let again = "repeat the sweep with --anew, and name the sweeps' directory as one side of `plimsoll compare`";
+    options.load.refuse_runs("sweep", "point", again)?;
+    let (plan, meanings) = match &options.plan {
+        Some(name) => (options.load.changes_of_plan(&options.changes)?.plan(name)?, Vec::new()),
+        None => {
+            let made = options.flags.plan(&options.load, &options.changes)?;
+            (made.plan, made.meanings)
+        }
     };
     let resolved = plan.resolve();
     let points = sweep::points(&resolved)?;
     let mut progress = options.metrics.progress(plan.name(), common)?;
+    meanings.iter().for_each(|says| progress.say(says));
     let interrupt = interrupt::flag_on_signal()?;
     let carried = options.hosts.select(&resolved, &options.sign, &mut progress, &interrupt)?;
     let bundles = carried.places.bundles(options.out.as_deref())?;
@@ -98,6 +107,8 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         yes: options.yes,
         dry_run: options.dry_run,
         listing: state.list_points(&points),
+        destroy: options.destroy.clone(),
+        keep: options.keep,
     };
     if !options.hosts.check(&resolved, &points_left, &mut progress)? {
         return Ok(Exit::Ok);

@@ -10,6 +10,7 @@ use plimsoll_runner::preflight::Preflight;
 use plimsoll_runner::search::{SearchOptions, SearchResult, range, search};
 
 use super::bundle;
+use super::load_flags::LoadFlags;
 use super::load_hosts::LoadHosts;
 use super::plan_changes::Changes;
 use crate::common::Globals;
@@ -23,12 +24,13 @@ use crate::metrics::Metrics;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll tune exchange-1000-heavy --path /mnt/db\n  plimsoll tune plan.toml \
-    --max 64 --json\n\nA mail store is turned by its threads, the clients of a matrix by their \
+    --max 64 --json\n  plimsoll tune --path /mnt/x --size 8KiB --reads 70 --for 1m\n\nA mail store is turned by its threads, the clients of a matrix by their \
     queue depth, an open loop\nby its rate. Each step is a run with a bundle of its own."
 )]
 pub struct Options {
-    /// The plan: a file or a built-in one.
-    plan: String,
+    /// The plan: a file or a built-in one. Without a plan, the flags describe the load, whose queue
+    /// depth the search varies.
+    plan: Option<String>,
     #[command(flatten)]
     changes: Changes,
     /// Smallest load to try: threads, queue depth, or operations per second of an open loop.
@@ -59,11 +61,13 @@ pub struct Options {
     #[arg(long)]
     yes: bool,
     #[command(flatten)]
-    hosts: LoadHosts,
-    #[command(flatten)]
     sign: Sign,
     #[command(flatten)]
     metrics: Metrics,
+    #[command(flatten)]
+    load: LoadFlags,
+    #[command(flatten)]
+    hosts: LoadHosts,
 }
 
 /// Finds the load line.
@@ -71,8 +75,17 @@ pub struct Options {
 /// # Errors
 /// An invalid plan, one without a load to vary, or an unusable target.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
-    let plan = options.changes.plan(&options.plan)?;
+    let again = "repeat the search, or `plimsoll run` the load that matters with --runs";
+    options.load.refuse_runs("tune", "load", again)?;
+    let (plan, meanings) = match &options.plan {
+        Some(name) => (options.load.changes_of_plan(&options.changes)?.plan(name)?, Vec::new()),
+        None => {
+            let made = options.load.plan("plimsoll tune", &options.changes)?;
+            (made.plan, made.meanings)
+        }
+    };
     let mut progress = options.metrics.progress(plan.name(), common)?;
+    meanings.iter().for_each(|says| progress.say(says));
     let interrupt = interrupt::flag_on_signal()?;
     let resolved = plan.resolve();
     let carried = options.hosts.select(&resolved, &options.sign, &mut progress, &interrupt)?;
@@ -80,7 +93,8 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     let bundles = places.bundles(options.out.as_deref())?;
     let range = range(&resolved, options.min, options.max, options.steps)?;
     let (fresh, yes, dry_run) = (options.fresh, options.yes, options.dry_run);
-    let steps = Preflight::steps(&resolved, &range, fresh, yes, dry_run)?;
+    let steps = Preflight::steps(&resolved, &range, fresh, yes, dry_run)?
+        .with_data(&options.destroy, options.keep);
     progress.say("the search takes at most all its steps:");
     if !options.hosts.check(&resolved, &steps, &mut progress)? {
         return Ok(Exit::Ok);

@@ -152,7 +152,7 @@ fn a_comparison_says_first_what_it_will_take_and_can_be_tried_dry() {
     }
     assert!(sandbox.bundles().is_empty() && support::names(&a).is_empty());
     // Too few runs, too little space and weeks of measuring are rejected before any work.
-    with(&["--dry-run"]).expect(2).says("--set repeat.runs=4");
+    with(&["--dry-run"]).expect(2).says("--runs 4");
     let vast = ["--set", "workload.matrix.file_size=100TiB", "--set", "repeat.runs=4"];
     sandbox
         .run(&[&named[..], &vast[..]].concat())
@@ -213,6 +213,57 @@ fn modelled_sides(sandbox: &Sandbox, name: &str, new: &str, runs: u32) -> String
     let path = sandbox.path(name);
     std::fs::write(&path, text).unwrap();
     path.display().to_string()
+}
+
+#[test]
+fn a_comparison_goes_on_where_an_earlier_one_stopped() {
+    let sandbox = Sandbox::new();
+    let plan = modelled_sides(&sandbox, "sides.toml", "single-hdd", 4);
+    let out = sandbox.path("out");
+    let compare = |more: &[&str]| {
+        let with = ["compare", plan.as_str(), "--out", out.to_str().unwrap()];
+        sandbox.run(&[&with[..], more].concat())
+    };
+    let page = sandbox.path("page.html");
+    let first = compare(&["--html", page.to_str().unwrap()]);
+    assert!(std::fs::read_to_string(&page).unwrap().contains("</html>"), "--html is honoured");
+    assert!(!first.stderr.contains("resumes"), "{}", first.stderr);
+    let [experiment] = &support::names(&out)[..] else { panic!("one experiment") };
+    let experiment = out.join(experiment);
+    let runs = || {
+        let mut runs = support::names(&experiment);
+        runs.retain(|name| experiment.join(name).join("run.json").is_file());
+        runs.sort();
+        runs
+    };
+    let all = runs();
+    assert_eq!(all.len(), 8);
+    // Three runs are missing, as after a failure.
+    all[5..].iter().for_each(|run| std::fs::remove_dir_all(experiment.join(run)).unwrap());
+    let resumed = compare(&["--json"]);
+    assert!(
+        resumed.stderr.contains("5 of 8 runs are done (--anew starts again)"),
+        "{}",
+        resumed.stderr
+    );
+    let compared = resumed.json();
+    for side in 0..2 {
+        let values = compared["metrics"][0]["sides"][side]["values"].as_array().unwrap();
+        assert_eq!(values.len(), 4, "{compared}");
+    }
+    assert!(runs().len() == 8 && runs()[..5] == all[..5], "{:?}", runs());
+    sandbox.run(&["verify", experiment.to_str().unwrap()]).expect(0);
+    // A finished comparison is not resumed, nor one that is to start again.
+    compare(&["-q"]);
+    let mut both = support::names(&out);
+    both.sort();
+    assert_eq!(both.len(), 2);
+    let latest = out.join(&both[1]);
+    let mut runs = support::names(&latest);
+    runs.retain(|name| latest.join(name).join("run.json").is_file());
+    std::fs::remove_dir_all(latest.join(&runs[0])).unwrap();
+    compare(&["-q", "--anew"]);
+    assert_eq!(support::names(&out).len(), 3);
 }
 
 #[test]

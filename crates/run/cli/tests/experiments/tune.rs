@@ -49,6 +49,10 @@ fn each_step_is_a_judged_run_on_the_data_of_the_one_before() {
     // The same result from the bundles alone; each run names its experiment.
     let id = directory.file_name().unwrap().to_str().unwrap();
     assert_eq!(sandbox.run(&["runs", "show", id, "--json"]).expect(0).json(), tuning);
+    let csv = sandbox.run(&["report", id, "--format", "csv"]).expect(0).stdout;
+    assert!(csv.starts_with("load,rate_per_s,"), "{csv}");
+    assert_eq!(csv.lines().count(), 4, "a heading and three steps: {csv}");
+    assert!(page.contains("I/Os per second against threads"), "the rate over the load");
     let listed = sandbox.run(&["runs", "--json"]).json();
     assert!(listed.as_array().unwrap().iter().all(|run| run["experiment"] == id), "{listed}");
     assert!(listed.as_array().unwrap().iter().all(|run| run["bundle"].is_string()), "{listed}");

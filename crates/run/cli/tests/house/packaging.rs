@@ -1,6 +1,7 @@
 //! Contents of packages: man pages, completions, the manifest of a Kubernetes job.
 
 use crate::support::{Sandbox, json};
+use serde_json::Value;
 
 const JOB: &str = include_str!("../../../../../packaging/kubernetes/job.yaml");
 
@@ -127,14 +128,100 @@ fn the_verdict_is_written_where_a_container_leaves_its_last_words() {
     assert!(ran.stderr.contains("--verdict-to"), "{}", ran.stderr);
 }
 
+/// Objects of the manifests that `plimsoll k8s` writes, each checked against the API's fields.
+fn kubernetes(sandbox: &Sandbox, arguments: &[&str]) -> Vec<Value> {
+    let schema: Value = serde_json::from_str(include_str!("kubernetes.schema.json")).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let ran = sandbox.run(&[&["k8s", "--json"], arguments].concat()).expect(0);
+    let items = ran.json()["items"].as_array().unwrap().clone();
+    for item in &items {
+        let errors: Vec<String> = schema.iter_errors(item).map(|e| e.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?}\n{item:#}");
+    }
+    // What is mounted or used exists, and the evidence is not on the volume under test.
+    for job in items.iter().filter(|item| item["kind"] == "Job") {
+        let pod = &job["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        let names = |list: &Value| -> Vec<String> {
+            let all = list.as_array().into_iter().flatten();
+            all.map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+        };
+        let mut used = names(&container["volumeMounts"]);
+        used.extend(names(&container["volumeDevices"]));
+        used.sort();
+        let mut volumes = names(&pod["volumes"]);
+        volumes.sort();
+        assert_eq!(used, volumes, "{job:#}");
+        let evidence = container["env"].as_array().unwrap();
+        assert!(evidence.iter().all(|one| one["value"].as_str().unwrap().starts_with("/evidence")));
+        let volume = |name: &str| {
+            pod["volumes"].as_array().unwrap().iter().find(|one| one["name"] == name).unwrap()
+        };
+        let plan = &volume("plan")["configMap"]["name"];
+        assert!(items.iter().any(|item| item["metadata"]["name"] == *plan), "{plan}");
+        assert_ne!(
+            volume("evidence")["persistentVolumeClaim"],
+            volume("volume")["persistentVolumeClaim"]
+        );
+    }
+    items
+}
+
 #[test]
-fn the_plan_of_the_kubernetes_job_resolves_and_its_arguments_are_understood() {
+fn jobs_of_kubernetes_have_only_the_fields_of_its_api_and_restricted_pods() {
+    let sandbox = Sandbox::new();
+    let all = ["--storage-class", "fast", "--storage-class", "gp3.slow", "--plan", "etcd"];
+    let items = kubernetes(&sandbox, &all);
+    let named = |kind: &str| -> Vec<&str> {
+        let own = items.iter().filter(|item| item["kind"] == kind);
+        own.map(|item| item["metadata"]["name"].as_str().unwrap()).collect()
+    };
+    assert_eq!(named("Job"), ["plimsoll-fast", "plimsoll-gp3-slow"]);
+    assert_eq!(named("PersistentVolumeClaim"), named("Job"));
+    let claim = items.iter().find(|item| item["kind"] == "PersistentVolumeClaim").unwrap();
+    assert_eq!(claim["spec"]["storageClassName"], "fast");
+    let pod = |items: &[Value]| {
+        let job = items.iter().find(|item| item["kind"] == "Job").unwrap();
+        job["spec"]["template"]["spec"].clone()
+    };
+    assert!(pod(&items).to_string().contains("{\"emptyDir\":{},\"name\":\"evidence\"}"));
+    let more = ["--namespace", "perf", "--evidence-claim", "keep", "--image", "registry.local/p:1"];
+    let kept = kubernetes(&sandbox, &[&all[..], &more].concat());
+    assert!(kept.iter().all(|item| item["metadata"]["namespace"] == "perf"));
+    assert!(pod(&kept).to_string().contains("\"claimName\":\"keep\""));
+    // A raw device.
+    let plan = sandbox.path("device.toml");
+    std::fs::write(&plan, "[target]\npath = \"/x\"\n[workload.matrix]\nsizes = \"4KiB\"\n")
+        .unwrap();
+    let block = ["--storage-class", "fast", "--block", "--plan", plan.to_str().unwrap()];
+    sandbox.run(&[&["k8s"], &block[..]].concat()).expect(2).says("--claim-size 100GiB");
+    let block = kubernetes(&sandbox, &[&block[..], &["--claim-size", "10GiB"]].concat());
+    let claim = block.iter().find(|item| item["kind"] == "PersistentVolumeClaim").unwrap();
+    assert_eq!(claim["spec"]["volumeMode"], "Block");
+    assert_eq!(claim["spec"]["resources"]["requests"]["storage"], "10Gi");
+    assert_eq!(pod(&block)["containers"][0]["volumeDevices"][0]["devicePath"], "/dev/plimsoll");
+    assert!(block[0]["data"]["plan.toml"].as_str().unwrap().contains("device = \"/dev/plimsoll\""));
+    // Files that the Job would not have, and names that Kubernetes does not accept.
+    std::fs::write(sandbox.path("a.fio"), "[a]\nrw=read\nsize=1m\n").unwrap();
+    std::fs::write(&plan, "[target]\npath = \"/x\"\n[workload.fio]\njob = \"a.fio\"\n").unwrap();
+    let with = ["k8s", "--storage-class", "fast", "--plan", plan.to_str().unwrap()];
+    sandbox.run(&with).expect(2).says("names a file");
+    sandbox.run(&["k8s", "--storage-class", "Fast", "--plan", "etcd"]).expect(2).says("not a name");
+    let out = sandbox.path("jobs");
+    let ran = sandbox.run(&[&["k8s"], &all[..], &["--out", out.to_str().unwrap()]].concat());
+    ran.expect(0).says("plimsoll-gp3-slow.yaml was written");
+    let text = std::fs::read_to_string(out.join("plimsoll-fast.yaml")).unwrap();
+    assert!(text.contains("grep -Eq 'Complete|Failed'"), "a wait that ends on failure too: {text}");
+}
+
+#[test]
+fn the_job_in_the_package_is_what_the_generator_writes() {
     let sandbox = Sandbox::new();
     let after = JOB.split("  plan.toml: |\n").nth(1).unwrap();
     let text: String = after
         .lines()
         .take_while(|line| line.is_empty() || line.starts_with("    "))
-        .map(|line| format!("{}\n", line.trim_start()))
+        .map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line)))
         .collect();
     let plan = sandbox.path("plan.toml");
     std::fs::write(&plan, text).unwrap();
@@ -142,14 +229,16 @@ fn the_plan_of_the_kubernetes_job_resolves_and_its_arguments_are_understood() {
     let checked = sandbox.run(&["plan", "check", plan]);
     // The volume claim is mounted at /data there; here the directory does not exist.
     assert!([0, 5].contains(&checked.code), "{}", checked.stderr);
-
-    let given = JOB.split("args: [").nth(1).unwrap().split(']').next().unwrap();
-    let mut arguments: Vec<&str> = given.split(", ").collect();
+    let ran = sandbox.run(&["k8s", "--claim", "your-claim", "--plan", plan]).expect(0);
+    assert_eq!(ran.stdout, JOB, "plimsoll k8s --claim your-claim --plan PLAN > job.yaml");
+    let items = kubernetes(&sandbox, &["--claim", "your-claim", "--plan", plan]);
+    let job = items.iter().find(|item| item["kind"] == "Job").unwrap();
+    let args = job["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
+    let mut arguments: Vec<&str> = args.iter().map(|word| word.as_str().unwrap()).collect();
     assert_eq!(arguments[..2], ["run", "/plan/plan.toml"]);
     arguments.push("--help");
-    let ran = sandbox.run(&arguments);
-    assert_eq!(ran.code, 0, "{}", ran.stderr);
-    for option in given.split(", ").filter(|word| word.starts_with("--")) {
-        assert!(ran.stdout.contains(option), "{option}");
+    let help = sandbox.run(&arguments).expect(0).stdout;
+    for option in args.iter().filter_map(Value::as_str).filter(|word| word.starts_with("--")) {
+        assert!(help.contains(option), "{option}");
     }
 }

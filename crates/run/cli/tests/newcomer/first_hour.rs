@@ -1,8 +1,10 @@
 //! Every command of docs/first-hour.md runs, ends with the documented exit code and prints the
 //! documented text.
 
-use std::process::Command;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
+use crate::support::port::free_port;
 use crate::support::{CommandOutput, Sandbox};
 
 const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/first-hour.md");
@@ -57,55 +59,58 @@ fn shape(line: &str) -> String {
     words.into_iter().filter(|word| !is_unit(word)).collect::<Vec<_>>().join(" ")
 }
 
-/// Splits a command into words like a shell, as far as the document needs it: double quotes group
-/// words, and a final `> FILE` redirects the output.
-fn words(command: &str) -> (Vec<String>, Option<String>) {
-    let (command, into) = match command.split_once(" > ") {
-        Some((command, file)) => (command, Some(file.trim().to_owned())),
-        None => (command, None),
-    };
-    let mut words: Vec<String> = Vec::new();
-    for (at, part) in command.split('"').enumerate() {
-        match at % 2 {
-            0 => words.extend(part.split_whitespace().map(str::to_owned)),
-            _ => words.push(part.to_owned()),
-        }
+/// Programs that the document may call.
+const PROGRAMS: [&str; 6] = ["plimsoll", "fio", "timeout", "printf", "sleep", "curl"];
+
+/// Runs a command in a shell, with this build's program first in the path.
+fn in_shell(sandbox: &Sandbox, command: &str) -> CommandOutput {
+    let program = Path::new(env!("CARGO_BIN_EXE_plimsoll"));
+    let paths = std::env::var("PATH").unwrap_or_default();
+    let own = sandbox.command(&[]);
+    let mut shell = Command::new("sh");
+    // The shell stays, so that a killed command has an exit code.
+    shell.args(["-c", &format!("{command}\nexit $?")]);
+    for (name, value) in own.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
     }
-    (words, into)
+    shell
+        .env("PATH", format!("{}:{paths}", program.parent().unwrap().display()))
+        .current_dir(sandbox.root.path())
+        .stdin(Stdio::null());
+    CommandOutput::from(shell.output().unwrap())
 }
 
 #[test]
 fn every_command_runs_and_says_what_stands_there() {
     let sandbox = Sandbox::new();
-    let (db, logs) = (sandbox.path("db"), sandbox.path("log"));
-    std::fs::create_dir(&db).unwrap();
-    std::fs::create_dir(&logs).unwrap();
+    let mut places: Vec<(String, String)> = Vec::new();
+    for name in ["db", "log", "ext4", "xfs"] {
+        let path = sandbox.path(name);
+        std::fs::create_dir(&path).unwrap();
+        places.push((format!("/mnt/{name}"), path.display().to_string()));
+    }
+    places.extend(["20490", "7460"].map(|port| (port.to_owned(), free_port().to_string())));
     let here = |text: &str| {
-        text.replace("/mnt/db", db.to_str().unwrap()).replace("/mnt/log", logs.to_str().unwrap())
+        places.iter().fold(text.to_owned(), |text, (named, real)| text.replace(named, real))
     };
     let document = std::fs::read_to_string(DOCUMENT).unwrap();
+    let jobs = document.lines().filter(|line| line.starts_with("## ") && line.contains(". "));
+    assert_eq!(jobs.count(), 12);
     let commands = shown(&document);
-    assert!(commands.len() >= 25, "{commands:?}");
+    assert!(commands.len() >= 40, "{commands:?}");
     for Example { command, codes, says } in commands {
-        let given = here(&command);
-        let (words, into) = words(&given);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let ran = match words.split_first() {
-            Some((&"plimsoll", words)) => sandbox.run(words),
-            Some((&"fio", words)) => {
-                let mut fio = Command::new("fio");
-                CommandOutput::from(
-                    fio.args(words).current_dir(sandbox.root.path()).output().unwrap(),
-                )
-            }
-            _ => panic!("{command}: neither plimsoll nor fio"),
-        };
-        if let Some(file) = into {
-            assert!(!ran.stdout.is_empty(), "{command}");
-            std::fs::write(sandbox.path(&file), &ran.stdout).unwrap();
-        }
+        let program = command.split_whitespace().next().unwrap_or_default();
+        assert!(PROGRAMS.contains(&program), "{command}");
+        let ran = in_shell(&sandbox, &here(&command));
         let all = format!("{}{}", ran.stdout, ran.stderr);
         assert!(codes.contains(&ran.code), "{command}: {}\n{all}", ran.code);
+        if let Some((_, file)) = command.split_once(" > ").filter(|_| !command.ends_with('&')) {
+            let written = std::fs::read_to_string(sandbox.path(file.trim())).unwrap();
+            assert!(!written.is_empty(), "{command}");
+        }
         // Line breaks depend on the length of paths.
         let lines: String = all.split_whitespace().collect::<Vec<_>>().join(" ");
         let lines = shape(&lines);

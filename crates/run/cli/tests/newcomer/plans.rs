@@ -53,6 +53,10 @@ fn each_plan_of_the_gallery_runs_in_small_and_its_bundle_is_in_order() {
             Workload::Mailbox(_) => sets.extend(SMALL_STORE),
             Workload::Matrix(matrix) => {
                 sets.push("workload.matrix.file_size=4MiB");
+                let large = |size: &plimsoll_plan::SizeShare| size.size_bytes > 4 << 20;
+                if matrix.streams.iter().any(|s| s.sizes.iter().any(large)) {
+                    sets.push("workload.matrix.sizes=1MiB");
+                }
                 if matrix.streams.iter().any(|s| s.files.files_per_share > 4) {
                     sets.push("workload.matrix.files=8");
                 }
@@ -111,6 +115,70 @@ fn a_run_needs_no_plan_and_fios_words_are_told() {
     sandbox.run(&["run"]).expect(2).says("nothing to run");
     sandbox.run(&["run", "--path", &data, "--bs", "4x"]).expect(2).says("--bs 4x");
     sandbox.run(&["run", "--path", &data, "--size", "4k"]).expect(2).says("4KiB");
+}
+
+#[test]
+fn one_vocabulary_describes_a_load_in_every_command() {
+    let sandbox = Sandbox::new();
+    let (data, other) = (text(&sandbox.data()), text(&sandbox.path("other")));
+    std::fs::create_dir(&other).unwrap();
+    let load = ["--size", "8KiB", "--reads", "0", "--depth", "2", "--clients", "2", "--for", "1s"];
+    let small = ["--file-size", "4MiB", "--set", "phases.warm_up=0s"];
+    let with = |command: &str, more: &[&str]| {
+        sandbox.run(&[&[command, "--path", &data][..], &load, &small, more].concat())
+    };
+    let ran = with("run", &["--sync", "dsync", "--runs", "2", "--out", "twice"]);
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
+    let [experiment] = &support::names(&sandbox.path("twice"))[..] else {
+        panic!("one experiment")
+    };
+    let experiment = sandbox.path("twice").join(experiment);
+    let runs = support::names(&experiment);
+    let plan = |run: &String| std::fs::read_to_string(experiment.join(run).join("resolved.toml"));
+    let plans: Vec<String> = runs.iter().filter_map(|run| plan(run).ok()).collect();
+    assert!(
+        plans.len() == 2 && plans.iter().all(|plan| plan.contains("sync = \"dsync\"")),
+        "{plans:?}"
+    );
+    let every = ["--fdatasync", "8", "--dry-run"];
+    for command in ["run", "sweep", "tune"] {
+        with(command, &every).expect(0).says("4 MiB needed");
+        let long = with(command, &["--dry-run", "--runtime", "60"]);
+        assert_eq!(long.code, 2, "--for and --runtime: {}", long.stderr);
+    }
+    let sides = with("compare", &["--path", &other, "--sync", "fdatasync", "--dry-run"]).expect(0);
+    sides.says("8 runs of 1 s");
+    sides.says("run 8 of 8: ");
+    // A plan describes its load; --for and --runs change it.
+    let short = ["--set", "evidence.min_measure=1s", "--set", "workload.matrix.file_size=4MiB"];
+    let plan = ["run", "oltp", "--path", &data, "--for", "20s", "--runs", "3", "--dry-run"];
+    sandbox.run(&[&plan[..], &short].concat()).expect(0).says("(3 runs of 80 s)");
+    let size = sandbox.run(&["run", "oltp", "--path", &data, "--size", "8KiB"]).expect(2);
+    size.says("--set workload.matrix.sizes=8KiB");
+    sandbox.run(&["run", "--path", &data, "--size", "4KiB,8KiB"]).expect(2).says("plimsoll sweep");
+    with("sweep", &["--runs", "2"]).expect(2).says("--anew");
+    with("tune", &["--runs", "2"]).expect(2).says("measures each load once");
+}
+
+#[test]
+fn a_run_that_is_too_short_prints_the_line_that_allows_it() {
+    let sandbox = Sandbox::new();
+    let data = text(&sandbox.data());
+    let mut arguments: Vec<String> =
+        ["run", "oltp", "--path", &data, "--set", "workload.matrix.file_size=4MiB", "--set"]
+            .map(str::to_owned)
+            .to_vec();
+    arguments.extend(["phases.warm_up=0s", "--for", "500ms"].map(str::to_owned));
+    for _ in 0..2 {
+        let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let refused = sandbox.run(&words).expect(2);
+        let line = refused.stderr.split("--set ").nth(1).expect("a --set line");
+        let set = line.split_whitespace().next().unwrap().to_owned();
+        arguments.extend(["--set".to_owned(), set]);
+    }
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    // Too short for a verdict, and the report says by how much.
+    sandbox.run(&words).expect(3).says("a PASS requires at least 30 s");
 }
 
 #[test]
@@ -205,10 +273,26 @@ fn a_dry_run_lists_points_and_looks_at_paths_and_servers() {
     let export = format!("nfs://127.0.0.1:{port}/vms");
     let ran = sandbox.run(&["run", "vms-on-nfs", "--nfs", &export, "--dry-run"]).expect(5);
     ran.says(&format!("127.0.0.1:{port}"));
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let export = format!("nfs://127.0.0.1:{}/vms", listener.local_addr().unwrap().port());
-    let ran = sandbox.run(&["run", "vms-on-nfs", "--nfs", &export, "--dry-run"]).expect(0);
-    ran.says("accepts connections");
+    // A dry run mounts the export as the run does, and compares its space.
+    let port = free_port();
+    let address = format!("127.0.0.1:{port}");
+    let mut server = sandbox.start(&["model", "serve", "laptop-nvme", "--nfs", &address]);
+    let export = format!("nfs://127.0.0.1/vms?nfsport={port}&mountport={port}");
+    let small = ["--set", "workload.matrix.file_size=1MiB"];
+    let dry = |more: &[&str]| {
+        sandbox.run(&[&["run", "vms-on-nfs", "--nfs", &export, "--dry-run"], more].concat())
+    };
+    let began = std::time::Instant::now();
+    while std::net::TcpStream::connect(&address).is_err() {
+        assert!(began.elapsed().as_secs() < 30, "the model's server did not start");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    let fits = dry(&small);
+    let vast = dry(&["--set", "workload.matrix.file_size=100TiB"]);
+    server.kill().unwrap();
+    server.wait().unwrap();
+    fits.expect(0).says("can be mounted, ");
+    vast.expect(2).says("hint: plan less data");
 }
 
 #[test]
@@ -254,6 +338,15 @@ fn the_stages_of_a_job_are_run_one_after_the_other_by_one_command() {
         dry.says(says);
     }
     assert!(sandbox.bundles().is_empty());
+    // A stage that the run would refuse is refused by the dry run, before the stages before it run.
+    let wide = ["--set", "workload.matrix.clients=1000000"];
+    let codes = [&["--dry-run"][..], &[]].map(|more| {
+        let refused = sandbox.run(&[&here[..], &wide, more].concat());
+        refused.says("memory");
+        refused.code
+    });
+    assert!(codes[0] != 0 && codes[0] == codes[1], "{codes:?}");
+    assert!(sandbox.bundles().is_empty());
     let ran = sandbox.run(&here);
     assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
     ran.says("2 stages, one after the other.");
@@ -278,6 +371,10 @@ fn the_stages_of_a_job_are_run_one_after_the_other_by_one_command() {
     let again = sandbox.run(&["runs", "show", id, "--json"]).expect(0).json();
     assert_eq!(again, record["result"]);
     sandbox.run(&["report", id]).expect(0).says("1-fill");
+    let csv = sandbox.run(&["report", id, "--format", "csv"]).expect(0).stdout;
+    let lines: Vec<&str> = csv.lines().collect();
+    assert!(lines.len() == 3 && lines[0].starts_with("stage,verdict,rate_per_s,"), "{csv}");
+    assert!(lines[2].starts_with("2-read,"), "{csv}");
     sandbox.run(&["verify", study.to_str().unwrap()]).expect(0);
     assert!(sandbox.left_in_data().is_empty());
     // A job whose sections run together is one run of the same command, and a plan for the other

@@ -95,6 +95,12 @@ fn a_device_with_data_is_refused_until_it_is_named() {
     let ran = sandbox.run(&["run", &path, "-q"]).expect(2);
     ran.says("holds an ext2, ext3 or ext4 file system");
     ran.says("--destroy");
+    // A dry run looks at the device too, and writes nothing.
+    let dry = |more: &[&str]| sandbox.run(&[&["run", &path, "--dry-run"], more].concat());
+    dry(&[]).expect(2).says("holds an ext2, ext3 or ext4 file system");
+    dry(&["--destroy", "/dev/null"]).expect(2).says("--destroy");
+    dry(&["--destroy", &device.name]).expect(0).says("64 MiB; its data will be overwritten");
+    dry(&[]).expect(2);
     // Permission for another device is not permission for this one.
     sandbox.run(&["run", &path, "-q", "--destroy", "/dev/null"]).expect(2);
     // Findings about a loop device do not matter here: the run completed.

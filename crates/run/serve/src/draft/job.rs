@@ -3,7 +3,7 @@
 use plimsoll_import::fio_job::{FioImport, NO_PLACE, import_fio, import_stages};
 use plimsoll_plan::{Change, Plan, PlanErrors, ResolvedPlan, TargetKind, overlay};
 use plimsoll_runner::allow::Allow;
-use plimsoll_runner::preflight;
+use plimsoll_runner::preflight::{self, Preflight};
 use plimsoll_runner::run::Work;
 use plimsoll_runner::stages::StagePlan;
 
@@ -150,7 +150,9 @@ fn check_stages(
             .and_then(|()| {
                 let all: Vec<_> =
                     stages.iter().map(|one| (one.name.clone(), one.resolved.clone())).collect();
-                preflight::check_stages(&all, false, false, &mut messages)
+                let Some(first) = stages.first() else { return Ok(()) };
+                let runs = Preflight::runs(&first.resolved, false, false);
+                preflight::check_stages(&all, &runs, &mut messages)
                     .map(drop)
                     .map_err(|error| message_with_hints(&error))
             }),

@@ -100,7 +100,8 @@ fn choose(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let latest = Filter { with_bundle: true, limit: Some(LISTED), ..Filter::default() };
     let mut runs = site.catalogue.with(|catalogue| catalogue.runs(&latest))?;
     runs.reverse();
-    let rows: Vec<Value> = runs.iter().map(|run| Value::from(Serde(Row::of(run)))).collect();
+    let rows = Row::folded(&runs.iter().collect::<Vec<_>>());
+    let rows: Vec<Value> = rows.into_iter().map(|row| Value::from(Serde(row))).collect();
     let values = context! { rows, chosen => request.all_given("run") };
     site.page("compare.html", "Compare", "compare", request, values)
 }

@@ -9,7 +9,7 @@ use plimsoll_report::chart::plot::Dot;
 use plimsoll_report::chart::{Axis, Mark, Plot, Rule};
 use plimsoll_report::number::{Letters, Unit};
 
-use super::rows::{Row, tone};
+use super::rows::{Row, experiment_kind, tone};
 use crate::request::PageRequest;
 use crate::response::{PageResponse, Problem};
 use crate::site::Site;
@@ -57,30 +57,40 @@ pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
 
 /// The first of these as rows.
 fn rows(runs: &[&Entry]) -> Vec<Value> {
-    runs.iter().take(LATEST).map(|run| Value::from(Serde(Row::of(run)))).collect()
+    Row::folded(runs).into_iter().take(LATEST).map(|row| Value::from(Serde(row))).collect()
 }
 
-/// The trends of plans that ran more than once; runs come latest first.
+/// The plan and the target of a trend.
+type Subject<'a> = (&'a str, &'a str);
+
+/// The trends of plans that ran more than once on a target; runs come latest first. The points of a
+/// sweep, the steps of a search and the stages of a job have plans of their own under one name.
 fn trends(runs: &[&Entry]) -> Vec<Value> {
-    let mut order: Vec<&str> = Vec::new();
-    let mut plans: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
-    for run in runs.iter().filter(|run| run.has_bundle() && run.achieved_iops_per_s.is_some()) {
-        // Modelled and measured rates are never in the same chart.
-        let of = plans.entry(run.name.as_str()).or_default();
+    let varies = |run: &&&Entry| {
+        let kind = run.experiment.as_deref().map_or("", experiment_kind);
+        ["sweep", "tune", "stages", "published"].contains(&kind)
+    };
+    let mut order: Vec<Subject<'_>> = Vec::new();
+    let mut plans: BTreeMap<Subject<'_>, Vec<&Entry>> = BTreeMap::new();
+    let figures = runs.iter().filter(|run| run.has_bundle() && run.achieved_iops_per_s.is_some());
+    for run in figures.filter(|run| !varies(run)) {
+        let subject = (run.name.as_str(), run.target.as_deref().unwrap_or_default());
+        let of = plans.entry(subject).or_default();
         if of.is_empty() {
-            order.push(&run.name);
+            order.push(subject);
         }
+        // Modelled and measured rates are never in the same chart.
         if of.first().is_none_or(|first| first.is_modelled() == run.is_modelled())
             && of.len() < POINTS_MAX
         {
             of.push(run);
         }
     }
-    let repeated = order.into_iter().filter(|plan| plans[plan].len() > 1).take(TRENDS_MAX);
-    repeated.enumerate().map(|(number, plan)| trend(number, plan, &plans[plan])).collect()
+    let repeated = order.into_iter().filter(|subject| plans[subject].len() > 1).take(TRENDS_MAX);
+    repeated.enumerate().map(|(number, subject)| trend(number, subject, &plans[&subject])).collect()
 }
 
-fn trend(number: usize, plan: &str, latest_first: &[&Entry]) -> Value {
+fn trend(number: usize, (plan, target): Subject<'_>, latest_first: &[&Entry]) -> Value {
     let show = |per_s: f64| Unit::Rate.show(per_s, Letters::Unicode);
     let last = latest_first[0];
     let dots = latest_first.iter().rev().enumerate().filter_map(|(at, run)| {
@@ -98,7 +108,7 @@ fn trend(number: usize, plan: &str, latest_first: &[&Entry]) -> Value {
         title: plan.to_owned(),
         says: String::new(),
         x: Axis::linear("run, the latest to the right", Unit::Count).from_to(0.5, count + 0.5),
-        y: Axis::linear("I/Os per second", Unit::Rate),
+        y: Axis::linear("I/Os", Unit::Rate),
         marks: vec![Mark::Dots { name: String::new(), colour: 0, dots, joined: true }],
         bands: Vec::new(),
         rules,
@@ -109,6 +119,7 @@ fn trend(number: usize, plan: &str, latest_first: &[&Entry]) -> Value {
     context! {
         plan,
         path => crate::request::quoted(plan),
+        target,
         runs => latest_first.len(),
         verdict => format!("{modelled}{}", last.verdict.as_deref().unwrap_or("none")),
         tone => tone(last),

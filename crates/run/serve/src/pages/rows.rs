@@ -14,7 +14,7 @@ pub const VERDICTS: [&str; 5] = ["pass", "fail", "invalid", "inconclusive", "mea
 /// Default number of listed runs.
 pub const LISTED: u32 = 50;
 /// And at most.
-const LISTED_MAX: u32 = 2_000;
+pub const LISTED_MAX: u32 = 2_000;
 
 /// A run in a list.
 #[derive(Debug, Serialize)]
@@ -37,6 +37,24 @@ pub struct Row {
     write: String,
     measured: String,
     remarks: String,
+    /// The runs of an experiment, if the row is one.
+    points: Vec<PointRow>,
+}
+
+/// A run of an experiment, folded inside its row.
+#[derive(Debug, Serialize)]
+struct PointRow {
+    run_id: String,
+    path: String,
+    is_there: bool,
+    verdict: String,
+    tone: &'static str,
+    rate: String,
+}
+
+/// Kind of an experiment, from the end of its name: `…-sweep-1a2b`.
+pub fn experiment_kind(id: &str) -> &str {
+    id.rsplit('-').nth(1).unwrap_or_default()
 }
 
 impl Row {
@@ -63,6 +81,78 @@ impl Row {
             measured: show(Unit::Elapsed, run.measured_ns.map(|ns| ns as f64)),
             remarks: run.remarks().join("; "),
             run_id: run.run_id.clone(),
+            points: Vec::new(),
+        }
+    }
+
+    /// Runs as rows: those of an experiment are one row, where the first of them is.
+    pub fn folded(runs: &[&Entry]) -> Vec<Self> {
+        let mut groups: Vec<(Option<&str>, Vec<&Entry>)> = Vec::new();
+        for run in runs {
+            let experiment = run.experiment.as_deref();
+            let known = groups.iter_mut().find(|(id, _)| experiment.is_some() && *id == experiment);
+            match known {
+                Some((_, points)) => points.push(run),
+                None => groups.push((experiment, vec![run])),
+            }
+        }
+        let row = |(id, runs): (Option<&str>, Vec<&Entry>)| {
+            let latest = runs.first()?;
+            Some(id.map_or_else(|| Self::of(latest), |id| Self::of_experiment(id, latest, &runs)))
+        };
+        groups.into_iter().filter_map(row).collect()
+    }
+
+    /// An experiment as a row; its runs come latest first.
+    fn of_experiment(id: &str, latest: &Entry, runs: &[&Entry]) -> Self {
+        let verdict = |run: &Entry| run.verdict.clone().unwrap_or_else(|| "none".to_owned());
+        let mut counts: Vec<(String, usize)> = Vec::new();
+        for verdict in runs.iter().map(|run| verdict(run)) {
+            match counts.iter_mut().find(|(known, _)| *known == verdict) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((verdict, 1)),
+            }
+        }
+        let counts: Vec<String> =
+            counts.into_iter().map(|(verdict, count)| format!("{count} {verdict}")).collect();
+        let modelled = if latest.is_modelled() { "MODELLED " } else { "" };
+        let range = |unit: Unit, of: &dyn Fn(&Entry) -> Option<f64>| {
+            let known: Vec<f64> = runs.iter().filter_map(|run| of(run)).collect();
+            let ends =
+                known.iter().copied().reduce(f64::min).zip(known.iter().copied().reduce(f64::max));
+            ends.map_or("n/a".to_owned(), |(low, high)| {
+                let [low, high] = [low, high].map(|end| unit.show(end, Letters::Unicode));
+                if low == high { low } else { format!("{low} to {high}") }
+            })
+        };
+        let float = |ns: Option<u64>| ns.map(|ns| ns as f64);
+        let tones = ["bad", "warn", "plain", "good"];
+        let tone = tones.into_iter().find(|word| runs.iter().any(|run| tone(run) == *word));
+        let point = |run: &&Entry| PointRow {
+            path: quoted(&run.run_id),
+            is_there: run.has_bundle(),
+            verdict: verdict(run),
+            tone: self::tone(run),
+            rate: run
+                .achieved_iops_per_s
+                .map_or(String::new(), |rate| Unit::Rate.show(rate, Letters::Unicode)),
+            run_id: run.run_id.clone(),
+        };
+        Self {
+            run_id: id.to_owned(),
+            path: quoted(id),
+            is_there: runs.iter().any(|run| run.has_bundle()),
+            number: experiment_kind(id).to_owned(),
+            verdict: format!("{modelled}{}", counts.join(", ")),
+            tone: tone.unwrap_or("plain"),
+            reason: String::new(),
+            rate: range(Unit::Rate, &|run| run.achieved_iops_per_s),
+            read: range(Unit::Latency, &|run| float(run.read_latency_ns_avg)),
+            write: range(Unit::Latency, &|run| float(run.write_latency_ns_avg)),
+            measured: range(Unit::Elapsed, &|run| float(run.measured_ns)),
+            remarks: String::new(),
+            points: runs.iter().map(point).collect(),
+            ..Self::of(latest)
         }
     }
 }
@@ -119,4 +209,35 @@ pub fn filter(request: &PageRequest) -> Result<(Filter, u32), Problem> {
         limit: Some(shown),
     };
     Ok((filter, shown))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_runs_of_an_experiment_are_one_row() {
+        let run = |run_id: &str, experiment: Option<&str>, rate: f64| Entry {
+            run_id: run_id.to_owned(),
+            experiment: experiment.map(str::to_owned),
+            achieved_iops_per_s: Some(rate),
+            verdict: Some("MEASURED".to_owned()),
+            ..Entry::default()
+        };
+        let sweep = Some("20261126-010203-oltp-sweep-1a2b");
+        let runs = [
+            run("d", None, 1.0),
+            run("c", sweep, 300.0),
+            run("b", None, 2.0),
+            run("a", sweep, 100.0),
+        ];
+        let rows = Row::folded(&runs.iter().collect::<Vec<_>>());
+        let names: Vec<&str> = rows.iter().map(|row| row.run_id.as_str()).collect();
+        assert_eq!(names, ["d", sweep.unwrap(), "b"]);
+        let row = &rows[1];
+        assert_eq!((row.number.as_str(), row.verdict.as_str()), ("sweep", "2 MEASURED"));
+        assert_eq!((row.points.len(), row.rate.as_str()), (2, "100.0/s to 300.0/s"));
+        assert!(rows[0].points.is_empty());
+        assert_eq!(experiment_kind("oddly"), "");
+    }
 }

@@ -3,7 +3,7 @@
 use minijinja::context;
 use minijinja::value::{Serde, Value};
 
-use super::rows::{Row, VERDICTS, filter};
+use super::rows::{LISTED_MAX, Row, VERDICTS, filter};
 use crate::request::{PageRequest, quoted};
 use crate::response::{PageResponse, Problem};
 use crate::site::Site;
@@ -14,13 +14,14 @@ use crate::site::Site;
 /// An invalid filter, or a catalogue that cannot be read.
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let (mut filter, shown) = filter(request)?;
-    // Requests one more than is shown, to detect whether there are more.
-    filter.limit = Some(shown.saturating_add(1));
+    // An experiment of many runs is one row.
+    filter.limit = Some(LISTED_MAX.saturating_add(1));
     let mut runs = site.catalogue.with(|catalogue| catalogue.runs(&filter))?;
     runs.reverse();
-    let more = runs.len() > shown as usize;
-    runs.truncate(shown as usize);
-    let rows: Vec<Value> = runs.iter().map(|run| Value::from(Serde(Row::of(run)))).collect();
+    let mut rows = Row::folded(&runs.iter().collect::<Vec<_>>());
+    let more = rows.len() > shown as usize;
+    rows.truncate(shown as usize);
+    let rows: Vec<Value> = rows.into_iter().map(|row| Value::from(Serde(row))).collect();
     let given = |name: &str| request.given(name).unwrap_or_default().to_owned();
     let names =
         ["verdict", "plan", "target", "rate-min", "read-latency-max", "tag", "since", "until"];

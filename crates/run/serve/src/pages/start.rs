@@ -130,6 +130,21 @@ fn fields_of(kind: &str) -> Result<Vec<Field>, Problem> {
     draft::fields(kind).ok_or_else(|| Problem::not_found("there is no such form"))
 }
 
+/// Returns the values of a field that has only a few; empty for any other field.
+fn options(written: &str) -> Vec<String> {
+    let written = written.strip_suffix(", or a list of them").unwrap_or(written);
+    let one = |word: &str| match word {
+        "true" | "false" => Some(word.to_owned()),
+        _ => Some(word.strip_prefix('"')?.strip_suffix('"')?.to_owned()),
+    };
+    written
+        .split(" or ")
+        .map(one)
+        .collect::<Option<Vec<String>>>()
+        .filter(|all| all.len() > 1)
+        .unwrap_or_default()
+}
+
 fn form(
     site: &Site,
     request: &PageRequest,
@@ -142,10 +157,15 @@ fn form(
         let says = field_reference(field.name);
         let default = says.as_ref().map(|says| says.default.clone()).unwrap_or_default();
         let meaning = says.as_ref().map_or("99th percentile of latency.", |says| says.meaning);
+        let value = given(field.name);
+        let options = says.as_ref().map(|says| options(&says.value)).unwrap_or_default();
+        let is_one = |value: &String| options.contains(value);
+        let options = if value.as_ref().is_none_or(is_one) { options } else { Vec::new() };
         context! {
             name => field.name,
             label => field.label,
-            value => given(field.name),
+            options,
+            value,
             default,
             meaning => meaning.replace('`', ""),
             written => says.map(|says| says.value),
@@ -178,4 +198,23 @@ fn form(
         is_live => site.live.with(|state| state.is_under_way).unwrap_or(false),
     };
     site.page("start.html", "Start a run", "start", request, values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_field_with_few_values_offers_them() {
+        assert_eq!(options("\"free\" or \"target\""), ["free", "target"]);
+        assert_eq!(options("true or false"), ["true", "false"]);
+        assert_eq!(options("\"a\" or \"b\", or a list of them"), ["a", "b"]);
+        assert!(options("duration, or \"until-steady\"").is_empty());
+        assert!(
+            options("whole number from 1, or \"auto\"").is_empty() && options("text").is_empty()
+        );
+        let of = |name: &str| field_reference(name).map(|says| options(&says.value).len());
+        assert_eq!(of("workload.mailbox.pace"), Some(2));
+        assert!(of("workload.matrix.patterns") > Some(5) && of("workload.matrix.sync") > Some(3));
+    }
 }

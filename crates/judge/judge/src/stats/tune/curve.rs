@@ -1,5 +1,6 @@
 //! Measured part of the throughput-latency curve.
 
+use super::super::knee::{Bend, LoadPoint, bend};
 use super::{Goal, Loop, MeasuredLoad, Point};
 
 /// Share of an offered rate that must be achieved for the storage to sustain it.
@@ -83,18 +84,29 @@ impl Curve {
     /// Returns the spot with the largest throughput over latency. Without a latency, Little's law
     /// gives it in a closed loop.
     pub fn knee(&self) -> Option<&Spot> {
-        let power = |spot: &Spot| {
-            let latency_ns = match self.issue {
-                _ if spot.latency_ns > 0.0 => spot.latency_ns,
-                Loop::Closed => spot.load as f64 * 1e9 / spot.throughput_per_s,
-                Loop::Open => f64::INFINITY,
-            };
-            spot.throughput_per_s / latency_ns
-        };
+        let power = |spot: &Spot| spot.throughput_per_s / self.latency_ns(spot);
         self.spots
             .iter()
             .filter(|spot| spot.throughput_per_s > 0.0 && power(spot) > 0.0)
             .max_by(|a, b| power(a).total_cmp(&power(b)))
+    }
+
+    /// Returns the place of the knee among the measured loads.
+    pub fn bend(&self) -> Option<Bend> {
+        let point = |spot: &Spot| LoadPoint {
+            load: spot.load,
+            rate_per_s: spot.throughput_per_s,
+            latency_ns: self.latency_ns(spot),
+        };
+        bend(&self.spots.iter().map(point).collect::<Vec<_>>())
+    }
+
+    fn latency_ns(&self, spot: &Spot) -> f64 {
+        match self.issue {
+            _ if spot.latency_ns > 0.0 => spot.latency_ns,
+            Loop::Closed => spot.load as f64 * 1e9 / spot.throughput_per_s,
+            Loop::Open => f64::INFINITY,
+        }
     }
 
     /// Returns a load in the gap with the largest possible gain over the best spot. `None` if no

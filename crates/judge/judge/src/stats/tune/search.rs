@@ -252,6 +252,7 @@ impl Search {
             load_line: line,
             confirmed,
             knee: curve.knee().map(|spot| spot.measured_load()),
+            bend: curve.bend(),
             required_load: gap.as_ref().map(|gap| curve.spots[gap.meets].measured_load()),
             required_load_checked: gap.is_some_and(|gap| !gap.open),
             steps: self.points.len(),

@@ -1,13 +1,17 @@
 //! Flags for running a plan whose targets are compared.
 
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use plimsoll_plan::{Change, Plan};
+use plimsoll_judge::stats::welch::RUNS_MIN;
+use plimsoll_plan::Change;
+use plimsoll_runner::arms::EarlierComparison;
 use toml::Value;
 
+use crate::commands::load_flags::{LoadFlags, LoadPlan};
 use crate::commands::load_hosts::LoadHosts;
-use crate::commands::plan_changes::Changes;
+use crate::commands::plan_changes::{Changes, plan_error, with_changes};
 use crate::commands::run_options::RunOptions;
 use crate::error::CliError;
 use crate::keys::Sign;
@@ -21,12 +25,18 @@ pub struct PlanFlags {
     /// NAME=nfs://host/export or NAME=model:MODEL. One per side.
     #[arg(long, value_name = "NAME=PLACE")]
     target: Vec<String>,
+    /// Directory of one side, in place of --target. One per side; its last part names the side.
+    #[arg(long, value_name = "DIR", visible_alias = "directory", conflicts_with = "target")]
+    path: Vec<String>,
     /// A field of the plan to change, such as `repeat.runs=4`. May be given several times.
     #[arg(long, value_name = "FIELD=VALUE")]
     set: Vec<String>,
     /// Run a plan with too few runs per side for a significant difference.
     #[arg(long)]
     pub few: bool,
+    /// Start again instead of resuming an interrupted comparison of the same plan.
+    #[arg(long)]
+    anew: bool,
     /// Show what would be done, run by run, and check every target and server, but run nothing.
     #[arg(long)]
     dry_run: bool,
@@ -45,6 +55,8 @@ pub struct PlanFlags {
     #[command(flatten)]
     pub metrics: Metrics,
     #[command(flatten)]
+    load: LoadFlags,
+    #[command(flatten)]
     hosts: LoadHosts,
 }
 
@@ -53,8 +65,10 @@ impl PlanFlags {
     pub fn first_flag(&self) -> Option<&'static str> {
         let given = [
             ("--target", !self.target.is_empty()),
+            ("--path", !self.path.is_empty()),
             ("--set", !self.set.is_empty()),
             ("--few", self.few),
+            ("--anew", self.anew),
             ("--dry-run", self.dry_run),
             ("--yes", self.yes),
             ("--keep", self.keep),
@@ -66,20 +80,35 @@ impl PlanFlags {
         given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
 
-    /// Returns the plan on the named targets.
+    /// Returns the plan of this name, or the load that the flags describe, on the named targets.
     ///
     /// # Errors
     /// All errors of the plan.
-    pub fn plan(&self, name: &str) -> Result<Plan, CliError> {
-        let targets: Result<Vec<Value>, CliError> =
-            self.target.iter().map(|given| target(given)).collect();
+    pub fn plan(&self, name: Option<&str>) -> Result<LoadPlan, CliError> {
+        let named = self.target.iter().map(|given| target(given));
+        let paths = side_names(&self.path).into_iter().zip(&self.path);
+        let paths = paths.map(|(name, path)| Ok(side(&name, "path", text(path))));
+        let targets: Vec<Value> = named.chain(paths).collect::<Result<_, CliError>>()?;
         let mut fields = Vec::new();
-        match targets? {
-            none if none.is_empty() => {}
-            targets => fields.push(Change::set("target", Value::Array(targets))),
+        if !targets.is_empty() {
+            fields.push(Change::set("target", Value::Array(targets)));
         }
         let changes = Changes { set: self.set.clone(), ..Changes::default() };
-        changes.plan_with(name, fields)
+        if let Some(name) = name {
+            let plan = self.load.changes_of_plan(&changes)?.plan_with(name, fields)?;
+            return Ok(LoadPlan { plan, meanings: Vec::new() });
+        }
+        // The targets replace this one.
+        let changes = Changes { path: vec!["/".to_owned()], ..changes };
+        let load = self.load.with_default_runs(RUNS_MIN as u32);
+        let LoadPlan { plan, meanings } = load.plan("plimsoll compare", &changes)?;
+        let plan = with_changes(&plan, &fields).map_err(|errors| plan_error(&errors))?;
+        Ok(LoadPlan { plan, meanings })
+    }
+
+    /// Returns what happens to an interrupted comparison of the same plan.
+    pub fn earlier(&self) -> EarlierComparison {
+        if self.anew { EarlierComparison::Ignore } else { EarlierComparison::Resume }
     }
 
     /// Returns the options for data and evidence.
@@ -106,13 +135,31 @@ fn target(given: &str) -> Result<Value, CliError> {
         return Err(CliError::usage(format!("--target {given}: a name and a path are required"))
             .hint("for example: --target ext4=/mnt/a --target btrfs=/mnt/b"));
     };
-    let text = |text: &str| Value::String(text.to_owned());
     let (kind, place) = match place.strip_prefix("model:") {
         Some(model) => ("model", text(model)),
         None if place.starts_with("nfs://") => ("nfs", Value::Array(vec![text(place)])),
         None if place.starts_with("/dev/") => ("device", text(place)),
         None => ("path", text(place)),
     };
+    Ok(side(name, kind, place))
+}
+
+fn text(text: &str) -> Value {
+    Value::String(text.to_owned())
+}
+
+fn side(name: &str, kind: &str, place: Value) -> Value {
     let fields = [("name".to_owned(), text(name)), (kind.to_owned(), place)];
-    Ok(Value::Table(fields.into_iter().collect()))
+    Value::Table(fields.into_iter().collect())
+}
+
+/// Returns names of directories: their last parts, or the paths where two have the same.
+fn side_names(paths: &[String]) -> Vec<String> {
+    let last = |path: &String| {
+        let name = Path::new(path).file_name().and_then(|name| name.to_str());
+        name.map_or_else(|| path.clone(), str::to_owned)
+    };
+    let short: BTreeSet<String> = paths.iter().map(last).collect();
+    let unique = short.len() == paths.len();
+    paths.iter().map(|path| if unique { last(path) } else { path.clone() }).collect()
 }

@@ -4,6 +4,7 @@ use plimsoll_judge::compare::Comparison;
 
 use super::{Options, accepted_of};
 use crate::commands::arms;
+use crate::commands::load_flags::LoadPlan;
 use crate::common::Globals;
 use crate::{error::CliError, exit::Exit, interrupt};
 
@@ -11,8 +12,9 @@ use crate::{error::CliError, exit::Exit, interrupt};
 ///
 /// # Errors
 /// A plan with one target, too few runs, or a target that cannot be used.
-pub fn run_plan(name: &str, options: &Options, common: &Globals) -> Result<Exit, CliError> {
-    let plan = options.run.plan(name)?;
+pub fn run_plan(name: Option<&str>, options: &Options, common: &Globals) -> Result<Exit, CliError> {
+    let LoadPlan { plan, meanings } = options.run.plan(name)?;
+    let name = plan.name();
     if plan.resolve().targets.len() < 2 {
         let says = format!("{name} has one target: nothing to compare");
         return Err(CliError::usage(says)
@@ -24,9 +26,11 @@ pub fn run_plan(name: &str, options: &Options, common: &Globals) -> Result<Exit,
         arms::enough_runs(&plan)?;
     }
     let mut progress = options.run.metrics.progress(plan.name(), common)?;
+    meanings.iter().for_each(|says| progress.say(says));
     let interrupt = interrupt::flag_on_signal()?;
     let after = options.run.run_options(&options.sign);
     let accepted = accepted_of(options);
     let show = |compared: &Comparison| options.gate.show(compared, options.html.as_deref(), common);
-    arms::run_arms_for(&plan, &after, accepted, &show, common, &mut progress, &interrupt)
+    let earlier = options.run.earlier();
+    arms::run_arms_for(&plan, &after, accepted, earlier, &show, common, &mut progress, &interrupt)
 }

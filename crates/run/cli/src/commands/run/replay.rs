@@ -6,8 +6,8 @@ use clap::Args;
 use plimsoll_plan::{DurationNs, Plan, SizeBytes, TraceMap, TraceRequest, overlay, trace_plan};
 use plimsoll_runner::trace::{Survey, survey};
 
+use crate::commands::load_flags::{LoadFlags, targets};
 use crate::commands::plan_changes::{Changes, plan_error};
-use crate::commands::run::line::{Line, places};
 use crate::error::CliError;
 
 /// Options of a replay.
@@ -17,7 +17,7 @@ pub struct Replay {
     /// Replay the reads and writes of a block trace: blkparse text, fio's write_iolog (2 and 3),
     /// CSV of MSR Cambridge, Alibaba, Tencent, SPC or SYSTOR '17, plain or gzipped.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["plan", "size", "reads", "pattern", "clients", "files",
-          "bs", "rw", "runtime"])]
+          "bs", "rw", "runtime", "runs", "sync", "fsync", "fdatasync"])]
     trace: Option<PathBuf>,
     /// Pace of operations: recorded, a multiple (2x, 0.5x), or as-fast as the target allows.
     #[arg(long, value_name = "PACE", requires = "trace")]
@@ -41,9 +41,13 @@ impl Replay {
     ///
     /// # Errors
     /// Not a trace, no target, or invalid values.
-    pub fn plan(&self, line: &Line, changes: &Changes) -> Result<(Plan, Vec<String>), CliError> {
+    pub fn plan(
+        &self,
+        load: &LoadFlags,
+        changes: &Changes,
+    ) -> Result<(Plan, Vec<String>), CliError> {
         let Some(path) = &self.trace else { return Err(CliError::usage("no trace is named")) };
-        let places = places(changes)?;
+        let places = targets("plimsoll run", changes)?;
         let [target] = &places[..] else {
             let says =
                 "a trace can be replayed on one file or device, and several targets are named";
@@ -51,11 +55,11 @@ impl Replay {
         };
         let survey = survey(path)?;
         let of_trace = || (!target.starts_with("/dev/")).then(|| survey.file_size());
-        let file_size = line.file_size().or_else(of_trace);
+        let file_size = load.file_size().or_else(of_trace);
         let pace = self.pace.clone().unwrap_or_else(|| "recorded".to_owned());
         let mut request = request("plimsoll run", path, &survey)?;
         (request.pace, request.map) = (Some(pace.clone()), self.map);
-        (request.depth, request.measure) = (line.depth(), line.measure());
+        (request.depth, request.measure) = (load.one_depth()?, load.measure());
         (request.target, request.file_size) = (Some(target.clone()), file_size);
         let plan = trace_plan(&request).map_err(|errors| plan_error(&errors))?;
         let place = file_size

@@ -38,7 +38,8 @@ pub fn run_plan(
         return arms::run_arms(plan, after, &[], common, progress, interrupt);
     }
     after.refuse_with_fleet()?;
-    let runs = Preflight::runs(&resolved, after.yes, after.dry_run);
+    let runs =
+        Preflight::runs(&resolved, after.yes, after.dry_run).with_data(&after.destroy, after.keep);
     if !after.hosts.check(&resolved, &runs, progress)? {
         return Ok(Exit::Ok);
     }

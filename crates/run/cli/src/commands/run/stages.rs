@@ -83,10 +83,11 @@ fn carry_out(
     after.refuse_with_fleet()?;
     let told: Vec<_> = all.iter().map(|one| (one.name.clone(), one.resolved.clone())).collect();
     let Some(first) = all.first() else { return Ok(Exit::Ok) };
-    let runs = Preflight::runs(&first.resolved, after.yes, after.dry_run);
+    let runs = Preflight::runs(&first.resolved, after.yes, after.dry_run)
+        .with_data(&after.destroy, after.keep);
     let begins = match after.hosts.uses_fleet() {
         true => after.hosts.check(&first.resolved, &runs, progress)?,
-        false => preflight::check_stages(&told, after.yes, after.dry_run, progress)?,
+        false => preflight::check_stages(&told, &runs, progress)?,
     };
     if !begins {
         return Ok(Exit::Ok);

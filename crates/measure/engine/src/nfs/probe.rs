@@ -1,0 +1,51 @@
+//! Whether an export can be mounted and has room, without creating anything on it.
+
+use plimsoll_nfs::mount::mount;
+use plimsoll_nfs::{Client, Config, Monotonic, NfsUrl};
+use plimsoll_sys::SysError;
+
+use super::failed;
+use crate::EngineError;
+
+/// Free space of an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExportProbe {
+    /// Free bytes for this user.
+    pub free_bytes: u64,
+    /// The export has a directory of this name, whose data a run replaces.
+    pub has_own_directory: bool,
+}
+
+/// Mounts an export as a run of a plan does, and reads its free space. `uid` and `gid` are those of
+/// the plan.
+///
+/// # Errors
+/// The export cannot be mounted, or its server does not answer.
+pub fn probe_export(
+    text: &str,
+    plan: &str,
+    uid: u32,
+    gid: u32,
+) -> Result<ExportProbe, EngineError> {
+    let url = NfsUrl::parse(text).map_err(|error| EngineError::Config(error.to_string()))?;
+    let url = NfsUrl { uid: url.uid.or(Some(uid)), gid: url.gid.or(Some(gid)), ..url };
+    let doing = |what: &str| format!("{what} {text}");
+    let export = mount(&url).map_err(|error| failed(doing("mounting"), &error))?;
+    let config = Config {
+        depth_max: 1,
+        give_up_after_ns: 10_000_000_000,
+        histograms: false,
+        ..Config::default()
+    };
+    let mut client = Client::new(config, Monotonic).map_err(|error| {
+        let source = SysError::new("epoll_create1", error.raw_os_error());
+        EngineError::system("making an NFS client", source)
+    })?;
+    let server = client
+        .add_server(&export.server(1))
+        .map_err(|error| failed(doing("connecting to"), &error))?;
+    let root = client.register(server, export.root);
+    let space = client.fs_stat(root).map_err(|error| failed(doing("reading"), &error))?;
+    let own = client.lookup(root, format!("plimsoll-{plan}").as_bytes());
+    Ok(ExportProbe { free_bytes: space.abytes, has_own_directory: own.is_ok() })
+}

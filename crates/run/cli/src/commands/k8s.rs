@@ -1,0 +1,207 @@
+//! `plimsoll k8s`: writes Kubernetes Jobs that judge the volumes of storage classes.
+
+mod manifest;
+mod yaml;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use plimsoll_plan::{Plan, SizeBytes};
+use serde_json::Value;
+
+use self::manifest::{Claim, DEVICE, DIRECTORY, Job};
+use super::bundle;
+use super::plan_changes::Changes;
+use crate::common::Globals;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+/// Image by default: the registry has to be replaced.
+const IMAGE: &str = concat!("registry.example.com/plimsoll:", env!("CARGO_PKG_VERSION"));
+
+/// Options of `k8s`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  plimsoll k8s --storage-class fast --plan postgres --image registry.local/plimsoll:1 > \
+    job.yaml\n  plimsoll k8s --storage-class fast --storage-class slow --plan oltp --out jobs/\n  plimsoll k8s \
+    --claim db-0 --plan etcd --set phases.measure=10m\n  plimsoll k8s --storage-class fast --block --plan oltp\n\nThe comment at \
+    the top of a manifest has the commands that create the Job, wait for its end, passed or failed, and show the \
+    verdict. Pods meet the restricted pod security standard. The evidence is on an emptyDir, or on the claim that \
+    --evidence-claim names; it is never on the volume under test."
+)]
+pub struct Options {
+    /// Storage class to judge: its Job creates a claim. May be given several times.
+    #[arg(long, value_name = "NAME", required_unless_present = "claim")]
+    storage_class: Vec<String>,
+    /// Existing claim to judge, in place of a storage class.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["storage_class", "claim_size"])]
+    claim: Option<String>,
+    /// The plan: a file or a built-in one. Its target becomes the volume.
+    #[arg(long, value_name = "PLAN")]
+    plan: String,
+    /// A field of the plan to change, such as `phases.measure=10m`. May be given several times.
+    #[arg(long, value_name = "FIELD=VALUE")]
+    set: Vec<String>,
+    /// Judge the raw block device of the volume, without a file system.
+    #[arg(long)]
+    block: bool,
+    /// Size of a claim; by default what the plan needs, a tenth and 1 GiB.
+    #[arg(long, value_name = "SIZE")]
+    claim_size: Option<SizeBytes>,
+    /// Image of Plimsoll in your registry (`packaging/container` builds it).
+    #[arg(long, value_name = "IMAGE", default_value = IMAGE)]
+    image: String,
+    /// Namespace; that of kubectl's context by default.
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// Existing claim that keeps the evidence.
+    #[arg(long, value_name = "NAME")]
+    evidence_claim: Option<String>,
+    /// Directory for one file per storage class; stdout without one.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// Writes the manifests.
+///
+/// # Errors
+/// An invalid plan, a name that Kubernetes does not accept, or a file that cannot be written.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
+    for name in options.storage_class.iter().chain(&options.claim).chain(&options.evidence_claim) {
+        check_name(name)?;
+    }
+    options.namespace.iter().try_for_each(|name| check_name(name))?;
+    let plan = plan_on_volume(options)?;
+    let resolved = plan.resolve();
+    let needed = resolved.targets.iter().flat_map(|target| resolved.required_bytes(target));
+    let needed_bytes: u64 = needed.fold(0, |sum: u64, need| sum.saturating_add(need.bytes));
+    let runs_ns = resolved.measuring_ns().saturating_mul(u64::from(resolved.repeat.runs.max(1)));
+    let claims: Vec<Claim> = match &options.claim {
+        Some(name) => vec![Claim::Existing(name.clone())],
+        None => {
+            let size_bytes = claim_bytes(options.claim_size, needed_bytes)?;
+            let class = |class: &String| Claim::OfClass { class: class.clone(), size_bytes };
+            options.storage_class.iter().map(class).collect()
+        }
+    };
+    let mut documents = Vec::new();
+    for claim in claims {
+        let name = claim.job_name();
+        if documents.iter().any(|(known, _)| *known == name) {
+            return Err(CliError::usage(format!("two Jobs would have the name {name}"))
+                .hint("write the manifests of these storage classes one by one"));
+        }
+        let job = Job {
+            claim: &claim,
+            plan: &plan,
+            block: options.block,
+            image: &options.image,
+            namespace: options.namespace.as_deref(),
+            evidence_claim: options.evidence_claim.as_deref(),
+            deadline_s: manifest::deadline_s(runs_ns, needed_bytes),
+        };
+        documents.push((name, job.objects()));
+    }
+    if common.json {
+        let items: Vec<Value> = documents.into_iter().flat_map(|(_, objects)| objects).collect();
+        let list = serde_json::json!({ "apiVersion": "v1", "kind": "List", "items": items });
+        return bundle::print(&bundle::json(&list)?).map(|()| Exit::Ok);
+    }
+    for (at, (name, objects)) in documents.iter().enumerate() {
+        let file = options.out.as_ref().map(|directory| directory.join(format!("{name}.yaml")));
+        let shown = file.as_ref().map_or("job.yaml".to_owned(), |file| file.display().to_string());
+        let comment = manifest::comment(name, plan.name(), &shown, options.block);
+        let text = comment + &yaml::documents(objects);
+        match &file {
+            None if at > 0 => bundle::print(&format!("---\n{text}"))?,
+            None => bundle::print(&text)?,
+            Some(file) => {
+                write(file, &text)?;
+                bundle::print(&format!("{} was written\n", file.display()))?;
+            }
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn write(file: &std::path::Path, text: &str) -> Result<(), CliError> {
+    let made = file.parent().map_or(Ok(()), std::fs::create_dir_all);
+    made.and_then(|()| std::fs::write(file, text)).map_err(|error| {
+        CliError::environment(format!("cannot write {}: {error}", file.display()))
+            .hint("name a writable directory with --out")
+    })
+}
+
+/// Returns the plan with the volume as its target.
+fn plan_on_volume(options: &Options) -> Result<Plan, CliError> {
+    let mut changes = Changes { set: options.set.clone(), ..Changes::default() };
+    match options.block {
+        true => changes.device = Some(DEVICE.to_owned()),
+        false => changes.path = vec![DIRECTORY.to_owned()],
+    }
+    let plan = changes.plan(&options.plan)?;
+    let table: toml::Table = plan.text().parse().unwrap_or_default();
+    let workload = table.get("workload").and_then(toml::Value::as_table);
+    let names_file = |kind: &str| workload.is_some_and(|workload| workload.contains_key(kind));
+    if names_file("fio") || names_file("trace") || plan.text().contains("arrival_file") {
+        let says = format!("{}: the plan names a file, which the Job would not have", options.plan);
+        return Err(CliError::usage(says)
+            .hint("convert a fio job first: plimsoll plan import JOB --out plan.toml"));
+    }
+    Ok(plan)
+}
+
+/// Returns the size of a claim.
+fn claim_bytes(given: Option<SizeBytes>, needed_bytes: u64) -> Result<u64, CliError> {
+    const GIB: u64 = 1 << 30;
+    match (given, needed_bytes) {
+        (Some(size), needed) if size.0 >= needed => Ok(size.0),
+        (Some(size), needed) => Err(CliError::usage(format!(
+            "--claim-size {size}: the plan's data needs {}",
+            SizeBytes(needed).about()
+        ))
+        .hint("name a larger claim, or plan less data")),
+        (None, 0) => Err(CliError::usage(
+            "the plan uses the whole device, so it states no size of the claim",
+        )
+        .hint("name one: --claim-size 100GiB")),
+        (None, needed) => Ok((needed.saturating_add(needed / 10) / GIB + 2).saturating_mul(GIB)),
+    }
+}
+
+/// Rejects a name that is no DNS subdomain (RFC 1123), as Kubernetes requires.
+fn check_name(name: &str) -> Result<(), CliError> {
+    let label = |label: &str| {
+        let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        !label.is_empty()
+            && label.chars().all(inner)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    if name.len() <= 253 && name.split('.').all(label) {
+        return Ok(());
+    }
+    Err(CliError::usage(format!("{name} is not a name of Kubernetes"))
+        .hint("names have lower-case letters, digits, - and ."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_has_room_for_the_data_and_names_are_those_of_kubernetes() {
+        let gib = |n: u64| n << 30;
+        assert_eq!(claim_bytes(None, gib(10)).ok(), Some(gib(13)));
+        assert_eq!(claim_bytes(Some(SizeBytes(gib(20))), gib(10)).ok(), Some(gib(20)));
+        assert!(claim_bytes(Some(SizeBytes(gib(9))), gib(10)).is_err());
+        assert!(claim_bytes(None, 0).is_err());
+        assert!(claim_bytes(None, u64::MAX).is_ok());
+        for good in ["fast", "gp3.csi", "a-1"] {
+            assert!(check_name(good).is_ok(), "{good}");
+        }
+        for bad in ["", "Fast", "-a", "a-", "a..b", "a b", "a\n", "ä", &"a".repeat(254)] {
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Objects of a Kubernetes manifest: plan, claim and Job.
+
+use plimsoll_plan::Plan;
+use serde_json::{Value, json};
+
+/// Directory of the volume in the container.
+pub const DIRECTORY: &str = "/data";
+/// Device of the volume in the container.
+pub const DEVICE: &str = "/dev/plimsoll";
+/// User and group of the container: any but root.
+const USER: u32 = 65_532;
+/// Longest name of a Job whose pods have labels of at most 63 characters.
+const NAME_MAX: usize = 52;
+/// Slowest creation of data that a Job waits for, and the time it has in any case.
+const CREATE_BYTES_PER_S: u64 = 20_000_000;
+const SPARE_S: u64 = 3_600;
+
+/// Volume under test.
+pub enum Claim {
+    /// Claim that the manifest creates.
+    OfClass {
+        /// Storage class.
+        class: String,
+        /// Requested size.
+        size_bytes: u64,
+    },
+    /// Claim that exists.
+    Existing(String),
+}
+
+impl Claim {
+    /// Returns the name of the Job that judges the claim.
+    pub fn job_name(&self) -> String {
+        let (Self::OfClass { class: name, .. } | Self::Existing(name)) = self;
+        let mut name = format!("plimsoll-{}", name.replace('.', "-"));
+        name.truncate(NAME_MAX);
+        name.trim_end_matches('-').to_owned()
+    }
+}
+
+/// Job with what it needs.
+pub struct Job<'a> {
+    /// Volume under test.
+    pub claim: &'a Claim,
+    /// Plan on the volume.
+    pub plan: &'a Plan,
+    /// Use the volume as a block device.
+    pub block: bool,
+    /// Image of Plimsoll.
+    pub image: &'a str,
+    /// Namespace of all objects.
+    pub namespace: Option<&'a str>,
+    /// Claim for the evidence.
+    pub evidence_claim: Option<&'a str>,
+    /// Time after which Kubernetes ends the Job.
+    pub deadline_s: u64,
+}
+
+/// Returns the time after which a Job has failed: its measurements, the creation of its data on slow
+/// storage, and an hour.
+pub fn deadline_s(measuring_ns: u64, needed_bytes: u64) -> u64 {
+    (measuring_ns / 1_000_000_000)
+        .saturating_add(needed_bytes / CREATE_BYTES_PER_S)
+        .saturating_add(SPARE_S)
+}
+
+impl Job<'_> {
+    /// Returns the objects in the order of their creation.
+    pub fn objects(&self) -> Vec<Value> {
+        let plan = json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": self.metadata("-plan"),
+            "data": { "plan.toml": self.plan.text() },
+        });
+        let mut all = vec![plan];
+        all.extend(self.claim_object());
+        all.push(self.job());
+        all
+    }
+
+    fn metadata(&self, suffix: &str) -> Value {
+        let mut metadata = json!({
+            "name": format!("{}{suffix}", self.claim.job_name()),
+            "labels": { "app.kubernetes.io/name": "plimsoll" },
+        });
+        if let Some(namespace) = self.namespace {
+            metadata["namespace"] = namespace.into();
+        }
+        metadata
+    }
+
+    fn claim_object(&self) -> Option<Value> {
+        let Claim::OfClass { class, size_bytes } = self.claim else { return None };
+        Some(json!({
+            "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": self.metadata(""),
+            "spec": {
+                "accessModes": ["ReadWriteOnce"],
+                "storageClassName": class,
+                "volumeMode": if self.block { "Block" } else { "Filesystem" },
+                "resources": { "requests": { "storage": quantity(*size_bytes) } },
+            },
+        }))
+    }
+
+    fn job(&self) -> Value {
+        let labels = json!({ "app.kubernetes.io/name": "plimsoll" });
+        json!({
+            "apiVersion": "batch/v1", "kind": "Job", "metadata": self.metadata(""),
+            "spec": {
+                // A failed verdict is an answer, not something to try again.
+                "backoffLimit": 0,
+                "activeDeadlineSeconds": self.deadline_s,
+                "podFailurePolicy": { "rules": [{
+                    "action": "FailJob",
+                    "onExitCodes": { "containerName": "plimsoll", "operator": "NotIn", "values": [0] },
+                }] },
+                "template": { "metadata": { "labels": labels }, "spec": self.pod() },
+            },
+        })
+    }
+
+    fn pod(&self) -> Value {
+        let claim_name = match self.claim {
+            Claim::Existing(name) => name.clone(),
+            Claim::OfClass { .. } => self.claim.job_name(),
+        };
+        let evidence = match self.evidence_claim {
+            Some(claim) => {
+                json!({ "name": "evidence", "persistentVolumeClaim": { "claimName": claim } })
+            }
+            None => json!({ "name": "evidence", "emptyDir": {} }),
+        };
+        json!({
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": false,
+            "securityContext": {
+                "runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER,
+                "seccompProfile": { "type": "RuntimeDefault" },
+            },
+            "containers": [self.container()],
+            "volumes": [
+                { "name": "plan", "configMap": { "name": format!("{}-plan", self.claim.job_name()) } },
+                evidence,
+                { "name": "volume", "persistentVolumeClaim": { "claimName": claim_name } },
+            ],
+        })
+    }
+
+    fn container(&self) -> Value {
+        let mut mounts = vec![
+            json!({ "name": "plan", "mountPath": "/plan", "readOnly": true }),
+            json!({ "name": "evidence", "mountPath": "/evidence" }),
+        ];
+        if !self.block {
+            mounts.push(json!({ "name": "volume", "mountPath": DIRECTORY }));
+        }
+        let home = |name: &str, directory: &str| json!({ "name": name, "value": directory });
+        let mut container = json!({
+            "name": "plimsoll",
+            "image": self.image,
+            "args": ["run", "/plan/plan.toml", "--verdict-to", "/dev/termination-log"],
+            "terminationMessagePath": "/dev/termination-log",
+            "terminationMessagePolicy": "File",
+            "env": [
+                home("HOME", "/evidence"),
+                home("XDG_DATA_HOME", "/evidence/runs"),
+                home("XDG_STATE_HOME", "/evidence/state"),
+                home("XDG_CACHE_HOME", "/evidence/cache"),
+            ],
+            "resources": { "requests": { "cpu": "2", "memory": "1Gi" } },
+            "securityContext": {
+                "allowPrivilegeEscalation": false,
+                "readOnlyRootFilesystem": true,
+                "capabilities": { "drop": ["ALL"] },
+            },
+            "volumeMounts": mounts,
+        });
+        if self.block {
+            container["volumeDevices"] = json!([{ "name": "volume", "devicePath": DEVICE }]);
+        }
+        container
+    }
+}
+
+/// Returns a size as Kubernetes writes it.
+fn quantity(bytes: u64) -> String {
+    let gib = bytes >> 30;
+    if gib << 30 == bytes { format!("{gib}Gi") } else { bytes.to_string() }
+}
+
+/// Returns the comment at the top of a manifest: how to run the Job and read its verdict.
+pub fn comment(job: &str, plan: &str, file: &str, block: bool) -> String {
+    let mut text = format!(
+        "# Judges a volume by the plan {plan}. Made by `plimsoll k8s`. PASS completes the Job, anything else fails it.\n\
+         #\n\
+         #   kubectl create -f {file}\n\
+         #   until kubectl get job {job} -o jsonpath='{{.status.conditions[*].type}}' | grep -Eq 'Complete|Failed'; do sleep 5; done\n\
+         #   kubectl logs job/{job}      # the verdict with its reasons\n\
+         #   kubectl delete -f {file}    # a claim that the manifest created goes with its data\n\
+         #\n\
+         # The default seccomp profile forbids io_uring, so that Plimsoll uses threads. A fast device may need a profile\n\
+         # of your own that allows it.\n"
+    );
+    if block {
+        text.push_str(
+            "# The container's user needs access to the device: with containerd, set device_ownership_from_security_context.\n\
+             # A device that is not empty is refused: add `--destroy /dev/plimsoll` to the arguments if it may be overwritten.\n",
+        );
+    }
+    text
+}

@@ -1,0 +1,352 @@
+//! Flags that describe a load. They mean the same in `run`, `sweep`, `tune` and `compare`. fio's
+//! words work too, and the command reports their meaning.
+
+use clap::Args;
+use plimsoll_import::fio_job::{size_bytes, time_ns};
+use plimsoll_plan::{
+    DurationNs, Plan, SizeBytes, SweepRequest, UnitError, sizes_from_text, sweep_plan,
+};
+
+use super::plan_changes::{Changes, plan_error};
+use crate::error::CliError;
+
+/// Description of a load.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Load: without a plan; --for and --runs also change a plan")]
+pub struct LoadFlags {
+    /// Size of one transfer, such as 4KiB; with --bs, the size of a file as in fio. A sweep takes
+    /// lists and ranges: 4KiB,64KiB or 4KiB..128KiB.
+    #[arg(long, value_name = "SIZE", visible_alias = "sizes")]
+    size: Option<String>,
+    /// Share of reads in percent; 100 by default. A sweep takes lists.
+    #[arg(long, value_name = "PERCENT", visible_alias = "rwmixread", value_delimiter = ',')]
+    reads: Vec<f64>,
+    /// Access pattern: random, sequential, zipf, hot-cold… A sweep takes lists.
+    #[arg(long, value_name = "PATTERN", visible_alias = "patterns", value_delimiter = ',')]
+    pattern: Vec<String>,
+    /// Operations in flight per client; 4 by default. A sweep takes lists.
+    #[arg(long, value_name = "N", visible_aliases = ["iodepth", "queue-depths"],
+          value_delimiter = ',')]
+    depth: Vec<u32>,
+    /// Clients; one, or one per export, by default.
+    #[arg(long, value_name = "N", visible_alias = "numjobs")]
+    clients: Option<u32>,
+    /// Files per directory or export; 1 by default.
+    #[arg(long, value_name = "N", visible_alias = "nrfiles")]
+    files: Option<u32>,
+    /// Size of a file; 1 GiB by default, and all of a device. A sweep of a directory without
+    /// --quick makes files of twice this host's memory, but at most a third of the free space.
+    #[arg(long, value_name = "SIZE")]
+    file_size: Option<SizeBytes>,
+    /// Duration of each measurement, such as 60s; ten minutes by default.
+    #[arg(long = "for", value_name = "TIME", visible_alias = "measure")]
+    measure: Option<DurationNs>,
+    /// Runs of each target.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    runs: Option<u32>,
+    /// Durability of writes: none, fsync, fdatasync, dsync or file-sync.
+    #[arg(long, value_name = "HOW")]
+    sync: Option<String>,
+    /// fio's option for --size; a bare k is 1024.
+    #[arg(long, value_name = "SIZE")]
+    bs: Option<String>,
+    /// fio's option for --pattern and --reads: read, write, rw, randread, randwrite, randrw.
+    #[arg(long, value_name = "WORD", visible_alias = "readwrite", conflicts_with = "pattern")]
+    rw: Option<String>,
+    /// fio's option for --for; a bare number is in seconds.
+    #[arg(long, value_name = "TIME", conflicts_with = "measure")]
+    runtime: Option<String>,
+    /// fio's option for --sync fsync: a sync after every N writes.
+    #[arg(long, value_name = "N", conflicts_with_all = ["sync", "fdatasync"])]
+    fsync: Option<u32>,
+    /// fio's option for --sync fdatasync: a sync after every N writes.
+    #[arg(long, value_name = "N", conflicts_with = "sync")]
+    fdatasync: Option<u32>,
+}
+
+/// Plan from flags.
+pub struct LoadPlan {
+    /// The plan.
+    pub plan: Plan,
+    /// Meaning of fio's options, and the load in one sentence.
+    pub meanings: Vec<String>,
+}
+
+impl LoadFlags {
+    /// Returns the operations in flight, if given.
+    ///
+    /// # Errors
+    /// Several values.
+    pub fn one_depth(&self) -> Result<Option<u32>, CliError> {
+        one("depth", &self.depth)
+    }
+
+    /// Returns the size of a file, if given.
+    pub fn file_size(&self) -> Option<SizeBytes> {
+        self.file_size
+    }
+
+    /// Returns the duration given with --for.
+    pub fn measure(&self) -> Option<DurationNs> {
+        self.measure
+    }
+
+    /// Returns the changes of a plan: those of the command line, and --for and --runs.
+    ///
+    /// # Errors
+    /// A flag that describes a load, which the plan does.
+    pub fn changes_of_plan(&self, changes: &Changes) -> Result<Changes, CliError> {
+        let text = |given: Option<&String>| given.cloned();
+        let first = |given: Option<String>| given.unwrap_or_default();
+        let given = [
+            ("--size", "sizes", text(self.size.as_ref())),
+            ("--bs", "sizes", text(self.bs.as_ref())),
+            ("--reads", "reads", self.reads.first().map(f64::to_string)),
+            ("--pattern", "patterns", text(self.pattern.first())),
+            ("--rw", "reads", self.rw.as_ref().map(|_| "70".to_owned())),
+            ("--depth", "queue_depth", self.depth.first().map(u32::to_string)),
+            ("--clients", "clients", self.clients.map(|n| n.to_string())),
+            ("--files", "files", self.files.map(|n| n.to_string())),
+            ("--file-size", "file_size", self.file_size.map(|size| size.to_string())),
+            ("--sync", "sync", text(self.sync.as_ref())),
+            ("--fsync", "sync", self.fsync.map(|_| "fsync".to_owned())),
+            ("--fdatasync", "sync", self.fdatasync.map(|_| "fdatasync".to_owned())),
+        ];
+        if let Some((flag, field, value)) = given.into_iter().find(|(_, _, value)| value.is_some())
+        {
+            let says = format!("{flag} describes a load, and so does the plan");
+            return Err(CliError::usage(says).hint(format!(
+                "change the plan's field: --set workload.matrix.{field}={}",
+                first(value)
+            )));
+        }
+        let mut all = Vec::new();
+        let length = self.length(&mut Vec::new())?;
+        all.extend(length.map(|length| format!("phases.measure={length}")));
+        all.extend(self.runs.map(|runs| format!("repeat.runs={runs}")));
+        all.extend(changes.set.iter().cloned());
+        Ok(Changes { set: all, ..changes.clone() })
+    }
+
+    /// Rejects --runs for a command that measures each load once.
+    ///
+    /// # Errors
+    /// More than one run, with the way to repeat in the hint.
+    pub fn refuse_runs(&self, command: &str, unit: &str, hint: &str) -> Result<(), CliError> {
+        match self.runs {
+            Some(runs) if runs > 1 => {
+                let says = format!("--runs {runs}: `plimsoll {command}` measures each {unit} once");
+                Err(CliError::usage(says).hint(hint))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the plan of one load.
+    ///
+    /// # Errors
+    /// No target, several values of a flag, or invalid values.
+    pub fn plan(&self, command: &'static str, changes: &Changes) -> Result<LoadPlan, CliError> {
+        let targets = targets(command, changes)?;
+        let mut meanings = Vec::new();
+        let (sizes, file_size) = self.sizes(&mut meanings)?;
+        let sizes = sizes.unwrap_or_else(|| vec![SizeBytes::kib(4)]);
+        let (pattern, reads) = self.mix(&mut meanings)?;
+        let size = one("size", &sizes)?.unwrap_or(SizeBytes::kib(4));
+        let pattern = one("pattern", &pattern)?.unwrap_or_else(|| "random".to_owned());
+        let reads = one("reads", &reads)?.unwrap_or(100.0);
+        let depth = self.one_depth()?.unwrap_or(4);
+        let clients = self.clients.unwrap_or(1);
+        let length = self.length(&mut meanings)?.unwrap_or(DurationNs::s(600));
+        let request = SweepRequest {
+            name: format!("{pattern}-{size}-r{reads}"),
+            made_by: command,
+            targets,
+            sizes: vec![size],
+            read_percents: vec![reads],
+            patterns: vec![pattern.clone()],
+            queue_depths: vec![depth],
+            clients: Some(clients),
+            files: self.files.unwrap_or(1),
+            file_size,
+            measure: Some(length),
+            ..SweepRequest::default()
+        };
+        meanings.push(format!(
+            "{pattern} transfers of {}, {reads} % reads, {clients} client{} with {depth} outstanding each, for \
+             {length}",
+            size.about(),
+            if clients == 1 { "" } else { "s" },
+        ));
+        Ok(LoadPlan { plan: self.applied(&request, changes)?, meanings })
+    }
+
+    /// Returns the plan of a sweep: the flags' lists, or those of `request`.
+    ///
+    /// # Errors
+    /// Invalid values.
+    pub fn sweep_plan(
+        &self,
+        request: SweepRequest,
+        changes: &Changes,
+    ) -> Result<LoadPlan, CliError> {
+        let mut meanings = Vec::new();
+        let (sizes, file_size) = self.sizes(&mut meanings)?;
+        let (patterns, reads) = self.mix(&mut meanings)?;
+        let some_or = |given: Vec<u32>, default| if given.is_empty() { default } else { given };
+        let request = SweepRequest {
+            sizes: sizes.unwrap_or(request.sizes),
+            read_percents: if reads.is_empty() { request.read_percents } else { reads },
+            patterns: if patterns.is_empty() { request.patterns } else { patterns },
+            queue_depths: some_or(self.depth.clone(), request.queue_depths),
+            clients: self.clients.or(request.clients),
+            files: self.files.unwrap_or(request.files),
+            file_size: file_size.or(request.file_size),
+            measure: self.length(&mut meanings)?.or(request.measure),
+            ..request
+        };
+        Ok(LoadPlan { plan: self.applied(&request, changes)?, meanings })
+    }
+
+    /// Returns the flags with this number of runs, unless they state one.
+    pub fn with_default_runs(&self, runs: u32) -> Self {
+        Self { runs: self.runs.or(Some(runs)), ..self.clone() }
+    }
+
+    /// Returns the number of files, if given.
+    pub fn files(&self) -> Option<u32> {
+        self.files
+    }
+
+    /// Returns the plan with durability, runs and the field changes of the command line.
+    fn applied(&self, request: &SweepRequest, changes: &Changes) -> Result<Plan, CliError> {
+        let plan = sweep_plan(request).map_err(|errors| plan_error(&errors))?;
+        let mut set = Vec::new();
+        let sync = match (&self.sync, self.fsync, self.fdatasync) {
+            (Some(sync), _, _) => Some((sync.as_str(), None)),
+            (None, Some(every), _) => Some(("fsync", Some(every))),
+            (None, None, Some(every)) => Some(("fdatasync", Some(every))),
+            (None, None, None) => None,
+        };
+        if let Some((sync, every)) = sync {
+            set.push(format!("workload.matrix.sync={sync}"));
+            set.extend(every.map(|every| format!("workload.matrix.sync_every={every}")));
+        }
+        set.extend(self.runs.map(|runs| format!("repeat.runs={runs}")));
+        set.extend(changes.set.iter().cloned());
+        Changes { set, ..changes.clone() }.set_in(&plan)
+    }
+
+    /// Returns the duration of a measurement, if given.
+    fn length(&self, meanings: &mut Vec<String>) -> Result<Option<DurationNs>, CliError> {
+        let Some(text) = &self.runtime else { return Ok(self.measure) };
+        let length = DurationNs(time_ns(text).ok_or_else(|| not_fio(text, "runtime", "60"))?);
+        meanings.push(format!("--runtime {text}: measured for {length} (--for {length})"));
+        Ok(Some(length))
+    }
+
+    /// Returns the sizes of a transfer and the size of a file, if given.
+    #[allow(clippy::type_complexity)]
+    fn sizes(
+        &self,
+        meanings: &mut Vec<String>,
+    ) -> Result<(Option<Vec<SizeBytes>>, Option<SizeBytes>), CliError> {
+        let fio = |text: &str, word: &str| {
+            size_bytes(text).map(SizeBytes).ok_or_else(|| not_fio(text, word, "4k"))
+        };
+        let Some(bs) = &self.bs else {
+            let Some(text) = &self.size else { return Ok((None, self.file_size)) };
+            return Ok((Some(sizes(text)?), self.file_size));
+        };
+        let size = fio(bs, "bs")?;
+        meanings.push(format!("--bs {bs}: transfers of {size} (--size {size})"));
+        let file_size = match &self.size {
+            Some(text) => {
+                let bytes = fio(text, "size")?;
+                meanings.push(format!(
+                    "--size {text} with --bs: a file of {bytes} (--file-size {bytes})"
+                ));
+                Some(bytes)
+            }
+            None => self.file_size,
+        };
+        Ok((Some(vec![size]), file_size))
+    }
+
+    /// Returns patterns and shares of reads; empty if not given.
+    fn mix(&self, meanings: &mut Vec<String>) -> Result<(Vec<String>, Vec<f64>), CliError> {
+        let Some(rw) = &self.rw else { return Ok((self.pattern.clone(), self.reads.clone())) };
+        let (word, random) = match rw.strip_prefix("rand") {
+            Some(word) => (word, true),
+            None => (rw.as_str(), false),
+        };
+        let reads = match word {
+            "read" => vec![100.0],
+            "write" => vec![0.0],
+            "rw" | "readwrite" if self.reads.is_empty() => vec![50.0],
+            "rw" | "readwrite" => self.reads.clone(),
+            _ => return Err(not_fio(rw, "rw", "randread")),
+        };
+        if let Some(given) = self.reads.iter().find(|given| !reads.contains(given)) {
+            return Err(CliError::usage(format!(
+                "--rw {rw} has {} % reads, not {given}",
+                reads[0]
+            ))
+            .hint("write --rw randrw or --rw rw for a mix"));
+        }
+        let pattern = if random { "random" } else { "sequential" };
+        let shown: Vec<String> = reads.iter().map(f64::to_string).collect();
+        let shown = shown.join(",");
+        meanings.push(format!(
+            "--rw {rw}: {pattern}, {shown} % reads (--pattern {pattern} --reads {shown})"
+        ));
+        Ok((vec![pattern.to_owned()], reads))
+    }
+}
+
+/// Returns the only value of a flag; `None` if it is not given.
+fn one<T: Clone>(flag: &str, values: &[T]) -> Result<Option<T>, CliError> {
+    match values {
+        [] => Ok(None),
+        [only] => Ok(Some(only.clone())),
+        _ => Err(CliError::usage(format!("--{flag}: several values, and a run has one"))
+            .hint("`plimsoll sweep` with the same flags measures each combination")),
+    }
+}
+
+/// Parses sizes separated by commas, each a size or a doubling range.
+fn sizes(given: &str) -> Result<Vec<SizeBytes>, CliError> {
+    let mut all = Vec::new();
+    for part in given.split(',') {
+        let sizes = sizes_from_text(part.trim()).map_err(|error: UnitError| {
+            CliError::usage(format!("--size {part}: {error}")).hint(error.help)
+        })?;
+        all.extend(sizes);
+    }
+    Ok(all)
+}
+
+fn not_fio(text: &str, word: &str, such: &str) -> CliError {
+    let error = CliError::usage(format!("--{word} {text}: fio has no such value"))
+        .hint(format!("for example --{word} {such}"));
+    if word == "bs" && text.contains(',') {
+        return error.hint("in a sweep, --size 4KiB,64KiB lists sizes");
+    }
+    error
+}
+
+/// Returns the named targets.
+///
+/// # Errors
+/// No target, or several of a kind that allows one.
+pub fn targets(command: &str, changes: &Changes) -> Result<Vec<String>, CliError> {
+    if !changes.has_target() {
+        let verb = command.trim_start_matches("plimsoll ");
+        return Err(CliError::usage(format!("nothing to {verb}"))
+            .hint("name a plan (`plimsoll plan list` lists the built-in ones)")
+            .hint(format!(
+                "or a target: {command} --path /mnt/x --size 4KiB --reads 70 --depth 32 --for 60s"
+            )));
+    }
+    changes.places()
+}
