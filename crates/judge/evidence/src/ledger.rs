@@ -32,7 +32,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::EvidenceError;
 use crate::run::LedgerPosition;
-use crate::seal::sha256_hex;
+use crate::seal::{self, sha256_hex};
 
 pub use cached::CachedLedger;
 pub use head::{Head, HeadState};
@@ -284,6 +284,10 @@ impl Ledger {
             // If this fails too, the next writer finds a torn tail.
             let _ = file.set_len(size_bytes);
             return Err(io("write")(error));
+        }
+        if size_bytes == 0 {
+            // The ledger is new: its name must be durable too.
+            self.path.parent().map_or(Ok(()), seal::sync)?;
         }
         // Best effort: some file systems cannot reserve space.
         let end_bytes = size_bytes + line.len() as u64;

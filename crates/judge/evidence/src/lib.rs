@@ -27,6 +27,7 @@
 
 pub mod bundle;
 pub mod cells;
+pub mod durability;
 pub mod environment;
 pub mod error;
 pub mod external_directories;

@@ -125,15 +125,32 @@ fn text_of(files: &BTreeMap<String, Vec<u8>>) -> String {
     files.iter().map(|(name, bytes)| format!("{}  {name}\n", sha256_hex(bytes))).collect()
 }
 
-/// Seals the bundle in `directory`; returns the SHA-256 of the seal itself.
+/// Seals the bundle in `directory`; returns the SHA-256 of the seal itself. The files, then the
+/// seal, then the names are on stable storage when it returns: a ledger line that names the seal
+/// never outlives them.
 ///
 /// # Errors
 /// A file cannot be read, or the seal cannot be written.
 pub fn seal(directory: &Path) -> Result<String, EvidenceError> {
-    let text = text_of(&read(directory)?.files);
+    let files = read(directory)?.files;
+    let text = text_of(&files);
     let path = directory.join(FILE);
+    files.keys().try_for_each(|name| sync(&directory.join(name)))?;
     fs::write(&path, &text).map_err(|e| EvidenceError::io("write", &path, e))?;
+    sync(&path)?;
+    sync(directory)?;
+    directory.parent().filter(|above| *above != Path::new("")).map_or(Ok(()), sync)?;
     Ok(sha256_hex(text.as_bytes()))
+}
+
+/// Syncs a file, or the names in a directory. A directory on a file system that cannot sync
+/// directories stays as it is.
+pub(crate) fn sync(path: &Path) -> Result<(), EvidenceError> {
+    let synced = fs::File::open(path).and_then(|file| file.sync_all());
+    match synced {
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidInput && path.is_dir() => Ok(()),
+        other => other.map_err(|error| EvidenceError::io("sync", path, error)),
+    }
 }
 
 /// Reads the sealed files of the bundle in `directory` and checks the seal over these bytes.

@@ -21,6 +21,7 @@ pub mod chart;
 pub mod comparison;
 pub mod csv;
 pub mod document;
+pub mod durability;
 pub mod error;
 pub mod escape;
 mod experiment;

@@ -22,6 +22,7 @@ pub mod blocking_call;
 mod caches;
 pub mod calibrate;
 pub mod defect;
+pub mod durability;
 pub mod end_condition;
 mod error;
 mod issue;

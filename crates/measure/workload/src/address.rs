@@ -22,7 +22,8 @@ mod stride;
 mod walk;
 mod zipf;
 
-pub(crate) use hash::{mix, share_below, unit_open};
+pub use hash::mix;
+pub(crate) use hash::{share_below, unit_open};
 pub use hot_cold::HotCold;
 pub use indices::Indices;
 pub use normal::{Normal, normal_quantile};

@@ -65,6 +65,8 @@ pub enum Command {
     Calibrate(commands::calibrate::Options),
     /// Check the pages of a mail store, the blocks of a data set, or the evidence of a run.
     Verify(commands::verify::Options),
+    /// Cut a target off, and check that each acknowledged write is there afterwards.
+    Durability(commands::durability::Options),
     /// Remove leftovers of killed runs: data on targets, and generation maps without data.
     Clean(commands::clean::Options),
     /// List, show and run published experiments.
@@ -108,6 +110,7 @@ impl Command {
             | Self::Fleet(_)
             | Self::Calibrate(_)
             | Self::Verify(_)
+            | Self::Durability(_)
             | Self::Clean(_)
             | Self::Plan(_)
             | Self::Runs(_)
@@ -151,6 +154,7 @@ fn carry_out_one(command: Command, common: &Globals) -> Result<Exit, CliError> {
         Command::Calibrate(options) => commands::calibrate::carry_out(&options, common),
         Command::Experiment(options) => commands::experiment::carry_out(&options, common),
         Command::Clean(options) => commands::clean::carry_out(&options, common),
+        Command::Durability(options) => commands::durability::carry_out(&options, common),
         Command::Verify(options) => commands::verify::carry_out(&options, common),
         Command::Model(options) => commands::model::carry_out(&options, common),
         Command::Plan(options) => commands::plan::carry_out(&options, common),

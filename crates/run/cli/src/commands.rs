@@ -13,6 +13,7 @@ pub mod compare_fleets;
 pub mod compare_reported;
 pub mod compare_sweeps;
 pub mod completions;
+pub mod durability;
 pub mod experiment;
 pub mod fleet;
 pub mod job;

@@ -9,6 +9,7 @@
 //! - [`repeat`]: repeats of a plan. [`arms`]: alternating targets. [`search`]: the load line.
 //!   [`sweep`]: points. [`stages`]: stages of a job. [`compare`]: comparisons of finished runs.
 //! - [`observe`]: observes the command of another tool. [`audit`]: judges results of other tools.
+//! - [`durability`]: cuts of a target, and verification of acknowledged writes.
 //! - [`driver`]: drivers for this host. [`fleet`]: reads the bundle of a fleet's run.
 //! - [`data_slot`]: data shared between runs. [`experiment`]: directories of related runs.
 //! - [`custody`]: checks and judges evidence on reading. [`verify`]: verifies stored data and
@@ -43,6 +44,7 @@ pub mod compare;
 pub mod custody;
 pub mod data_slot;
 pub mod driver;
+pub mod durability;
 pub mod error;
 pub mod exit;
 pub mod experiment;

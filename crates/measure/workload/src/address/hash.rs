@@ -8,7 +8,7 @@ const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// Returns the `index`-th output of SplitMix64 started from `seed`.
 #[inline]
-pub(crate) fn mix(seed: u64, index: u64) -> u64 {
+pub fn mix(seed: u64, index: u64) -> u64 {
     let mut z = seed.wrapping_add(index.wrapping_add(1).wrapping_mul(GOLDEN));
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -30,6 +30,7 @@ enum Room {
 /// never up or sideways.
 const FLOORS: &[&[(&str, Room)]] = &[
     &[
+        ("plimsoll-lossy-disk", Room::Join),
         ("plimsoll-plan", Room::Shared),
         ("plimsoll-sys", Room::Measure),
         ("plimsoll-nfs", Room::Measure),
@@ -67,16 +68,16 @@ struct Crates {
     built_with: Arrows,
 }
 
-fn text<'v>(value: &'v Value, key: &str) -> &'v str {
+pub fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value[key].as_str().unwrap_or_else(|| panic!("{key} is a text in {value}"))
 }
 
-fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
+pub fn list<'v>(value: &'v Value, key: &str) -> &'v [Value] {
     value[key].as_array().unwrap_or_else(|| panic!("{key} is a list in {value}"))
 }
 
 /// Returns cargo's metadata. This may fetch crates that no build has needed yet.
-fn crates() -> Crates {
+pub fn metadata() -> Value {
     let libc = if cfg!(target_env = "musl") { "musl" } else { "gnu" };
     let platform = format!("{}-unknown-linux-{libc}", std::env::consts::ARCH);
     let output = Command::new(env!("CARGO"))
@@ -87,7 +88,11 @@ fn crates() -> Crates {
         .expect("cargo runs");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "cargo metadata: {said}");
-    let metadata: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+fn crates() -> Crates {
+    let metadata = metadata();
     let names: BTreeMap<&str, &str> = list(&metadata, "packages")
         .iter()
         .map(|package| (text(package, "id"), text(package, "name")))

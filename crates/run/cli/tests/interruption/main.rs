@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod cuts;
 mod durability;
 mod full_disk;
 mod interrupted;

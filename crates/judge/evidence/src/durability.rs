@@ -1,0 +1,221 @@
+//! Evidence of a durability test: acknowledged writes, cuts of the target, and what was there
+//! afterwards. `plimsoll durability` stores it beside the witness.
+
+use serde::{Deserialize, Serialize};
+
+/// Name of the evidence file in the witness's directory.
+pub const FILE: &str = "durability.json";
+/// Version of the evidence's format.
+pub const VERSION: u32 = 1;
+/// Maximum number of damaged blocks that a cut lists.
+pub const LISTED_MAX: usize = 20;
+
+/// Way in which a write becomes durable before it is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SyncMethod {
+    /// `fsync` after the writes of a batch.
+    Fsync,
+    /// `fdatasync` after the writes of a batch.
+    Fdatasync,
+    /// A file opened with `O_DSYNC`.
+    Dsync,
+    /// `O_DIRECT` without a flush. It promises no durability.
+    DirectOnly,
+}
+
+impl SyncMethod {
+    /// Returns the word of the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Fsync => "fsync",
+            Self::Fdatasync => "fdatasync",
+            Self::Dsync => "dsync",
+            Self::DirectOnly => "direct-only",
+        }
+    }
+}
+
+/// What a cut interrupts, as the user states it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CutKind {
+    /// The drives lose power.
+    Power,
+    /// The machine with the file system stops; its drives keep power.
+    Machine,
+    /// A server process is killed; its machine keeps running.
+    Process,
+    /// A layer drops writes, as dm-flakey and the project's lossy disk do.
+    Simulated,
+    /// The user did not say.
+    #[default]
+    Unstated,
+}
+
+impl CutKind {
+    /// Returns the word of the command line.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Power => "power",
+            Self::Machine => "machine",
+            Self::Process => "process",
+            Self::Simulated => "simulated",
+            Self::Unstated => "unstated",
+        }
+    }
+}
+
+/// Settings of a durability test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DurabilitySettings {
+    /// Number of the test, which is part of all content.
+    pub data_id: u64,
+    /// Directory or device under test.
+    pub target: String,
+    /// True if the target is a device.
+    pub is_device: bool,
+    /// Bytes of the tested file, or of the tested part of the device.
+    pub size_bytes: u64,
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// Writing threads.
+    pub threads: u32,
+    /// Durability of a write.
+    pub sync: SyncMethod,
+    /// True if writes bypass the page cache.
+    pub direct: bool,
+    /// Required number of cuts.
+    pub cuts: u64,
+    /// Kind of the cuts.
+    pub kind: CutKind,
+    /// The command that cuts the target off; `None` if the user does it by hand.
+    pub cut: Option<String>,
+    /// The command that brings the target back.
+    pub restore: Option<String>,
+    /// True if the target may acknowledge writes after the cut began, and drops them.
+    pub cut_drops_writes: bool,
+    /// Seed of addresses and of the time of each cut.
+    pub seed: u64,
+}
+
+/// Blocks after a cut, by what they hold. A block is in one class only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockCounts {
+    /// The newest acknowledged write, or a newer one that was in flight.
+    pub good: u64,
+    /// A mixture of the newest acknowledged write and one that was in flight: permitted.
+    pub in_flight: u64,
+    /// No write is expected: damage was reported at an earlier cut.
+    pub unknown: u64,
+    /// The content before the newest acknowledged write.
+    pub lost: u64,
+    /// Older content, or a loss of a write that was already read back after an earlier cut.
+    pub stale: u64,
+    /// Sectors of an acknowledged write beside older ones.
+    pub torn: u64,
+    /// Content of another place.
+    pub misdirected: u64,
+    /// Content that was never written.
+    pub corrupt: u64,
+    /// Zeros in place of an acknowledged write.
+    pub unwritten: u64,
+    /// The block could not be read.
+    pub unreadable: u64,
+}
+
+impl BlockCounts {
+    /// Blocks without an acknowledged write.
+    pub fn damaged(&self) -> u64 {
+        self.lost
+            + self.stale
+            + self.torn
+            + self.misdirected
+            + self.corrupt
+            + self.unwritten
+            + self.unreadable
+    }
+}
+
+/// Damaged block after a cut.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DamagedBlock {
+    /// Offset in the file or device.
+    pub offset_bytes: u64,
+    /// Generation of the newest acknowledged write.
+    pub acknowledged_generation: u32,
+    /// Kind of damage, in words.
+    pub says: String,
+    /// True if a write that began after this one's acknowledgement survived.
+    pub reordered: bool,
+}
+
+/// Result of reading all blocks after a cut.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CutCheck {
+    /// Blocks by what they hold.
+    pub blocks: BlockCounts,
+    /// Damaged blocks for which a write that began after their acknowledgement survived: the target
+    /// reordered writes across a flush.
+    pub reordered: u64,
+    /// Damaged blocks whose newest write was acknowledged while the cut command ran.
+    pub acknowledged_during_cut: u64,
+    /// The tested file is missing, or shorter than its acknowledged size.
+    pub file_lost: bool,
+    /// True if reads bypassed the page cache, or if the cache held nothing of the file.
+    pub read_from_target: bool,
+    /// The first damaged blocks.
+    pub damage: Vec<DamagedBlock>,
+}
+
+/// One cut of the target.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cut {
+    /// Number of the cut, from 1.
+    pub number: u64,
+    /// Start of the load, in ns since 1970.
+    pub began_unix_ns: u64,
+    /// Duration of the load until the cut command started, in ns.
+    pub load_ns: u64,
+    /// Duration of the cut command, in ns. 0 for a cut by hand.
+    pub command_ns: u64,
+    /// Writes acknowledged before the cut command started.
+    pub acknowledged: u64,
+    /// Writes acknowledged while the cut command ran.
+    pub acknowledged_during: u64,
+    /// Writes that the target acknowledged after the cut command ended. They count for nothing.
+    pub acknowledged_after: u64,
+    /// Operations that failed after the cut.
+    pub failed: u64,
+    /// First failure of an operation.
+    pub failure: Option<String>,
+    /// Longest time from the start of a batch to its acknowledgement, in ns.
+    pub longest_ns: u64,
+    /// Threads whose operation never returned.
+    pub stuck_threads: u64,
+    /// True if the test's process ended during the load, and another one read the witness.
+    pub resumed: bool,
+    /// True if this host has not restarted since the load of a resumed cut.
+    pub same_boot: bool,
+    /// Result of reading; `None` if the target did not come back.
+    pub check: Option<CutCheck>,
+    /// The reason why the target could not be read.
+    pub not_restored: Option<String>,
+}
+
+/// Evidence of a durability test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Durability {
+    /// Version of the format.
+    pub durability_version: u32,
+    /// Version of Plimsoll.
+    pub plimsoll_version: String,
+    /// Settings.
+    pub settings: DurabilitySettings,
+    /// Boot of the host during the latest load (`/proc/sys/kernel/random/boot_id`).
+    pub boot_id: String,
+    /// Cuts, in order.
+    pub cuts: Vec<Cut>,
+    /// True if the user stopped the test.
+    pub interrupted: bool,
+}

@@ -1,0 +1,349 @@
+//! Verdict of a durability test: were acknowledged writes there after each cut?
+
+use plimsoll_evidence::durability::{Cut, CutKind, Durability, SyncMethod};
+use serde::Serialize;
+
+use crate::stats::special::binomial_cdf;
+use crate::verdict::VerdictKind;
+
+/// Probability that the true loss probability is below its bound.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// A stall of this length shows that a cut by hand took effect.
+const GAP_NS_MIN: u64 = 1_000_000_000;
+
+/// Verdict of a durability test.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DurabilityVerdict {
+    /// PASS, FAIL or INCONCLUSIVE.
+    pub verdict: VerdictKind,
+    /// Cuts that interrupted the target and were verified.
+    pub cuts: u64,
+    /// Such cuts after which an acknowledged write was missing or damaged.
+    pub cuts_with_losses: u64,
+    /// Cuts that prove nothing.
+    pub cuts_not_counted: u64,
+    /// Acknowledged writes in the counted cuts.
+    pub acknowledged: u64,
+    /// Damaged blocks in the counted cuts.
+    pub damaged_blocks: u64,
+    /// Damaged blocks before which a later write survived.
+    pub reordered_blocks: u64,
+    /// Upper bound of the probability that a cut loses an acknowledged write, at 95 %. `None`
+    /// without cuts.
+    pub loss_probability_max: Option<f64>,
+    /// Reasons of the verdict, and the limits of the test.
+    pub reasons: Vec<String>,
+}
+
+/// Returns the upper bound (Clopper and Pearson, one-sided 95 %) of a probability after `losses` in
+/// `cuts`. Without losses this is `1 - 0.05^(1/cuts)`, about `3/cuts`. `None` without cuts.
+#[must_use]
+pub fn loss_probability_max(losses: u64, cuts: u64) -> Option<f64> {
+    if cuts == 0 {
+        return None;
+    }
+    if losses >= cuts {
+        return Some(1.0);
+    }
+    if losses == 0 {
+        return Some(1.0 - (1.0 - CONFIDENCE).powf(1.0 / cuts as f64));
+    }
+    let (mut low, mut high) = (losses as f64 / cuts as f64, 1.0);
+    for _ in 0..100 {
+        let middle = f64::midpoint(low, high);
+        if binomial_cdf(losses, cuts, middle) > 1.0 - CONFIDENCE {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Some(high)
+}
+
+/// Returns the number of cuts without a loss that bound the loss probability by `share`. `None` for
+/// a share that is not between 0 and 1.
+#[must_use]
+pub fn cuts_for_bound(share: f64) -> Option<u64> {
+    let is_share = share > 0.0 && share < 1.0;
+    is_share.then(|| ((1.0 - CONFIDENCE).ln() / (-share).ln_1p()).ceil() as u64)
+}
+
+/// Returns why a cut proves nothing, or `None` if it counts.
+fn objection(cut: &Cut, by_hand: bool, drops_writes: bool) -> Option<String> {
+    if let Some(why) = &cut.not_restored {
+        return Some(format!("the target did not come back: {why}"));
+    }
+    let Some(check) = &cut.check else {
+        return Some("the target was not read".to_owned());
+    };
+    if cut.acknowledged + cut.acknowledged_during == 0 {
+        return Some("no write was acknowledged before it".to_owned());
+    }
+    if cut.resumed && cut.same_boot {
+        return Some("this host has not restarted since the load".to_owned());
+    }
+    let has_gap = cut.failed + cut.stuck_threads > 0 || cut.longest_ns >= GAP_NS_MIN;
+    if by_hand && !cut.resumed && !has_gap {
+        return Some("no operation failed or stalled".to_owned());
+    }
+    if cut.acknowledged_after > 0 && !drops_writes {
+        return Some(format!(
+            "the target still acknowledged {} writes after the cut command had ended",
+            cut.acknowledged_after
+        ));
+    }
+    if !check.read_from_target && check.blocks.damaged() == 0 {
+        return Some("reads may have been served from this host's page cache".to_owned());
+    }
+    None
+}
+
+/// Returns true if a counted cut lost an acknowledged write.
+fn has_loss(cut: &Cut) -> bool {
+    cut.check.as_ref().is_some_and(|check| check.file_lost || check.blocks.damaged() > 0)
+}
+
+/// Judges a durability test.
+#[must_use]
+pub fn judge(evidence: &Durability) -> DurabilityVerdict {
+    let settings = &evidence.settings;
+    let drops_writes = settings.cut_drops_writes;
+    let mut reasons = Vec::new();
+    let (mut counted, mut not_counted): (Vec<&Cut>, Vec<(u64, String)>) = Default::default();
+    for cut in &evidence.cuts {
+        match objection(cut, settings.cut.is_none(), drops_writes) {
+            None => counted.push(cut),
+            Some(why) => not_counted.push((cut.number, why)),
+        }
+    }
+    let losses: Vec<&Cut> = counted.iter().copied().filter(|cut| has_loss(cut)).collect();
+    let (n, k) = (counted.len() as u64, losses.len() as u64);
+    let checks = || losses.iter().filter_map(|cut| cut.check.as_ref());
+    let damaged_blocks: u64 = checks().map(|check| check.blocks.damaged()).sum();
+    let reordered_blocks: u64 = checks().map(|check| check.reordered).sum();
+    let acknowledged = counted.iter().map(|cut| cut.acknowledged + cut.acknowledged_during).sum();
+    let bound = loss_probability_max(k, n);
+    let verdict = if k > 0 {
+        VerdictKind::Fail
+    } else if evidence.interrupted || n == 0 || n < settings.cuts {
+        VerdictKind::Inconclusive
+    } else {
+        VerdictKind::Pass
+    };
+    if k > 0 {
+        reasons.push(format!(
+            "Acknowledged writes were missing or damaged after {k} of {n} cuts: {damaged_blocks} blocks."
+        ));
+        if checks().any(|check| check.file_lost) {
+            reasons.push(
+                "The tested file was missing or too short, although it and its directory were synced."
+                    .to_owned(),
+            );
+        }
+        if reordered_blocks > 0 {
+            reasons.push(format!(
+                "{reordered_blocks} of them were lost although later writes survived: the target reorders writes across a flush."
+            ));
+        }
+        let during: u64 = checks().map(|check| check.acknowledged_during_cut).sum();
+        if during > 0 && during == damaged_blocks {
+            reasons.push(
+                "All of them were acknowledged while the cut command ran. If the cut itself acknowledges writes and drops them, repeat with --cut-drops-writes."
+                    .to_owned(),
+            );
+        }
+    } else if let Some(bound) = bound {
+        reasons.push(format!(
+            "No acknowledged write was missing after {n} cuts: with 95 % confidence, a cut loses one with a probability of at most {:.2} %.",
+            bound * 100.0
+        ));
+    }
+    if evidence.interrupted {
+        reasons.push("The test was interrupted.".to_owned());
+    }
+    if n < settings.cuts && k == 0 {
+        reasons.push(format!("{n} of {} required cuts count.", settings.cuts));
+    }
+    for (number, why) in not_counted.iter().take(3) {
+        reasons.push(format!("Cut {number} does not count: {why}."));
+    }
+    if not_counted.len() > 3 {
+        reasons.push(format!("{} other cuts do not count either.", not_counted.len() - 3));
+    }
+    if settings.sync == SyncMethod::DirectOnly {
+        reasons.push(
+            "O_DIRECT without a flush promises no durability: a loss is no fault of the target."
+                .to_owned(),
+        );
+    }
+    reasons.push(limits(settings.kind).to_owned());
+    DurabilityVerdict {
+        verdict,
+        cuts: n,
+        cuts_with_losses: k,
+        cuts_not_counted: not_counted.len() as u64,
+        acknowledged,
+        damaged_blocks,
+        reordered_blocks,
+        loss_probability_max: bound,
+        reasons,
+    }
+}
+
+/// Describes what a kind of cut shows, and what it cannot show.
+fn limits(kind: CutKind) -> &'static str {
+    match kind {
+        CutKind::Power => {
+            "Cut: the drives lost power. This tests the whole path, under this load and temperature."
+        }
+        CutKind::Machine => {
+            "Cut: the machine stopped and its drives kept power. This tests the file system and the system's caches, and shows nothing about the drives' caches."
+        }
+        CutKind::Process => {
+            "Cut: a process was killed. Its machine kept all data that the process had handed over, so this shows nothing about the page cache or the drives' caches."
+        }
+        CutKind::Simulated => {
+            "Cut: a layer dropped writes. This tests everything above that layer, and shows nothing about the hardware below it."
+        }
+        CutKind::Unstated => {
+            "The kind of cut is not stated (--kind), so the result holds for this cut command only."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use plimsoll_evidence::durability::{BlockCounts, CutCheck, DurabilitySettings, VERSION};
+
+    fn cut(number: u64, blocks: BlockCounts) -> Cut {
+        let check = CutCheck { blocks, read_from_target: true, ..CutCheck::default() };
+        Cut { number, acknowledged: 10, failed: 1, check: Some(check), ..Cut::default() }
+    }
+
+    fn evidence(cuts: Vec<Cut>) -> Durability {
+        Durability {
+            durability_version: VERSION,
+            plimsoll_version: "0".into(),
+            settings: DurabilitySettings {
+                data_id: 1,
+                target: "/mnt/a".into(),
+                is_device: false,
+                size_bytes: 1 << 20,
+                block_bytes: 4096,
+                threads: 4,
+                sync: SyncMethod::Fsync,
+                direct: false,
+                cuts: 3,
+                kind: CutKind::Power,
+                cut: Some("cut".into()),
+                restore: None,
+                cut_drops_writes: false,
+                seed: 1,
+            },
+            boot_id: "b".into(),
+            cuts,
+            interrupted: false,
+        }
+    }
+
+    fn honest(n: u64) -> Vec<Cut> {
+        (1..=n).map(|number| cut(number, BlockCounts { good: 256, ..Default::default() })).collect()
+    }
+
+    #[test]
+    fn the_bound_is_never_zero_and_is_exact() {
+        let close = |a: Option<f64>, b: f64| assert!((a.unwrap() - b).abs() < 1e-4, "{a:?} {b}");
+        close(loss_probability_max(0, 1), 0.95);
+        close(loss_probability_max(0, 59), 0.0495);
+        close(loss_probability_max(0, 299), 0.00997);
+        // Clopper and Pearson, one-sided: 1 of 10 gives 0.3942, 5 of 100 gives 0.1023.
+        close(loss_probability_max(1, 10), 0.3942);
+        close(loss_probability_max(5, 100), 0.1023);
+        close(loss_probability_max(7, 7), 1.0);
+        assert_eq!(loss_probability_max(0, 0), None);
+        assert_eq!((cuts_for_bound(0.05), cuts_for_bound(0.01)), (Some(59), Some(299)));
+        assert_eq!(
+            (cuts_for_bound(0.0), cuts_for_bound(1.0), cuts_for_bound(f64::NAN)),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn enough_cuts_without_a_loss_pass() {
+        let found = judge(&evidence(honest(3)));
+        assert_eq!((found.verdict, found.cuts, found.acknowledged), (VerdictKind::Pass, 3, 30));
+        assert!(found.reasons[0].contains("at most 63.16 %"), "{:?}", found.reasons);
+        assert_eq!(judge(&evidence(honest(2))).verdict, VerdictKind::Inconclusive);
+        let interrupted = Durability { interrupted: true, ..evidence(honest(3)) };
+        assert_eq!(judge(&interrupted).verdict, VerdictKind::Inconclusive);
+    }
+
+    #[test]
+    fn each_kind_of_damage_fails() {
+        let one = BlockCounts::default();
+        for blocks in [
+            BlockCounts { lost: 1, ..one },
+            BlockCounts { stale: 1, ..one },
+            BlockCounts { torn: 1, ..one },
+            BlockCounts { misdirected: 1, ..one },
+            BlockCounts { corrupt: 1, ..one },
+            BlockCounts { unwritten: 1, ..one },
+            BlockCounts { unreadable: 1, ..one },
+        ] {
+            let mut cuts = honest(2);
+            cuts.push(cut(3, blocks));
+            let found = judge(&evidence(cuts));
+            assert_eq!(
+                (found.verdict, found.cuts_with_losses),
+                (VerdictKind::Fail, 1),
+                "{blocks:?}"
+            );
+        }
+        let mut cuts = honest(3);
+        cuts[0].check.as_mut().unwrap().file_lost = true;
+        assert_eq!(judge(&evidence(cuts)).verdict, VerdictKind::Fail);
+        // Blocks in flight are no damage.
+        let cuts =
+            (1..=3).map(|n| cut(n, BlockCounts { in_flight: 9, unknown: 1, ..one })).collect();
+        assert_eq!(judge(&evidence(cuts)).verdict, VerdictKind::Pass);
+    }
+
+    #[test]
+    fn a_cut_that_does_not_cut_proves_nothing_in_either_direction() {
+        let lost = BlockCounts { lost: 5, ..BlockCounts::default() };
+        let mut cuts = honest(2);
+        cuts.push(Cut { acknowledged_after: 7, ..cut(3, lost) });
+        let mut all = evidence(cuts);
+        let found = judge(&all);
+        assert_eq!((found.verdict, found.cuts_not_counted), (VerdictKind::Inconclusive, 1));
+        assert!(
+            found.reasons.iter().any(|r| r.contains("still acknowledged 7")),
+            "{:?}",
+            found.reasons
+        );
+        // The user states that the cut acknowledges and drops writes.
+        all.settings.cut_drops_writes = true;
+        assert_eq!(judge(&all).verdict, VerdictKind::Fail);
+        let without = |change: fn(&mut Cut)| {
+            let mut cuts = honest(3);
+            change(&mut cuts[1]);
+            judge(&evidence(cuts)).verdict
+        };
+        assert_eq!(without(|cut| cut.acknowledged = 0), VerdictKind::Inconclusive);
+        assert_eq!(without(|cut| cut.not_restored = Some("x".into())), VerdictKind::Inconclusive);
+        assert_eq!(without(|cut| cut.check = None), VerdictKind::Inconclusive);
+        let resumed = |cut: &mut Cut| (cut.resumed, cut.same_boot) = (true, true);
+        assert_eq!(without(resumed), VerdictKind::Inconclusive);
+        let mut by_hand = evidence(honest(3));
+        by_hand.settings.cut = None;
+        assert_eq!(judge(&by_hand).verdict, VerdictKind::Pass);
+        by_hand.cuts[0].failed = 0;
+        assert_eq!(judge(&by_hand).verdict, VerdictKind::Inconclusive);
+        by_hand.cuts[0].longest_ns = GAP_NS_MIN;
+        assert_eq!(judge(&by_hand).verdict, VerdictKind::Pass);
+        let cached = |cut: &mut Cut| cut.check.as_mut().unwrap().read_from_target = false;
+        assert_eq!(without(cached), VerdictKind::Inconclusive);
+    }
+}

@@ -1,0 +1,362 @@
+//! The disk as a FUSE file system. Names and sizes are durable at once; only data is cached. Reads
+//! and writes bypass the kernel's page cache.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fuser::{
+    BackgroundSession, BsdFileFlags, Config, Errno, FileAttr, FileHandle, FileType, Filesystem,
+    FopenFlags, Generation, INodeNo, LockOwner, MountOption, OpenFlags, RenameFlags, ReplyAttr,
+    ReplyCreate, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs,
+    ReplyWrite, Request, TimeOrNow, WriteFlags,
+};
+
+use crate::disk::{Behaviour, LossyDisk};
+
+/// Name of the control file, in the root.
+pub const CONTROL: &str = "control";
+const CONTROL_NODE: u64 = 2;
+/// Address space of a file on the disk.
+const FILE_BITS: u32 = 40;
+/// The kernel asks for each name and attribute again.
+const TTL: Duration = Duration::ZERO;
+
+struct Node {
+    kind: FileType,
+    size: u64,
+    mode: u16,
+    parent: u64,
+    name: OsString,
+}
+
+struct State {
+    nodes: BTreeMap<u64, Node>,
+    next: u64,
+    disk: LossyDisk,
+}
+
+/// Mounted disk. It is unmounted when this is dropped.
+pub struct LossyMount {
+    state: Arc<Mutex<State>>,
+    _session: BackgroundSession,
+}
+
+struct LossyFs(Arc<Mutex<State>>);
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl LossyMount {
+    /// Mounts an empty disk on an existing directory.
+    ///
+    /// # Errors
+    /// The system does not allow the mount.
+    pub fn new(directory: &Path, behaviour: Behaviour, seed: u64) -> io::Result<Self> {
+        Self::of_disk(directory, LossyDisk::new(behaviour, seed))
+    }
+
+    /// Mounts a disk on an existing directory.
+    ///
+    /// # Errors
+    /// The system does not allow the mount.
+    pub fn of_disk(directory: &Path, disk: LossyDisk) -> io::Result<Self> {
+        let node = |kind, mode, parent, name: &str| Node {
+            kind,
+            size: 0,
+            mode,
+            parent,
+            name: OsString::from(name),
+        };
+        let nodes = BTreeMap::from([
+            (INodeNo::ROOT.0, node(FileType::Directory, 0o755, 0, "")),
+            (CONTROL_NODE, node(FileType::RegularFile, 0o600, INodeNo::ROOT.0, CONTROL)),
+        ]);
+        let state = Arc::new(Mutex::new(State { nodes, next: CONTROL_NODE + 1, disk }));
+        let mut config = Config::default();
+        config.mount_options =
+            vec![MountOption::FSName("lossy".to_owned()), MountOption::DefaultPermissions];
+        let session = fuser::spawn_mount(LossyFs(Arc::clone(&state)), directory, &config)?;
+        Ok(Self { state, _session: session })
+    }
+
+    /// Returns the number of cuts that broke a promise.
+    #[must_use]
+    pub fn lies(&self) -> u64 {
+        lock(&self.state).disk.lies()
+    }
+
+    /// Makes the disk lose power after this number of writes and flushes.
+    pub fn cut_after(&self, operations: u64) {
+        lock(&self.state).disk.cut_after(operations);
+    }
+}
+
+impl State {
+    fn child(&self, parent: u64, name: &OsStr) -> Option<u64> {
+        let mut all = self.nodes.iter();
+        all.find(|(_, node)| node.parent == parent && node.name == name).map(|(ino, _)| *ino)
+    }
+
+    fn attributes(&self, ino: u64) -> Result<FileAttr, Errno> {
+        let node = self.nodes.get(&ino).ok_or(Errno::ENOENT)?;
+        Ok(FileAttr {
+            ino: INodeNo(ino),
+            size: node.size,
+            blocks: node.size.div_ceil(512),
+            atime: UNIX_EPOCH,
+            mtime: UNIX_EPOCH,
+            ctime: UNIX_EPOCH,
+            crtime: UNIX_EPOCH,
+            kind: node.kind,
+            perm: node.mode,
+            nlink: if node.kind == FileType::Directory { 2 } else { 1 },
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        })
+    }
+
+    fn make(
+        &mut self,
+        parent: u64,
+        name: &OsStr,
+        kind: FileType,
+        mode: u32,
+    ) -> Result<FileAttr, Errno> {
+        if self.child(parent, name).is_some() {
+            return Err(Errno::EEXIST);
+        }
+        let ino = self.next;
+        self.next += 1;
+        let mode = (mode & 0o777) as u16;
+        self.nodes.insert(ino, Node { kind, size: 0, mode, parent, name: name.to_owned() });
+        self.attributes(ino)
+    }
+
+    fn remove(&mut self, parent: u64, name: &OsStr) -> Result<(), Errno> {
+        let ino = self.child(parent, name).ok_or(Errno::ENOENT)?;
+        if self.nodes.values().any(|node| node.parent == ino) {
+            return Err(Errno::ENOTEMPTY);
+        }
+        self.nodes.remove(&ino);
+        Ok(())
+    }
+
+    fn rename(&mut self, from: (u64, &OsStr), to: (u64, &OsStr)) -> Result<(), Errno> {
+        let ino = self.child(from.0, from.1).ok_or(Errno::ENOENT)?;
+        if let Some(old) = self.child(to.0, to.1).filter(|old| *old != ino) {
+            self.nodes.remove(&old);
+        }
+        let node = self.nodes.get_mut(&ino).ok_or(Errno::ENOENT)?;
+        (node.parent, node.name) = (to.0, to.1.to_owned());
+        Ok(())
+    }
+
+    fn read(&self, ino: u64, offset: u64, size: u32) -> Result<Vec<u8>, Errno> {
+        let length = self.nodes.get(&ino).ok_or(Errno::ENOENT)?.size;
+        let size = u64::from(size).min(length.saturating_sub(offset));
+        let mut bytes = vec![0; size as usize];
+        self.disk.read((ino << FILE_BITS) + offset, &mut bytes).map_err(|_| Errno::EIO)?;
+        Ok(bytes)
+    }
+
+    fn write(&mut self, ino: u64, offset: u64, bytes: &[u8]) -> Result<u32, Errno> {
+        if ino == CONTROL_NODE {
+            match bytes.trim_ascii() {
+                b"cut" => self.disk.cut(),
+                b"restore" => self.disk.restore(),
+                _ => return Err(Errno::EINVAL),
+            }
+            return Ok(bytes.len() as u32);
+        }
+        let end = offset.checked_add(bytes.len() as u64).filter(|end| *end < 1 << FILE_BITS);
+        let end = end.ok_or(Errno::EFBIG)?;
+        let node = self.nodes.get_mut(&ino).ok_or(Errno::ENOENT)?;
+        self.disk.write((ino << FILE_BITS) + offset, bytes).map_err(|_| Errno::EIO)?;
+        node.size = node.size.max(end);
+        Ok(bytes.len() as u32)
+    }
+
+    fn flush(&mut self) -> Result<(), Errno> {
+        self.disk.flush().map_err(|_| Errno::EIO)
+    }
+}
+
+/// Sends a result with the method of its reply.
+macro_rules! send {
+    ($reply:ident, $result:expr, $value:ident => $send:expr) => {
+        match $result {
+            Ok($value) => $send,
+            Err(errno) => $reply.error(errno),
+        }
+    };
+}
+
+impl Filesystem for LossyFs {
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let state = lock(&self.0);
+        let found = state.child(parent.0, name).ok_or(Errno::ENOENT);
+        let found = found.and_then(|ino| state.attributes(ino));
+        send!(reply, found, attr => reply.entry(&TTL, &attr, Generation(0)));
+    }
+
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        let found = lock(&self.0).attributes(ino.0);
+        send!(reply, found, attr => reply.attr(&TTL, &attr));
+    }
+
+    fn setattr(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _mode: Option<u32>,
+        _uid: Option<u32>,
+        _gid: Option<u32>,
+        size: Option<u64>,
+        _atime: Option<TimeOrNow>,
+        _mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        _fh: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let mut state = lock(&self.0);
+        if let (Some(size), Some(node)) = (size, state.nodes.get_mut(&ino.0)) {
+            node.size = size;
+        }
+        send!(reply, state.attributes(ino.0), attr => reply.attr(&TTL, &attr));
+    }
+
+    fn mkdir(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        reply: ReplyEntry,
+    ) {
+        let made = lock(&self.0).make(parent.0, name, FileType::Directory, mode);
+        send!(reply, made, attr => reply.entry(&TTL, &attr, Generation(0)));
+    }
+
+    fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        send!(reply, lock(&self.0).remove(parent.0, name), _done => reply.ok());
+    }
+
+    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        send!(reply, lock(&self.0).remove(parent.0, name), _done => reply.ok());
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        newparent: INodeNo,
+        newname: &OsStr,
+        _: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let renamed = lock(&self.0).rename((parent.0, name), (newparent.0, newname));
+        send!(reply, renamed, _done => reply.ok());
+    }
+
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+    }
+
+    fn create(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        _flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let made = lock(&self.0).make(parent.0, name, FileType::RegularFile, mode);
+        let direct = FopenFlags::FOPEN_DIRECT_IO;
+        send!(reply, made, attr => reply.created(&TTL, &attr, Generation(0), FileHandle(0), direct));
+    }
+
+    fn read(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        send!(reply, lock(&self.0).read(ino.0, offset, size), bytes => reply.data(&bytes));
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        send!(reply, lock(&self.0).write(ino.0, offset, data), size => reply.written(size));
+    }
+
+    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        // The close of a file, which is no flush of the disk.
+        reply.ok();
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        send!(reply, lock(&self.0).flush(), _done => reply.ok());
+    }
+
+    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        send!(reply, lock(&self.0).flush(), _done => reply.ok());
+    }
+
+    fn readdir(
+        &self,
+        _: &Request,
+        ino: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        let state = lock(&self.0);
+        let own = [(ino.0, FileType::Directory, OsString::from("."))];
+        let below = state.nodes.iter().filter(|(_, node)| node.parent == ino.0);
+        let below = below.map(|(ino, node)| (*ino, node.kind, node.name.clone()));
+        for (at, (ino, kind, name)) in
+            own.into_iter().chain(below).enumerate().skip(offset as usize)
+        {
+            if reply.add(INodeNo(ino), (at + 1) as u64, kind, name) {
+                break;
+            }
+        }
+        reply.ok();
+    }
+
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        let blocks = 1 << 28;
+        reply.statfs(blocks, blocks, blocks, 1 << 20, 1 << 20, 4096, 255, 4096);
+    }
+}

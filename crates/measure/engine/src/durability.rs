@@ -1,0 +1,75 @@
+//! Durable writes whose acknowledgements are recorded outside the target, and their verification
+//! after the target was cut off.
+//!
+//! The target is one file or device of blocks. Each thread owns a share of the blocks. It writes a
+//! batch of them, makes it durable, and records the acknowledgement in the witness. After the cut,
+//! each block must hold its newest acknowledged write or a newer one that was in flight.
+//!
+//! - `load`: the writing threads, and the phases of a cut.
+//! - `witness`: the records of acknowledgements, and the state of the blocks before a cut.
+//! - `check`: reads the blocks after a cut and classifies each.
+//! - `target`: a directory or device as the target.
+
+mod check;
+mod load;
+mod target;
+mod witness;
+
+use std::io;
+
+use plimsoll_workload::content::{Content, ContentSpec};
+
+pub use check::check_blocks;
+pub use load::{CutPhase, Load, LoadCounts};
+pub use target::{BlockTarget, FileSystemId, OpenBlocks, Reopened, TargetPlace};
+pub use witness::{AckWitness, Acknowledgement, BlockState, ExpectedBlock, WitnessDirectory};
+
+use crate::EngineError;
+
+/// Bytes of a block.
+pub const BLOCK_BYTES: u32 = 4096;
+/// Maximum number of writes in a batch, which one flush makes durable.
+pub const BATCH_MAX: usize = 8;
+/// Number of the target in all stamps. A test has one file.
+pub(crate) const TARGET: u32 = 0;
+
+/// File or device of blocks under test. Offsets and sizes are multiples of [`BLOCK_BYTES`], and
+/// buffers are aligned for direct I/O.
+pub trait BlockFile: Send + Sync {
+    /// Writes all bytes at an offset.
+    ///
+    /// # Errors
+    /// The error of the target. A short write is an error too.
+    fn write_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()>;
+    /// Makes all completed writes durable. Does nothing if each write is durable by itself, or if
+    /// the test uses no flush.
+    ///
+    /// # Errors
+    /// The error of the target.
+    fn sync(&self) -> io::Result<()>;
+    /// Reads all bytes at an offset, not from a cache of this host if possible.
+    ///
+    /// # Errors
+    /// The error of the target, or `UnexpectedEof` beyond the end.
+    fn read_at(&self, bytes: &mut [u8], offset_bytes: u64) -> io::Result<()>;
+    /// Maximum number of writes that one flush makes durable. 1 if there is no flush.
+    fn batch_max(&self) -> usize {
+        BATCH_MAX
+    }
+}
+
+/// Returns the content of a test's blocks.
+///
+/// # Errors
+/// Never for this block size.
+pub fn content(data_id: u64, size_bytes: u64) -> Result<Content, EngineError> {
+    let spec = ContentSpec {
+        compressibility: 1.0,
+        duplicate_share: 0.0,
+        space_bytes: size_bytes,
+        unit_bytes: BLOCK_BYTES,
+        run: data_id,
+        stamps: true,
+    };
+    Content::new(&spec).map_err(|error| EngineError::Config(error.to_string()))
+}

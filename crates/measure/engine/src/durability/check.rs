@@ -1,0 +1,140 @@
+//! Reads all blocks after a cut and classifies each.
+
+use std::io;
+
+use plimsoll_evidence::durability::{BlockCounts, CutCheck, DamagedBlock, LISTED_MAX};
+use plimsoll_sys::arena::AlignedBuffer;
+use plimsoll_workload::content::Content;
+use plimsoll_workload::stamp::{Damage, ExpectedContent, Verdict, Verifier};
+
+use super::witness::{BlockState, ExpectedBlock};
+use super::{BLOCK_BYTES, BlockFile, TARGET};
+use crate::EngineError;
+
+/// Blocks of one read.
+const CHUNK_BLOCKS: usize = 256;
+
+/// What a block was found to hold.
+enum Found {
+    Verdict(Verdict),
+    Unreadable(String),
+}
+
+/// Checks every block against its expectation. Returns the result and the state of each block for
+/// the next cut: a damaged block is unknown until it is written again.
+///
+/// # Errors
+/// Fails if no buffer can be reserved. A read error of the target is part of the result.
+pub fn check_blocks(
+    file: &dyn BlockFile,
+    content: &Content,
+    expected: &[ExpectedBlock],
+) -> Result<(CutCheck, Vec<BlockState>), EngineError> {
+    let Some(verifier) = Verifier::new(content, &[]) else {
+        return Err(EngineError::Defect("the blocks have no stamps".to_owned()));
+    };
+    let size = BLOCK_BYTES as usize;
+    let mut buffer = AlignedBuffer::new(CHUNK_BLOCKS * size)
+        .map_err(|error| EngineError::system("reserving a buffer", error))?;
+    let mut found = Vec::with_capacity(expected.len());
+    for (number, chunk) in expected.chunks(CHUNK_BLOCKS).enumerate() {
+        let first = (number * CHUNK_BLOCKS) as u64;
+        let bytes = &mut buffer.as_mut_slice()[..chunk.len() * size];
+        let whole = file.read_at(bytes, first * u64::from(BLOCK_BYTES)).is_ok();
+        for (at, (block, bytes)) in (first..).zip(bytes.chunks_exact_mut(size)).enumerate() {
+            // Only blocks that fail by themselves count.
+            let read: io::Result<()> = match whole {
+                true => Ok(()),
+                false => file.read_at(bytes, block * u64::from(BLOCK_BYTES)),
+            };
+            found.push(match read {
+                Ok(()) => Found::Verdict(verifier.judge(
+                    TARGET,
+                    block,
+                    bytes,
+                    expectation(&chunk[at].state),
+                )),
+                Err(error) => Found::Unreadable(error.to_string()),
+            });
+        }
+    }
+    Ok(summarise(&found, expected))
+}
+
+fn expectation(state: &BlockState) -> ExpectedContent {
+    ExpectedContent {
+        generation: state.issued,
+        back: state.issued.saturating_sub(state.acknowledged),
+        in_flight: false,
+        seen: state.seen,
+    }
+}
+
+fn summarise(found: &[Found], expected: &[ExpectedBlock]) -> (CutCheck, Vec<BlockState>) {
+    let mut check = CutCheck { read_from_target: true, ..CutCheck::default() };
+    let mut states = Vec::with_capacity(found.len());
+    // The latest start of a batch of which an acknowledged write survived.
+    let survivor = |(found, block): (&Found, &ExpectedBlock)| match found {
+        Found::Verdict(Verdict::Good | Verdict::Possible) => block.newest.map(|ack| ack.begun),
+        _ => None,
+    };
+    let latest_survivor = found.iter().zip(expected).filter_map(survivor).max().unwrap_or(0);
+    for (number, (found, block)) in found.iter().zip(expected).enumerate() {
+        let says = match found {
+            // Without an acknowledged write, anything is permitted.
+            _ if block.state.acknowledged == 0 => {
+                check.blocks.unknown += 1;
+                None
+            }
+            Found::Verdict(verdict) => count(&mut check.blocks, verdict),
+            Found::Unreadable(why) => {
+                check.blocks.unreadable += 1;
+                Some(format!("unreadable: {why}"))
+            }
+        };
+        let Some(says) = says else {
+            let seen = block.state.acknowledged > 0;
+            states.push(BlockState { seen, ..block.state });
+            continue;
+        };
+        let reordered = latest_survivor > block.newest.map_or(0, |ack| ack.acknowledged);
+        check.reordered += u64::from(reordered);
+        check.acknowledged_during_cut += u64::from(block.newest.is_some_and(|a| a.during_cut));
+        if check.damage.len() < LISTED_MAX {
+            check.damage.push(DamagedBlock {
+                offset_bytes: number as u64 * u64::from(BLOCK_BYTES),
+                acknowledged_generation: block.state.acknowledged,
+                says,
+                reordered,
+            });
+        }
+        states.push(BlockState { acknowledged: 0, seen: false, ..block.state });
+    }
+    (check, states)
+}
+
+/// Counts a verdict. Returns the damage in words.
+fn count(blocks: &mut BlockCounts, verdict: &Verdict) -> Option<String> {
+    let damage = match verdict {
+        Verdict::Good => {
+            blocks.good += 1;
+            return None;
+        }
+        // A write that the witness does not know can only be newer: a lost host may not have
+        // recorded its last ones.
+        Verdict::Possible | Verdict::Unknown | Verdict::Damaged(Damage::Ahead { .. }) => {
+            blocks.in_flight += 1;
+            return None;
+        }
+        Verdict::Damaged(damage) => damage,
+    };
+    *match damage {
+        Damage::Lost { .. } => &mut blocks.lost,
+        Damage::Stale { .. } => &mut blocks.stale,
+        Damage::Torn { .. } => &mut blocks.torn,
+        Damage::Misdirected { .. } => &mut blocks.misdirected,
+        Damage::Corrupt { .. } | Damage::Ahead { .. } => &mut blocks.corrupt,
+        Damage::Unwritten => &mut blocks.unwritten,
+    } += 1;
+    Some(damage.to_string())
+}

@@ -1,0 +1,348 @@
+//! A directory or device as the target. After each cut it is opened again by its path, because a
+//! restored target may be a new mount or a new device node.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use plimsoll_evidence::durability::SyncMethod;
+use plimsoll_sys::file::{DirectMode, OpenFlags};
+use plimsoll_sys::{SysError, file, residency};
+use rustix::fs::{Mode, OFlags, fsync, openat, statfs};
+
+use super::{BATCH_MAX, BLOCK_BYTES, BlockFile, TARGET, content};
+use crate::EngineError;
+use crate::matrix::device::Device;
+use crate::matrix::manifest::{DataFile, DataState, Manifest, VERSION};
+use crate::open_target::HeldTarget;
+use crate::open_target::handles::{OwnDirectory, TargetDirectory};
+use crate::work_dir::find_manifest::read_manifest_in;
+use crate::work_dir::removal::remove;
+use crate::work_dir::{
+    DataManifest, Locks, create_own_directories, failed, finish_removals, lock_all,
+    named_directories, own_name,
+};
+
+/// Name of the test's own directory, after `plimsoll-`.
+const NAME: &str = "durability";
+/// Name of the tested file in it.
+const FILE: &str = "blocks";
+/// Bytes of one write of the first pass.
+const LAYOUT_BYTES: usize = 1 << 20;
+
+/// Location of a test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TargetPlace {
+    /// A directory. The test makes a directory of its own in it.
+    Directory(PathBuf),
+    /// A block device.
+    Device(PathBuf),
+}
+
+/// Target of a durability test.
+#[derive(Clone, Debug)]
+pub struct BlockTarget {
+    /// Location.
+    pub place: TargetPlace,
+    /// Devices that may be overwritten.
+    pub destroy: Vec<PathBuf>,
+    /// Number of the test.
+    pub data_id: u64,
+    /// Bytes under test.
+    pub size_bytes: u64,
+    /// Durability of a write.
+    pub sync: SyncMethod,
+    /// True if writes bypass the page cache.
+    pub direct: bool,
+}
+
+/// Identity of a file system: type and id. An unmounted directory has another one.
+pub type FileSystemId = (i64, String);
+
+/// Open target.
+#[derive(Debug)]
+pub struct OpenBlocks {
+    writer: File,
+    reader: File,
+    is_reader_direct: bool,
+    sync: SyncMethod,
+    own: HeldTarget,
+    manifest: Option<Manifest>,
+    /// Identity of the file system; `None` for a device.
+    pub file_system: Option<FileSystemId>,
+    // Held until the target is closed.
+    _device: Option<Device>,
+    _locks: Option<Locks>,
+}
+
+/// Result of opening a target after a cut.
+#[derive(Debug)]
+pub enum Reopened {
+    /// The target is back.
+    Open(Box<OpenBlocks>),
+    /// The file system is back, and the tested file is missing or too short.
+    FileLost,
+}
+
+impl BlockTarget {
+    /// Returns the location's path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match &self.place {
+            TargetPlace::Directory(path) | TargetPlace::Device(path) => path,
+        }
+    }
+
+    /// Creates the file, or claims the device, and writes each block once, durably.
+    ///
+    /// # Errors
+    /// Fails if the target is unusable, in use, too small, or holds other data.
+    pub fn create(&self) -> Result<OpenBlocks, EngineError> {
+        let open = match &self.place {
+            TargetPlace::Device(path) => self.open_device(path)?,
+            TargetPlace::Directory(path) => self.create_file(path)?,
+        };
+        match self.write_all_blocks(&open) {
+            Ok(()) => Ok(open),
+            Err(error) => {
+                // The caller needs the first error.
+                drop(open.remove());
+                Err(error)
+            }
+        }
+    }
+
+    fn create_file(&self, path: &Path) -> Result<OpenBlocks, EngineError> {
+        let name = path.display().to_string();
+        let needs = "files are made in a directory";
+        let named = named_directories(std::iter::once(&name), needs, None)?;
+        let locks = lock_all(&named)?;
+        let own_name = own_name(NAME);
+        named.iter().for_each(|directory| drop(finish_removals(directory, Some(&own_name))));
+        let (made, _) = create_own_directories(&named, &own_name)?;
+        let directories: Vec<PathBuf> = made.iter().map(|own| own.path.clone()).collect();
+        let file = directories.first().map_or_else(PathBuf::new, |own| own.join(FILE));
+        let manifest = Manifest {
+            data_version: VERSION,
+            data_id: self.data_id,
+            plan: NAME.to_owned(),
+            unit_bytes: BLOCK_BYTES,
+            directories,
+            files: vec![DataFile {
+                path: file.clone(),
+                size_bytes: self.size_bytes,
+                compressibility: 1.0,
+                duplicate_share: 0.0,
+                stamps: true,
+            }],
+            generations: PathBuf::from("/"),
+            state: DataState::InUse,
+        };
+        let own = HeldTarget::of_directories(made);
+        let made = manifest.write(&own).and_then(|()| {
+            own.create(&file).map_err(|error| EngineError::system("making a file", error))
+        });
+        let opened = made.and_then(|_| {
+            named.iter().try_for_each(|directory| sync_directory(directory.fd.as_fd(), path))?;
+            own.directories()
+                .iter()
+                .try_for_each(|own| sync_directory(own.fd.as_fd(), &own.path))?;
+            self.open_files(own.clone(), &file)
+        });
+        match opened {
+            Ok(open) => Ok(OpenBlocks {
+                manifest: Some(manifest),
+                file_system: file_system_of(path),
+                _locks: Some(locks),
+                ..open
+            }),
+            Err(error) => {
+                for directory in own.directories() {
+                    // The caller needs the first error.
+                    drop(remove(directory, &manifest.contents()));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn open_device(&self, path: &Path) -> Result<OpenBlocks, EngineError> {
+        let node = Device::open_node(path, None)?;
+        let device = Device::claim(&node, true, &self.destroy, self.data_id)?;
+        if device.size_bytes < self.size_bytes {
+            return Err(EngineError::TooSmall {
+                path: path.to_path_buf(),
+                needed_bytes: self.size_bytes,
+                free_bytes: device.size_bytes,
+            });
+        }
+        let open = self.open_files(HeldTarget::of_device(node), path)?;
+        Ok(OpenBlocks { _device: Some(device), ..open })
+    }
+
+    fn open_files(&self, own: HeldTarget, file: &Path) -> Result<OpenBlocks, EngineError> {
+        let opening = |error| EngineError::system("opening the target", error);
+        let direct = match (self.sync, self.direct) {
+            (SyncMethod::DirectOnly, _) | (_, true) => DirectMode::Required,
+            _ => DirectMode::Off,
+        };
+        let dsync = self.sync == SyncMethod::Dsync;
+        let flags = OpenFlags { write: true, dsync, direct, ..OpenFlags::default() };
+        let writer = own.open(file, flags).map_err(opening)?;
+        let flags = OpenFlags { direct: DirectMode::Auto, ..OpenFlags::default() };
+        let reader = own.open(file, flags).map_err(opening)?;
+        Ok(OpenBlocks {
+            is_reader_direct: reader.is_direct(),
+            writer: File::from(writer.fd),
+            reader: File::from(reader.fd),
+            sync: self.sync,
+            own,
+            manifest: None,
+            file_system: None,
+            _device: None,
+            _locks: None,
+        })
+    }
+
+    fn write_all_blocks(&self, open: &OpenBlocks) -> Result<(), EngineError> {
+        let content = content(self.data_id, self.size_bytes)?;
+        let mut buffer = plimsoll_sys::arena::AlignedBuffer::new(LAYOUT_BYTES)
+            .map_err(|error| EngineError::system("reserving a buffer", error))?;
+        let writing = |error: &io::Error| {
+            let error = SysError::from_io("write", error).at(self.path());
+            EngineError::system("writing all blocks", error)
+        };
+        let mut at = 0;
+        while at < self.size_bytes {
+            let size = LAYOUT_BYTES.min((self.size_bytes - at) as usize);
+            let bytes = &mut buffer.as_mut_slice()[..size];
+            content
+                .fill(TARGET, at, |_| 1, bytes)
+                .map_err(|error| EngineError::Config(error.to_string()))?;
+            open.write_at(bytes, at).map_err(|error| writing(&error))?;
+            at += size as u64;
+        }
+        // The first pass counts as acknowledged, with data, length and block map.
+        open.writer.sync_all().map_err(|error| writing(&error))
+    }
+
+    /// Opens the target after a cut. `file_system` is its identity before the cut.
+    ///
+    /// # Errors
+    /// Fails if the target is not back yet.
+    pub fn reopen(&self, file_system: Option<&FileSystemId>) -> Result<Reopened, EngineError> {
+        let path = match &self.place {
+            TargetPlace::Device(path) => {
+                // The device has this test's data.
+                let own = Self { destroy: vec![path.clone()], ..self.clone() };
+                return own.open_device(path).map(|open| Reopened::Open(Box::new(open)));
+            }
+            TargetPlace::Directory(path) => path,
+        };
+        let opening = |error: &io::Error| failed("opening the target", "open", path, error);
+        let directory = TargetDirectory::open(path).map_err(|error| opening(&error))?;
+        // An empty mount point is on another file system than the tested directory.
+        let missing = || match file_system_of(path).as_ref() == file_system {
+            true => Ok(Reopened::FileLost),
+            false => {
+                let says = format!("{} is on another file system than before", path.display());
+                Err(EngineError::Config(says))
+            }
+        };
+        let own = match OwnDirectory::open_in(&directory, own_name(NAME).as_ref()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return missing(),
+            other => other.map_err(|error| opening(&error))?,
+        };
+        let manifest = match read_manifest_in::<Manifest>(&own, &own.path) {
+            // The manifest was synced too: with another content, acknowledged data is lost.
+            Err(EngineError::Config(_)) => None,
+            other => other?,
+        };
+        let Some(manifest) = manifest.filter(|manifest| manifest.data_id == self.data_id) else {
+            return missing();
+        };
+        let file = own.path.join(FILE);
+        let locks = lock_all(std::slice::from_ref(&directory))?;
+        let opened = self.open_files(HeldTarget::of_directories(vec![own]), &file);
+        let open = match opened {
+            Err(EngineError::System { source, .. }) if source.errno == libc::ENOENT => {
+                return Ok(Reopened::FileLost);
+            }
+            other => other?,
+        };
+        let size = open.reader.metadata().map_err(|error| opening(&error))?.len();
+        if size < self.size_bytes {
+            return Ok(Reopened::FileLost);
+        }
+        Ok(Reopened::Open(Box::new(OpenBlocks {
+            manifest: Some(manifest),
+            file_system: file_system_of(path),
+            _locks: Some(locks),
+            ..open
+        })))
+    }
+}
+
+/// Syncs a directory, which may be open with `O_PATH`.
+fn sync_directory(directory: std::os::fd::BorrowedFd<'_>, path: &Path) -> Result<(), EngineError> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let synced = openat(directory, ".", flags, Mode::empty()).and_then(fsync);
+    synced.map_err(|errno| failed("syncing a directory", "fsync", path, &errno.into()))
+}
+
+fn file_system_of(path: &Path) -> Option<FileSystemId> {
+    let stat = statfs(path).ok()?;
+    #[allow(clippy::unnecessary_cast, reason = "the type differs between platforms")]
+    Some((stat.f_type as i64, format!("{:?}", stat.f_fsid)))
+}
+
+impl OpenBlocks {
+    /// Drops the file's pages from this host's page cache. Returns true if reads now come from the
+    /// target: they are direct, or the cache holds nothing of the file.
+    #[must_use]
+    pub fn drop_cache(&self) -> bool {
+        let fd = std::os::fd::OwnedFd::from(match self.reader.try_clone() {
+            Ok(file) => file,
+            Err(_) => return false,
+        });
+        // Dirty pages stay, and the residency then shows them.
+        let _ = file::drop_cached(&fd);
+        self.is_reader_direct || residency::of_file(&fd).is_ok_and(|found| found.cached_bytes == 0)
+    }
+
+    /// Removes the test's directory. Data on a device stays.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be removed.
+    pub fn remove(self) -> Result<(), EngineError> {
+        let Some(manifest) = &self.manifest else { return Ok(()) };
+        self.own.directories().iter().try_for_each(|own| remove(own, &manifest.contents()))
+    }
+}
+
+impl BlockFile for OpenBlocks {
+    fn write_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
+        self.writer.write_all_at(bytes, offset_bytes)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        match self.sync {
+            SyncMethod::Fsync => self.writer.sync_all(),
+            SyncMethod::Fdatasync => self.writer.sync_data(),
+            SyncMethod::Dsync | SyncMethod::DirectOnly => Ok(()),
+        }
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset_bytes: u64) -> io::Result<()> {
+        self.reader.read_exact_at(bytes, offset_bytes)
+    }
+
+    fn batch_max(&self) -> usize {
+        match self.sync {
+            SyncMethod::Fsync | SyncMethod::Fdatasync => BATCH_MAX,
+            SyncMethod::Dsync | SyncMethod::DirectOnly => 1,
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! The witness: a directory outside the target. It has the state of all blocks before the current
+//! cut, and one record for each acknowledged write since then.
+//!
+//! A record has 32 bytes, little endian: block u32, generation u32, order of the batch's start u64,
+//! order of its acknowledgement u64, flags u32, CRC-32C u32. A killed host may leave a partial
+//! record at the end.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use plimsoll_sys::simd::crc32c;
+
+use crate::EngineError;
+use crate::work_dir::failed;
+
+const RECORD_BYTES: usize = 32;
+const STATE_BYTES: usize = 12;
+/// Name of the file with the state of all blocks.
+const BLOCKS: &str = "blocks.bin";
+const DURING_CUT: u32 = 1;
+const SEEN: u32 = 1;
+
+/// Acknowledged write of one block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acknowledgement {
+    /// Number of the block.
+    pub block: u32,
+    /// Number of writes to the block, this one included.
+    pub generation: u32,
+    /// Position of the batch's start in the order of all starts and acknowledgements.
+    pub begun: u64,
+    /// Position of the acknowledgement in the same order.
+    pub acknowledged: u64,
+    /// True if the cut command was running at the acknowledgement.
+    pub during_cut: bool,
+}
+
+impl Acknowledgement {
+    fn encode(&self) -> [u8; RECORD_BYTES] {
+        let mut record = [0; RECORD_BYTES];
+        record[0..4].copy_from_slice(&self.block.to_le_bytes());
+        record[4..8].copy_from_slice(&self.generation.to_le_bytes());
+        record[8..16].copy_from_slice(&self.begun.to_le_bytes());
+        record[16..24].copy_from_slice(&self.acknowledged.to_le_bytes());
+        let flags = if self.during_cut { DURING_CUT } else { 0 };
+        record[24..28].copy_from_slice(&flags.to_le_bytes());
+        let sum = crc32c(0, &record[..28]);
+        record[28..].copy_from_slice(&sum.to_le_bytes());
+        record
+    }
+
+    fn decode(record: &[u8; RECORD_BYTES]) -> Option<Self> {
+        let [block, generation, flags, sum] = [0, 4, 24, 28].map(|at| u32_at(record, at));
+        (crc32c(0, &record[..28]) == sum).then(|| Self {
+            block,
+            generation,
+            begun: u64_at(record, 8),
+            acknowledged: u64_at(record, 16),
+            during_cut: flags & DURING_CUT != 0,
+        })
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(word)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}
+
+/// File that records acknowledgements.
+#[derive(Debug)]
+pub struct AckWitness {
+    file: Mutex<File>,
+    sync: bool,
+}
+
+impl AckWitness {
+    /// Records a batch of acknowledgements.
+    ///
+    /// # Errors
+    /// Fails if the witness cannot be written.
+    pub fn record(&self, batch: &[Acknowledgement]) -> io::Result<()> {
+        let bytes: Vec<u8> = batch.iter().flat_map(Acknowledgement::encode).collect();
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        file.write_all(&bytes)?;
+        if self.sync { file.sync_data() } else { Ok(()) }
+    }
+}
+
+/// State of a block between two cuts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockState {
+    /// Generation of the newest acknowledged write; 0 if the content is unknown.
+    pub acknowledged: u32,
+    /// Newest generation whose write began.
+    pub issued: u32,
+    /// True if the acknowledged write was read back after a cut.
+    pub seen: bool,
+}
+
+/// Expected content of a block after a cut.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExpectedBlock {
+    /// State of the block.
+    pub state: BlockState,
+    /// The newest acknowledgement since the last cut, if any.
+    pub newest: Option<Acknowledgement>,
+}
+
+impl ExpectedBlock {
+    /// Combines the states before a cut with the acknowledgements since then. A block whose newest
+    /// issued write is not known may have one more than the acknowledged ones.
+    #[must_use]
+    pub fn combine(states: &[BlockState], acks: &[Acknowledgement]) -> Vec<Self> {
+        let before = |state: &BlockState| Self { state: *state, newest: None };
+        let mut expected: Vec<Self> = states.iter().map(before).collect();
+        for ack in acks {
+            let Some(block) = expected.get_mut(ack.block as usize) else { continue };
+            if ack.generation > block.state.acknowledged {
+                let issued = block.state.issued.max(ack.generation);
+                block.state = BlockState { acknowledged: ack.generation, issued, seen: false };
+                block.newest = Some(*ack);
+            }
+        }
+        expected
+    }
+}
+
+/// Directory of a test's witness.
+#[derive(Clone, Debug)]
+pub struct WitnessDirectory {
+    path: PathBuf,
+    /// True if each record is synced: for a host that loses power together with the target.
+    sync: bool,
+}
+
+impl WitnessDirectory {
+    /// Uses an existing directory.
+    #[must_use]
+    pub fn new(path: PathBuf, sync: bool) -> Self {
+        Self { path, sync }
+    }
+
+    /// Returns the path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn acks(&self, cut: u64) -> PathBuf {
+        self.path.join(format!("cut-{cut:05}.acks"))
+    }
+
+    /// Starts the records of a cut: stores the state of all blocks, and creates an empty file of
+    /// acknowledgements.
+    ///
+    /// # Errors
+    /// Fails if the directory cannot be written.
+    pub fn begin(&self, cut: u64, states: &[BlockState]) -> Result<AckWitness, EngineError> {
+        let mut bytes = Vec::with_capacity(states.len() * STATE_BYTES + 4);
+        for state in states {
+            bytes.extend(state.acknowledged.to_le_bytes());
+            bytes.extend(state.issued.to_le_bytes());
+            bytes.extend((if state.seen { SEEN } else { 0 }).to_le_bytes());
+        }
+        bytes.extend(crc32c(0, &bytes).to_le_bytes());
+        // The file of acknowledgements exists before the states that it continues: a host that
+        // stops between the two leaves the earlier states and an empty file.
+        let path = self.acks(cut);
+        let open = || OpenOptions::new().create(true).write(true).truncate(true).open(&path);
+        let file = open().and_then(|file| file.sync_all().map(|()| file));
+        let file = file.map_err(|error| failed("writing the witness", "open", &path, &error))?;
+        self.replace(BLOCKS, &bytes)?;
+        Ok(AckWitness { file: Mutex::new(file), sync: self.sync })
+    }
+
+    /// Reads the state of all blocks and the acknowledgements of a cut.
+    ///
+    /// # Errors
+    /// Fails if a file is missing or damaged. A partial record at the end is ignored.
+    pub fn read(&self, cut: u64) -> Result<(Vec<BlockState>, Vec<Acknowledgement>), EngineError> {
+        let read = |path: &Path| {
+            fs::read(path).map_err(|error| failed("reading the witness", "read", path, &error))
+        };
+        let (blocks, acks) = (self.path.join(BLOCKS), self.acks(cut));
+        let bytes = read(&blocks)?;
+        let damaged = |path: &Path| {
+            EngineError::Config(format!("{}: the witness is damaged", path.display()))
+        };
+        let split = bytes.len().saturating_sub(4);
+        let is_whole = bytes.len() >= 4
+            && split.is_multiple_of(STATE_BYTES)
+            && crc32c(0, &bytes[..split]) == u32_at(&bytes, split);
+        if !is_whole {
+            return Err(damaged(&blocks));
+        }
+        let state = |bytes: &[u8; STATE_BYTES]| BlockState {
+            acknowledged: u32_at(bytes, 0),
+            issued: u32_at(bytes, 4),
+            seen: u32_at(bytes, 8) & SEEN != 0,
+        };
+        let states = bytes[..split].as_chunks::<STATE_BYTES>().0.iter().map(state).collect();
+        let bytes = read(&acks)?;
+        let (records, _) = bytes.as_chunks::<RECORD_BYTES>();
+        let mut found = Vec::with_capacity(records.len());
+        for (number, record) in records.iter().enumerate() {
+            match Acknowledgement::decode(record) {
+                Some(ack) => found.push(ack),
+                // Space that a lost host had reserved but not written yet.
+                None if records[number..].iter().all(|r| r.iter().all(|byte| *byte == 0)) => break,
+                None => return Err(damaged(&acks)),
+            }
+        }
+        Ok((states, found))
+    }
+
+    /// Removes the acknowledgements of a verified cut.
+    pub fn forget(&self, cut: u64) {
+        // A leftover file harms nothing.
+        let _ = fs::remove_file(self.acks(cut));
+    }
+
+    /// Replaces a file of the directory durably.
+    ///
+    /// # Errors
+    /// Fails if the directory cannot be written.
+    pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), EngineError> {
+        let (path, temporary) = (self.path.join(name), self.path.join(format!(".{name}.new")));
+        let write = || {
+            let mut file = File::create(&temporary)?;
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            fs::rename(&temporary, &path)?;
+            File::open(&self.path)?.sync_all()
+        };
+        write().map_err(|error| failed("writing the witness", "write", &path, &error))
+    }
+}

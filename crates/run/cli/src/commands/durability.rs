@@ -1,0 +1,71 @@
+//! `plimsoll durability`: cuts a target off and checks that each acknowledged write is there.
+
+mod flags;
+mod request;
+
+use std::io::BufRead;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use plimsoll_evidence::durability::{Durability, FILE};
+use plimsoll_judge::durability::judge;
+use plimsoll_judge::verdict::VerdictKind;
+use plimsoll_report::durability::DurabilityResult;
+use plimsoll_runner::durability;
+
+pub use self::flags::Options;
+use super::bundle;
+use crate::common::Globals;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::progress::StderrProgress;
+use crate::{interrupt, notes};
+
+/// Runs the test.
+///
+/// # Errors
+/// An unusable target or witness, or a failed command.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
+    let request = options.request()?;
+    let stop = interrupt::flag_on_signal()?;
+    let mut progress = StderrProgress::new(common.quiet);
+    let ask = |says: &str| ask_user(says, &stop);
+    let evidence = durability::carry_out(&request, &stop, &ask, &mut progress)?;
+    let verdict = judge(&evidence);
+    let result = DurabilityResult { verdict: &verdict, evidence: &evidence };
+    bundle::print(&if common.json { bundle::json(&result)? } else { result.text() })?;
+    notes::tell(&format!("evidence: {}", request.witness.join(FILE).display()));
+    Ok(exit_code(&evidence, verdict.verdict))
+}
+
+fn exit_code(evidence: &Durability, verdict: VerdictKind) -> Exit {
+    let is_missing = evidence.cuts.iter().any(|cut| cut.not_restored.is_some());
+    match verdict {
+        _ if evidence.interrupted => Exit::Interrupted,
+        VerdictKind::Fail => Exit::Corruption,
+        _ if is_missing => Exit::Environment,
+        VerdictKind::Pass => Exit::Ok,
+        _ => Exit::NoVerdict,
+    }
+}
+
+/// Shows a message and waits for Enter. Returns false at the end of the input or after a signal.
+fn ask_user(says: &str, stop: &AtomicBool) -> bool {
+    notes::tell(says);
+    let (sender, line) = channel();
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        let read = std::io::stdin().lock().read_line(&mut text);
+        // The receiver is gone after a signal.
+        let _ = sender.send(read.is_ok_and(|bytes| bytes > 0));
+    });
+    loop {
+        match line.recv_timeout(Duration::from_millis(50)) {
+            Ok(confirmed) => return confirmed,
+            Err(_) if stop.load(Ordering::Relaxed) => return false,
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => return false,
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! A durability test: durable writes, cuts of the target by a command or by hand, and verification
+//! of each acknowledged write against a witness outside the target.
+
+mod command;
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use plimsoll_engine::durability::{
+    BlockFile, BlockState, BlockTarget, CutPhase, ExpectedBlock, FileSystemId, Load, OpenBlocks,
+    Reopened, TargetPlace, WitnessDirectory, check_blocks, content,
+};
+use plimsoll_evidence::durability::{Cut, CutCheck, Durability, DurabilitySettings, FILE, VERSION};
+use plimsoll_evidence::strict;
+use plimsoll_judge::durability::judge;
+use plimsoll_sys::clock;
+use plimsoll_workload::address::mix;
+use plimsoll_workload::content::Content;
+
+use self::command::run_command;
+use crate::error::{RunnerError, engine_error};
+use crate::listener::Listener;
+
+/// Polling interval of waits.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Time in which a target that is cut off must stop acknowledging: at least this, and three times
+/// the longest batch.
+const AFTER_CUT_MIN: Duration = Duration::from_millis(500);
+const AFTER_CUT_MAX: Duration = Duration::from_secs(30);
+/// Time for the threads to end before the restore command runs. Threads that hang in the kernel
+/// may end only after it.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Cuts in a row that do not count, after which the test ends.
+const USELESS_CUTS_MAX: u64 = 3;
+
+/// Waits for the user: shows a message and returns once the user confirms. Returns false if the
+/// user stops the test.
+pub type AskUser<'a> = &'a (dyn Fn(&str) -> bool + Sync);
+
+/// What to test.
+#[derive(Clone, Debug)]
+pub struct DurabilityRequest {
+    /// Directory or device under test.
+    pub place: TargetPlace,
+    /// Devices that may be overwritten.
+    pub destroy: Vec<PathBuf>,
+    /// Settings. `data_id` is replaced by that of an earlier test that is resumed.
+    pub settings: DurabilitySettings,
+    /// Directory of the witness and the evidence.
+    pub witness: PathBuf,
+    /// Mean duration of the load before a cut.
+    pub load: Duration,
+    /// Time limit of each command, and of the target's return.
+    pub timeout: Duration,
+    /// True if the data stays on the target.
+    pub keep: bool,
+    /// True to continue a test whose process ended.
+    pub resume: bool,
+}
+
+/// Running test.
+struct Test<'a> {
+    request: &'a DurabilityRequest,
+    target: BlockTarget,
+    content: Arc<Content>,
+    directory: WitnessDirectory,
+    evidence: Durability,
+    stop: &'a AtomicBool,
+    ask: AskUser<'a>,
+}
+
+/// Target between two cuts.
+struct Ready {
+    open: OpenBlocks,
+    states: Vec<BlockState>,
+}
+
+/// Runs the test. The evidence is stored in the witness's directory after each cut.
+///
+/// # Errors
+/// Fails if the target or the witness is unusable, or if a command fails.
+pub fn carry_out(
+    request: &DurabilityRequest,
+    stop: &AtomicBool,
+    ask: AskUser<'_>,
+    listener: &mut dyn Listener,
+) -> Result<Durability, RunnerError> {
+    let mut test = Test::new(request, stop, ask)?;
+    let mut ready = if request.resume {
+        match test.resume(listener)? {
+            Some(ready) => ready,
+            None => return Ok(test.evidence),
+        }
+    } else {
+        test.save()?;
+        listener.say("writing all blocks once");
+        let open = test.target.create().map_err(|error| engine_error(&error))?;
+        let blocks = request.settings.size_bytes / u64::from(request.settings.block_bytes);
+        let written = BlockState { acknowledged: 1, issued: 1, seen: false };
+        Ready { open, states: vec![written; blocks as usize] }
+    };
+    let mut useless = 0;
+    loop {
+        let counted = judge(&test.evidence).cuts;
+        if counted >= request.settings.cuts || useless >= USELESS_CUTS_MAX {
+            break;
+        }
+        if test.is_stopped() {
+            test.evidence.interrupted = true;
+            break;
+        }
+        match test.cut(ready, listener)? {
+            Some(next) => ready = next,
+            None => {
+                test.evidence.interrupted |= test.is_stopped();
+                test.save()?;
+                if test.evidence.interrupted && !request.keep {
+                    test.remove_data()?;
+                }
+                return Ok(test.evidence);
+            }
+        }
+        test.save()?;
+        useless = if judge(&test.evidence).cuts > counted { 0 } else { useless + 1 };
+    }
+    test.save()?;
+    if !request.keep {
+        ready.open.remove().map_err(|error| engine_error(&error))?;
+    }
+    Ok(test.evidence)
+}
+
+impl<'a> Test<'a> {
+    fn new(
+        request: &'a DurabilityRequest,
+        stop: &'a AtomicBool,
+        ask: AskUser<'a>,
+    ) -> Result<Self, RunnerError> {
+        let mut settings = request.settings.clone();
+        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let mut evidence = Durability {
+            durability_version: VERSION,
+            plimsoll_version: env!("CARGO_PKG_VERSION").to_owned(),
+            settings: settings.clone(),
+            boot_id: boot_id.trim().to_owned(),
+            cuts: Vec::new(),
+            interrupted: false,
+        };
+        prepare_witness(&request.witness, &request.place)?;
+        let file = request.witness.join(FILE);
+        let earlier = fs::read_to_string(&file).ok();
+        match (earlier, request.resume) {
+            (None, false) => {}
+            (Some(text), true) => {
+                evidence = strict::read(&text).map_err(|why| {
+                    RunnerError::usage(format!("{} is no durability test: {why}", file.display()))
+                })?;
+                evidence.interrupted = false;
+                settings = evidence.settings.clone();
+                check_resumed(&settings, &request.settings)?;
+            }
+            (Some(_), false) => {
+                let says = format!("{} has the witness of another test", request.witness.display());
+                return Err(RunnerError::usage(says)
+                    .hint("name another directory, or pass --resume to continue that test"));
+            }
+            (None, true) => {
+                let says = format!("{} has no test to resume", request.witness.display());
+                return Err(RunnerError::usage(says).hint("start the test without --resume"));
+            }
+        }
+        let content = content(settings.data_id, settings.size_bytes);
+        let is_by_hand = settings.cut.is_none();
+        Ok(Self {
+            request,
+            target: BlockTarget {
+                place: request.place.clone(),
+                destroy: request.destroy.clone(),
+                data_id: settings.data_id,
+                size_bytes: settings.size_bytes,
+                sync: settings.sync,
+                direct: settings.direct,
+            },
+            content: Arc::new(content.map_err(|error| engine_error(&error))?),
+            // A cut by hand may cut this host off as well.
+            directory: WitnessDirectory::new(request.witness.clone(), is_by_hand),
+            evidence,
+            stop,
+            ask,
+        })
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn save(&self) -> Result<(), RunnerError> {
+        let text = serde_json::to_vec_pretty(&self.evidence)
+            .map_err(|error| RunnerError::environment(error.to_string()))?;
+        self.directory.replace(FILE, &text).map_err(|error| engine_error(&error))
+    }
+
+    /// Removes the data of a target that the test has closed.
+    fn remove_data(&self) -> Result<(), RunnerError> {
+        match self.target.reopen(None).map_err(|error| engine_error(&error))? {
+            Reopened::Open(open) => open.remove().map_err(|error| engine_error(&error)),
+            Reopened::FileLost => Ok(()),
+        }
+    }
+
+    fn next_number(&self) -> u64 {
+        self.evidence.cuts.last().map_or(1, |cut| cut.number + 1)
+    }
+
+    /// Verifies the cut during which the earlier process ended.
+    fn resume(&mut self, listener: &mut dyn Listener) -> Result<Option<Ready>, RunnerError> {
+        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let same_boot = boot_id.trim() == self.evidence.boot_id;
+        self.evidence.boot_id = boot_id.trim().to_owned();
+        let number = self.next_number();
+        let cut = Cut { number, resumed: true, same_boot, ..Cut::default() };
+        listener.say("reading what the earlier load wrote");
+        let ready = self.verify(cut, None, None, listener)?;
+        self.save()?;
+        Ok(ready)
+    }
+
+    /// Loads the target, cuts it off, restores and verifies it. Returns `None` if the test cannot
+    /// go on.
+    fn cut(
+        &mut self,
+        ready: Ready,
+        listener: &mut dyn Listener,
+    ) -> Result<Option<Ready>, RunnerError> {
+        let number = self.next_number();
+        let settings = self.evidence.settings.clone();
+        let file_system = ready.open.file_system.clone();
+        let witness = self.directory.begin(number, &ready.states);
+        let witness = Arc::new(witness.map_err(|error| engine_error(&error))?);
+        let file: Arc<dyn BlockFile> = Arc::new(ready.open);
+        let mut cut = Cut { number, began_unix_ns: clock::realtime_ns(), ..Cut::default() };
+        let seed = mix(settings.seed, number);
+        let (start, threads) = (Instant::now(), settings.threads);
+        let load = Load::start(&file, &self.content, &ready.states, threads, seed, &witness)
+            .map_err(|error| engine_error(&error))?;
+        // The threads own the file now, so that it is closed when they end.
+        drop(file);
+        let done = self.cut_off(&load, &mut cut, start, seed);
+        load.enter(CutPhase::Closed);
+        let is_closed = load.wait(CLOSE_TIMEOUT);
+        let counts = load.counts();
+        [cut.acknowledged, cut.acknowledged_during, cut.acknowledged_after] = counts.acknowledged;
+        (cut.failed, cut.failure) = (counts.failed, counts.failure);
+        cut.longest_ns = load.longest_ns();
+        if !done? {
+            self.evidence.interrupted = true;
+            return Ok(None);
+        }
+        if let Some(restore) = &settings.restore {
+            run_command("restore", restore, number, self.request)?;
+        }
+        if !is_closed && !load.wait(self.request.timeout) {
+            let stuck = load.counts().running as u64;
+            cut.stuck_threads = stuck;
+            cut.not_restored = Some(format!("operations of {stuck} threads never returned"));
+            self.evidence.cuts.push(cut);
+            return Ok(None);
+        }
+        let issued = load.issued().map_err(|error| engine_error(&error))?;
+        self.verify(cut, file_system.as_ref(), Some(&issued), listener)
+    }
+
+    /// Waits for the load, then cuts the target off. Returns false if the user stopped the test.
+    fn cut_off(
+        &self,
+        load: &Load,
+        cut: &mut Cut,
+        start: Instant,
+        seed: u64,
+    ) -> Result<bool, RunnerError> {
+        let settings = &self.evidence.settings;
+        let elapsed_ns = |since: Instant| u64::try_from(since.elapsed().as_nanos()).unwrap_or(0);
+        let Some(command) = &settings.cut else {
+            let go_on = (self.ask)(
+                "Cut the target off now, for example by pulling its plug. Bring it back, then press Enter.",
+            );
+            cut.load_ns = elapsed_ns(start);
+            return Ok(go_on && !self.is_stopped());
+        };
+        // From half of the mean duration to one and a half times it.
+        let share = 0.5 + mix(seed, u64::MAX) as f64 / u64::MAX as f64;
+        let load_for = self.request.load.mul_f64(share);
+        while start.elapsed() < load_for {
+            if self.is_stopped() {
+                return Ok(false);
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        cut.load_ns = elapsed_ns(start);
+        load.enter(if settings.cut_drops_writes { CutPhase::After } else { CutPhase::During });
+        let began = Instant::now();
+        run_command("cut", command, cut.number, self.request)?;
+        load.enter(CutPhase::After);
+        cut.command_ns = elapsed_ns(began);
+        let window = Duration::from_nanos(load.longest_ns().saturating_mul(3));
+        let _all_ended = load.wait(window.clamp(AFTER_CUT_MIN, AFTER_CUT_MAX));
+        Ok(true)
+    }
+
+    /// Opens the target again and checks each block. `issued` is known unless the loading process
+    /// ended.
+    fn verify(
+        &mut self,
+        mut cut: Cut,
+        file_system: Option<&FileSystemId>,
+        issued: Option<&[u32]>,
+        listener: &mut dyn Listener,
+    ) -> Result<Option<Ready>, RunnerError> {
+        let (states, acks) =
+            self.directory.read(cut.number).map_err(|error| engine_error(&error))?;
+        let mut expected = ExpectedBlock::combine(&states, &acks);
+        for (number, block) in expected.iter_mut().enumerate() {
+            let state = &mut block.state;
+            // A lost process may have written one more batch.
+            let known = issued.and_then(|all| all.get(number)).copied();
+            state.issued = known.unwrap_or(state.issued.saturating_add(1)).max(state.issued);
+        }
+        if cut.resumed {
+            cut.acknowledged = acks.len() as u64;
+        }
+        let open = match self.reopen(file_system) {
+            Ok(Reopened::Open(open)) => open,
+            Ok(Reopened::FileLost) => {
+                cut.check = Some(CutCheck {
+                    file_lost: true,
+                    read_from_target: true,
+                    ..CutCheck::default()
+                });
+                self.evidence.cuts.push(cut);
+                return Ok(None);
+            }
+            Err(error) => {
+                cut.not_restored = Some(error.in_one_line());
+                self.evidence.cuts.push(cut);
+                return Ok(None);
+            }
+        };
+        let read_from_target = open.drop_cache();
+        let (mut check, states) =
+            check_blocks(&*open, &self.content, &expected).map_err(|error| engine_error(&error))?;
+        check.read_from_target = read_from_target;
+        listener.say(&format!(
+            "cut {}: {} writes acknowledged, {} blocks damaged",
+            cut.number,
+            cut.acknowledged + cut.acknowledged_during,
+            check.blocks.damaged()
+        ));
+        if check.blocks.damaged() == 0 {
+            self.directory.forget(cut.number);
+        }
+        cut.check = Some(check);
+        self.evidence.cuts.push(cut);
+        Ok(Some(Ready { open: *open, states }))
+    }
+
+    /// Opens the target, which may need some time to come back.
+    fn reopen(&self, file_system: Option<&FileSystemId>) -> Result<Reopened, RunnerError> {
+        let start = Instant::now();
+        loop {
+            match self.target.reopen(file_system) {
+                Ok(reopened) => return Ok(reopened),
+                Err(error) if start.elapsed() >= self.request.timeout || self.is_stopped() => {
+                    return Err(engine_error(&error));
+                }
+                Err(_) => std::thread::sleep(POLL_INTERVAL * 10),
+            }
+        }
+    }
+}
+
+/// Creates the witness's directory, and rejects one on the target.
+fn prepare_witness(witness: &Path, place: &TargetPlace) -> Result<(), RunnerError> {
+    let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev());
+    let above = witness.parent().filter(|above| *above != Path::new(""));
+    let existing = if witness.exists() { witness } else { above.unwrap_or(Path::new(".")) };
+    if let TargetPlace::Directory(target) = place
+        && let (Ok(witness_device), Ok(target_device)) = (device(existing), device(target))
+        && witness_device == target_device
+    {
+        let says = format!(
+            "the witness {} is on the file system under test: a cut would cut it off as well",
+            witness.display()
+        );
+        return Err(RunnerError::usage(says)
+            .hint("name a directory on another disk or another host with --witness"));
+    }
+    match fs::create_dir(witness) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            let says = format!("cannot create {}: {error}", witness.display());
+            Err(RunnerError::usage(says).hint("name a directory whose parent exists"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Rejects settings that differ from those of the test that is resumed.
+fn check_resumed(
+    earlier: &DurabilitySettings,
+    now: &DurabilitySettings,
+) -> Result<(), RunnerError> {
+    // The seed and the number of a test are new at each start.
+    let comparable = |settings: &DurabilitySettings| DurabilitySettings {
+        data_id: 0,
+        seed: 0,
+        ..settings.clone()
+    };
+    if comparable(earlier) == comparable(now) {
+        return Ok(());
+    }
+    Err(RunnerError::usage("the settings differ from those of the test to resume")
+        .hint("repeat the command line of that test, and add --resume"))
+}
