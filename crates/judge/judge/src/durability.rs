@@ -141,7 +141,7 @@ pub fn judge(evidence: &Durability) -> DurabilityVerdict {
                     .to_owned(),
             );
         }
-        if reordered_blocks > 0 {
+        if reordered_blocks > 0 && settings.sync != SyncMethod::DirectOnly {
             reasons.push(format!(
                 "{reordered_blocks} of them were lost although later writes survived: the target reorders writes across a flush."
             ));

@@ -56,7 +56,7 @@ impl DurabilityResult<'_> {
             }
         }
         if verdict.reordered_blocks > 0 {
-            fact("  reordered across a flush", verdict.reordered_blocks.to_string());
+            fact("  reordered", verdict.reordered_blocks.to_string());
         }
         let damaged = self.evidence.cuts.iter().flat_map(|cut| {
             let listed = cut.check.iter().flat_map(|check| &check.damage);

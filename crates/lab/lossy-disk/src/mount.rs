@@ -20,6 +20,8 @@ use crate::disk::{Behaviour, LossyDisk};
 /// Name of the control file, in the root.
 pub const CONTROL: &str = "control";
 const CONTROL_NODE: u64 = 2;
+/// Flag of a file whose writes are durable, on x86-64 and ARM. `O_SYNC` includes it.
+const O_DSYNC: i32 = 0o10_000;
 /// Address space of a file on the disk.
 const FILE_BITS: u32 = 40;
 /// The kernel asks for each name and attribute again.
@@ -313,11 +315,17 @@ impl Filesystem for LossyFs {
         offset: u64,
         data: &[u8],
         _: WriteFlags,
-        _: OpenFlags,
+        flags: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        send!(reply, lock(&self.0).write(ino.0, offset, data), size => reply.written(size));
+        let mut state = lock(&self.0);
+        let mut written = state.write(ino.0, offset, data);
+        // The kernel leaves the flush of such a write to the file system.
+        if flags.0 & O_DSYNC != 0 {
+            written = written.and_then(|size| state.flush().map(|()| size));
+        }
+        send!(reply, written, size => reply.written(size));
     }
 
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {

@@ -33,12 +33,12 @@ fn packages(metadata: &Value) -> Vec<&Value> {
 #[test]
 fn licences_duplicates_and_sources_are_those_of_deny_toml() {
     let rules = rules();
-    let words = |value: &toml::Value| {
-        let all = value.as_array().expect("a list").iter();
-        all.map(|word| {
-            word.as_str().unwrap_or(word["crate".to_owned()].as_str().unwrap()).to_owned()
-        })
-        .collect::<BTreeSet<String>>()
+    let name = |one: &toml::Value| {
+        let word = one.as_str().or_else(|| one.get("crate")?.as_str());
+        word.expect("a word, or a table with a crate").to_owned()
+    };
+    let words = |value: &toml::Value| -> BTreeSet<String> {
+        value.as_array().expect("a list").iter().map(name).collect()
     };
     let allowed = words(&rules["licenses"]["allow"]);
     let metadata = metadata();
