@@ -86,7 +86,8 @@ impl Definition {
         }
         let options =
             FitOptions { starts: 0, rounds: ROUNDS, diagnose: false, ..FitOptions::default() };
-        let found = fit::fit(&spec, &measured, &options).map_err(|error| fit_error(&error))?;
+        let found =
+            fit::fit(&spec, &measured, &options, &|_| ()).map_err(|error| fit_error(&error))?;
         let one = |parameter: fit::Profile| FittedParameter {
             path: parameter.path,
             table: table.file.clone(),

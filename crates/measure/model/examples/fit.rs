@@ -51,6 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         &spec,
         &fitted,
         &FitOptions { diagnose, starts, limits, seed, ..FitOptions::default() },
+        &|_| (),
     )?;
     for p in &f.parameters {
         println!(

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use plimsoll_model::fit::goals::{self, Goal, Side};
 use plimsoll_model::fit::{
-    Checks, Fit, FitOptions, Row, RowScore, Scores, Table as Measured, check, fit, predict, score,
+    Checks, Fit, FitOptions, FitProgress, Row, RowScore, Scores, Table as Measured, check, fit,
+    predict, score,
 };
 use plimsoll_model::run::{ConfiguredModel, MatrixLoad};
 use plimsoll_model::spec::Spec;
@@ -36,6 +37,8 @@ pub struct FitRequest<'a> {
 #[derive(Serialize)]
 pub struct Outcome {
     model: String,
+    /// No goal of the fitted rows is missed.
+    fits: bool,
     fitted: ScoresOut,
     left_out: Option<ScoresOut>,
     free_parameters: usize,
@@ -139,6 +142,11 @@ struct ChecksOut {
 }
 
 impl Outcome {
+    /// Returns whether the model fits its own table: no goal of the fitted rows is missed.
+    pub fn fits(&self) -> bool {
+        self.fits
+    }
+
     /// Returns the report.
     pub fn document(&self) -> Document {
         text::document(self)
@@ -146,19 +154,20 @@ impl Outcome {
 }
 
 /// Fits the model, and predicts the test table if there is one. Calls `on_start` after the input is
-/// checked and before the fit begins.
+/// checked and before the fit begins, and `progress` after each step of it.
 ///
 /// # Errors
 /// A model that cannot be fitted to the table, or overrides that it does not have.
 pub fn carry_out(
     request: &FitRequest<'_>,
     on_start: impl FnOnce(),
+    progress: &dyn Fn(FitProgress),
 ) -> Result<(Fit, Outcome), RunnerError> {
     let FitRequest { model, table, options, .. } = request;
     // Overrides are checked here, because the fit may take minutes.
     with_overrides(model.spec(), request.overrides)?;
     on_start();
-    let fitted = fit(model.spec(), table, options).map_err(|error| fit_error(&error))?;
+    let fitted = fit(model.spec(), table, options, progress).map_err(|error| fit_error(&error))?;
     let predicted = match request.test_table {
         None => None,
         Some(other) => {
@@ -189,6 +198,9 @@ fn outcome(
         copied: copied.as_ref(),
     });
     let checked = goals::hold(goals, own, other);
+    let is_missed =
+        |one: &goals::Outcome| one.goal.of == goals::RowSet::Fitted && one.gap.is_some();
+    let fits = !checked.iter().any(is_missed);
     let goals = checked.iter().map(|one| {
         let side = if one.goal.of == goals::RowSet::Fitted { own } else { other.unwrap_or(own) };
         goal_out(one, side)
@@ -196,6 +208,7 @@ fn outcome(
     let missing = fitted.spec.missing.split_whitespace().collect::<Vec<_>>().join(" ");
     Outcome {
         model: fitted.spec.name.clone(),
+        fits,
         fitted: fitted.scores.into(),
         left_out: fitted.left_out.map(Into::into),
         free_parameters: fitted.parameters.len(),

@@ -36,6 +36,17 @@ impl Default for FitOptions {
     }
 }
 
+/// Progress of a fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FitProgress {
+    /// What is being done.
+    pub stage: &'static str,
+    /// Steps of the stage that have finished.
+    pub done: usize,
+    /// All steps of the stage.
+    pub total: usize,
+}
+
 /// A row, measured and modelled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowScore {
@@ -144,9 +155,14 @@ struct Search<'a> {
     ratios: Vec<(f64, f64)>,
     seed: u64,
     evaluations: usize,
+    progress: &'a dyn Fn(FitProgress),
 }
 
 impl Search<'_> {
+    fn report(&self, stage: &'static str, done: usize, total: usize) {
+        (self.progress)(FitProgress { stage, done, total });
+    }
+
     fn corrected(&mut self, x: &[f64]) -> Result<Vec<Point>, FitError> {
         self.evaluations += 1;
         let spec = with_values(self.spec, self.free, x)?;
@@ -192,11 +208,16 @@ impl Problem for Search<'_> {
     }
 }
 
-/// Fits the free parameters of a model to a table.
+/// Fits the free parameters of a model to a table, and calls `progress` after each step.
 ///
 /// # Errors
 /// [`FitError`] if there is nothing to fit, or the model cannot be built.
-pub fn fit(spec: &Spec, table: &Table, options: &FitOptions) -> Result<Fit, FitError> {
+pub fn fit(
+    spec: &Spec,
+    table: &Table,
+    options: &FitOptions,
+    progress: &dyn Fn(FitProgress),
+) -> Result<Fit, FitError> {
     let free = free_of(spec);
     let rows: Vec<&Row> = table.matrix().collect();
     if free.is_empty() {
@@ -212,6 +233,7 @@ pub fn fit(spec: &Spec, table: &Table, options: &FitOptions) -> Result<Fit, FitE
         rows,
         seed: options.seed,
         evaluations: 0,
+        progress,
     };
     let given: Vec<f64> =
         free.iter().map(|f| f.place(spec.value(&f.path).unwrap_or(f.low))).collect();
@@ -243,7 +265,8 @@ fn sought(
     search.map(start, QUICK)?;
     let mut best = minimise(search, start, &fixed, 30)?;
     let mut stream = Stream::new(options.seed, "starts");
-    for _ in 0..starts {
+    for number in 0..starts {
+        search.report("searching from other starts", number, starts);
         let other: Vec<f64> = start.iter().map(|_| stream.unit()).collect();
         let found = minimise(search, &other, &fixed, 20)?;
         if found.loss < best.loss {
@@ -265,7 +288,8 @@ fn confirm(
 ) -> Result<(Minimum, Vec<Point>), FitError> {
     let fixed = vec![false; at.parameters.len()];
     let mut best: Option<Confirmed> = None;
-    for _ in 0..options.rounds.max(1) {
+    for round in 0..options.rounds.max(1) {
+        search.report("simulating", round, options.rounds.max(1));
         let simulated = search.map(&at.parameters, options.limits)?;
         let loss = super::least_squares::loss(&residuals(&search.rows, &simulated));
         if best.as_ref().is_none_or(|(least, ..)| loss < *least) {
@@ -297,6 +321,7 @@ fn profiles(
     for (k, f) in free.iter().enumerate() {
         let mut interval = None;
         if options.diagnose {
+            search.report("intervals of the parameters", k, free.len());
             let low = profile_end(search, best, k, -1.0, allowed)?;
             let high = profile_end(search, best, k, 1.0, allowed)?;
             interval = Some((f.value(low), f.value(high)));
@@ -355,10 +380,11 @@ fn leave_out(search: &Search<'_>, options: &FitOptions) -> Result<Scores, FitErr
     let middle = vec![0.5; search.free.len()];
     let mut scores = Vec::new();
     for (out, row) in search.rows.iter().enumerate() {
+        search.report("fitting without each row in turn", out, search.rows.len());
         let rows: Vec<&Row> =
             search.rows.iter().enumerate().filter(|(i, _)| *i != out).map(|(_, r)| *r).collect();
         let ratios = vec![(1.0, 1.0); rows.len()];
-        let mut without = Search { rows, ratios, evaluations: 0, ..*search };
+        let mut without = Search { rows, ratios, evaluations: 0, progress: &|_| (), ..*search };
         let (found, _) = sought(&mut without, &middle, options.starts.min(1), options)?;
         let spec = with_values(search.spec, search.free, &found.parameters)?;
         let simulated = simulate_rows(&spec, &[*row], options.limits, search.seed)?;

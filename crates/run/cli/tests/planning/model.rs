@@ -247,6 +247,10 @@ fn a_missed_goal_says_what_makes_the_gap() {
         wider.iter().flat_map(|goal| ["--goal", goal]).chain(["--json"]).collect();
     let json = told(&wider).json();
     assert!(json["goals"].as_array().unwrap().iter().all(|goal| goal["met"] == true), "{json}");
+    // One core cannot have these latencies at this rate: no value of its parameter fits.
+    std::fs::write(sandbox.path("odd.csv"), rows.replace("1.6", "30")).unwrap();
+    let odd = ["model", "fit", "./tiny.toml", "odd.csv", "--quick", "--starts", "0"];
+    sandbox.run(&odd).expect(3).says("DOES NOT FIT");
     let wrong = ["model", "fit", "./tiny.toml", "rows.csv", "--goal", "fitted.p90=3"];
     sandbox.run(&wrong).expect(2).says("predicted.latency.p90");
 }

@@ -43,7 +43,11 @@ pub(super) fn document(result: &Outcome) -> Document {
                 .with(Block::Table(rows_table(&predicted.rows))),
         );
     }
-    let of = predicted_or_fitted(result);
+    let of = if result.fits {
+        predicted_or_fitted(result)
+    } else {
+        (result.fitted, " on the rows that it was fitted to.")
+    };
     let reason = format!(
         "{}: median error {:.1} % of the rate and {:.1} % of the latency{}",
         result.model,
@@ -56,7 +60,11 @@ pub(super) fn document(result: &Outcome) -> Document {
         0 => reason,
         n => format!("{reason} {n} of {} goals {} missed.", result.goals.len(), are(n)),
     };
-    let word = if result.predicted.is_some() { "PREDICTED" } else { "FITTED" };
+    let word = match (result.fits, result.predicted.is_some()) {
+        (false, _) => "DOES NOT FIT",
+        (true, true) => "PREDICTED",
+        (true, false) => "FITTED",
+    };
     Document {
         title: result.model.clone(),
         headline: Headline { word: word.to_owned(), reason, ..Headline::default() },
@@ -360,6 +368,7 @@ mod tests {
         let groups = vec![group("16 KiB", 4, -0.281), group("4 KiB", 5, 0.204)];
         let result = Outcome {
             model: "tiny".to_owned(),
+            fits: true,
             fitted: ScoresOut::default(),
             left_out: None,
             free_parameters: 1,
@@ -377,8 +386,10 @@ mod tests {
         let text = plimsoll_report::text::document(&document(&result), &Style::default());
         let report = text.split("Parameters").next().unwrap_or_default();
         insta::assert_snapshot!(report);
-        let unsaid = Outcome { missing: None, ..result };
+        assert!(text.starts_with("FITTED"), "{text}");
+        let unsaid = Outcome { missing: None, fits: false, ..result };
         let text = plimsoll_report::text::document(&document(&unsaid), &Style::default());
         assert!(text.contains("`missing`"), "{text}");
+        assert!(text.starts_with("DOES NOT FIT"), "{text}");
     }
 }

@@ -1,10 +1,12 @@
 //! `plimsoll model fit MODEL DATA.csv`: fits the free parameters of a model to a measured table,
 //! and scores the prediction of another.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use clap::Args;
-use plimsoll_model::fit::{Fit, FitOptions, Table as Measured};
+use plimsoll_model::fit::{Fit, FitOptions, FitProgress, Table as Measured};
 use plimsoll_model::run::ConfiguredModel;
 use plimsoll_runner::fitting::{self, FitRequest};
 
@@ -14,6 +16,9 @@ use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::notes;
+
+/// Shortest time between two lines of progress.
+const NOTE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Options of `model fit`.
 #[derive(Debug, Args)]
@@ -26,7 +31,8 @@ use crate::notes;
     columns io_kib, pattern, read_percent, ops_per_s, latency_ms, and where\nthere are any \
     depth (outstanding operations of each client), bandwidth_mb_per_s, \
     read_ops_per_s,\nwrite_ops_per_s; lines \
-    with # are comments."
+    with # are comments.\n\nExit codes: 0 FITTED or PREDICTED; \
+    3 DOES NOT FIT: a goal of the fitted rows is missed."
 )]
 pub struct Options {
     /// Name of a shipped model, or path of a model file.
@@ -85,7 +91,14 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
             notes::tell(&format!("fitting {free} parameters to {rows} rows"));
         }
     };
-    let (fitted, outcome) = fitting::carry_out(&asked, begins)?;
+    let shown = Cell::new(Instant::now());
+    let progress = |at: FitProgress| {
+        if !common.quiet && shown.get().elapsed() >= NOTE_INTERVAL {
+            shown.set(Instant::now());
+            notes::tell(&format!("{}: {} of {}", at.stage, at.done, at.total));
+        }
+    };
+    let (fitted, outcome) = fitting::carry_out(&asked, begins, &progress)?;
     if let Some(path) = &options.save {
         save(path, &fitted)?;
     }
@@ -93,7 +106,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         true => bundle::print(&bundle::json(&outcome)?)?,
         false => show(&outcome.document(), common)?,
     }
-    Ok(Exit::Ok)
+    Ok(if outcome.fits() { Exit::Ok } else { Exit::NoVerdict })
 }
 
 fn read(path: &Path) -> Result<Measured, CliError> {
