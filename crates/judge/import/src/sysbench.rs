@@ -181,14 +181,16 @@ fn one(text: &str, file: &str) -> Result<ToolResult, String> {
             part.operations.push(operation);
         }
     }
-    if part.operations.is_empty() {
+    if part.operations.is_empty() && !all.contains_key("reads/s") {
         return before_1_0(text, &all, part, size, reported);
     }
-    let rates = part.operations.iter().filter_map(|o| o.rate_per_s.first().cloned()).collect();
+    let rates: Vec<Figure> =
+        part.operations.iter().filter_map(|o| o.rate_per_s.first().cloned()).collect();
     // Latencies cover all events, including flushes.
     let mut events = Operation::of(Kind::Other("events".into()));
     events.count.extend(of(&all, "total number of events", Digits::Exact, 1.0));
-    if let (Some(count), Some(window)) = (events.count.first(), &part.window_ns) {
+    let measured = (!rates.is_empty()).then_some(&events).and_then(|events| events.count.first());
+    if let (Some(count), Some(window)) = (measured, &part.window_ns) {
         let rate = Figure {
             value: count.value / window.value * NS_PER_S,
             least: count.least / window.most * NS_PER_S,

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::tool_result::{
-    Figure, Kind, Operation, Outstanding, Part, Pattern, Setting, Stage, ToolResult,
+    Figure, Kind, Operation, Outstanding, Part, Pattern, Point, Quantity, Series, Setting, Stage,
+    ToolResult,
 };
 
 use crate::parts::{Digits, figure, latency, source};
@@ -160,9 +161,33 @@ fn pgbench(text: &str, file: &str) -> Result<ToolResult, String> {
         },
         errors: failed,
         operations: vec![operation],
+        series: progress(text).into_iter().collect(),
         ..Part::default()
     });
     Ok(reported)
+}
+
+/// Reads pgbench's lines of progress: `progress: 5.0 s, 997.1 tps, lat 3.990 ms stddev 1.000`.
+fn progress(text: &str) -> Option<Series> {
+    let point = |line: &str| {
+        let (time, rest) = line.trim().strip_prefix("progress: ")?.split_once(" s, ")?;
+        let (rate, _) = rest.split_once(" tps")?;
+        Some(Point { at_s: time.trim().parse().ok()?, value: rate.trim().parse().ok()? })
+    };
+    let points: Vec<Point> = text.lines().filter_map(point).collect();
+    let lengths = points.windows(2).map(|pair| pair[1].at_s - pair[0].at_s);
+    let interval_s = lengths.filter(|length| *length > 0.0).reduce(f64::min)?;
+    Some(Series {
+        quantity: Quantity::RatePerS,
+        kind: Kind::Other("transactions".into()),
+        stage: Stage::Total,
+        field: "tps of the progress".into(),
+        interval_s: Some(interval_s),
+        points,
+        // The last interval is not printed, and transactions in flight count in the next one.
+        partial: true,
+        understates: true,
+    })
 }
 
 /// True for kubestr's text output of fio.

@@ -217,6 +217,10 @@ fn has_specific_proof(findings: &[Finding], claim: Claim) -> bool {
 const ALWAYS_DECIDE: [&str; 5] =
     ["measured-too-short", "not-completed", "check-failed", "never-settled", "observation-gaps"];
 
+/// Those of them that decide a result of another tool only if a claim or a requirement is stated.
+/// The tool chose the length of its run, and its formats may not name its files.
+const ONLY_WITH_CLAIM: [&str; 2] = ["measured-too-short", "observation-gaps"];
+
 /// Rules that invalidate a run if they fail, regardless of the claims. The evidence does not come
 /// from a run, or does not describe the observed system.
 const ALWAYS_REFUTE: [&str; 2] = ["evidence-consistent", "observation-gaps"];
@@ -296,7 +300,9 @@ impl Case<'_> {
     fn find_undecided(&self) -> Option<String> {
         // Order: a run that was not executed as planned, undecided limits, then other unknown
         // rules.
-        if let Some(finding) = self.find_unknown(|rule| ALWAYS_DECIDE.contains(&rule.id)) {
+        let of_claims = |rule: &Rule| ONLY_WITH_CLAIM.contains(&rule.id) && self.claims_nothing();
+        let decides = |rule: &Rule| ALWAYS_DECIDE.contains(&rule.id) && !of_claims(rule);
+        if let Some(finding) = self.find_unknown(decides) {
             return Some(finding.says.clone());
         }
         let undecided: Vec<String> = self
@@ -320,6 +326,13 @@ impl Case<'_> {
         });
         unshown
             .map(|(claim, _)| format!("{} is claimed, but no evidence here shows it", claim.word()))
+    }
+
+    /// Returns true for figures of another tool of which the user claims and requires nothing.
+    fn claims_nothing(&self) -> bool {
+        self.bundle.run.driver == Driver::Foreign
+            && self.bundle.plan.claims_assumed
+            && !self.bundle.run.classes.is_empty()
     }
 
     /// Returns the first mandatory rule of the claims that is unknown, not accepted, and selected

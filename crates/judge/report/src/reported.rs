@@ -62,14 +62,24 @@ pub fn figures_document(audit: &Audit) -> Document {
 pub fn run_and_figures(
     bundle: &Bundle,
     verdict: &Verdict,
-    figures: Option<&Audit>,
+    figures: Option<&(ToolResult, Audit)>,
 ) -> Vec<Document> {
-    let mut documents = vec![run_document(bundle, verdict)];
-    if let Some(figures) = figures {
-        let worse = severity(figures.verdict) > verdict_severity(verdict.verdict);
-        documents.insert(if worse { 0 } else { 1 }, figures_document(figures));
+    let run = run_document(bundle, verdict);
+    match figures {
+        Some((reported, audit)) if figures_decide(verdict, audit) => {
+            let figures = figures_document(audit);
+            let headline = Headline { figures: headline_facts(reported), ..figures.headline };
+            vec![Document { title: reported.label(), headline, ..figures }, run]
+        }
+        Some((_, audit)) => vec![run, figures_document(audit)],
+        None => vec![run],
     }
-    documents
+}
+
+/// Returns true if the verdict on the figures is the headline: it is at least as bad as that on the
+/// run.
+fn figures_decide(verdict: &Verdict, audit: &Audit) -> bool {
+    severity(audit.verdict) >= verdict_severity(verdict.verdict)
 }
 
 /// Returns one document with the head of the first and the sections of all.
@@ -99,8 +109,8 @@ pub fn verdict_json(
 ) -> Result<serde_json::Value, serde_json::Error> {
     let mut json = serde_json::to_value(verdict)?;
     if let (Some(object), Some(figures)) = (json.as_object_mut(), figures) {
-        let worse = severity(figures.verdict) > verdict_severity(verdict.verdict);
-        let word = if worse { figures.verdict.label() } else { verdict.verdict.label() };
+        let decide = figures_decide(verdict, figures);
+        let word = if decide { figures.verdict.label() } else { verdict.verdict.label() };
         object.insert("headline".into(), word.into());
         object.insert("figures".into(), serde_json::to_value(figures)?);
     }
@@ -142,6 +152,7 @@ pub fn result_json(result: &ToolResult, audit: &Audit) -> serde_json::Value {
         "rate_per_s": figures.rate_per_s,
         "bandwidth_bytes_per_s": figures.bandwidth_per_s,
         "latency_ns_mean": figures.latency_ns,
+        "flush_latency_ns_p99": figures.flush_ns_p99,
         "block_size_bytes": load.size_bytes.map(|(least, most)| [least, most]),
         "read_percent": load.read_percent,
         "pattern": load.pattern,
@@ -183,6 +194,7 @@ fn headline_facts(reported: &ToolResult) -> Vec<Fact> {
         ("rate", Unit::Rate, figures.rate_per_s),
         ("bandwidth", Unit::Bandwidth, figures.bandwidth_per_s),
         ("mean latency", Unit::Latency, figures.latency_ns),
+        ("flush p99", Unit::Latency, figures.flush_ns_p99),
     ];
     let known = all.into_iter().filter_map(|(name, unit, value)| Some((name, unit, value?)));
     known.map(|(name, unit, value)| Fact::new(name, Cell::number(unit, value))).collect()

@@ -4,14 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::run::EndKind;
+use plimsoll_evidence::tool_result::ToolResult;
 use plimsoll_import::Study;
 use plimsoll_import::detect::{Format, detect};
 use plimsoll_import::foreign::{self, ForeignError, table};
 use plimsoll_import::walk::HEAD_BYTES;
 use plimsoll_judge::conservation::{self, Audit, Credibility};
 use plimsoll_judge::finding::Outcome;
-use plimsoll_judge::verdict::VerdictKind;
 use plimsoll_judge::{Verdict, judge};
 use plimsoll_plan::{Claim, Media};
 
@@ -63,28 +62,18 @@ pub struct AuditedFile {
     pub bundles: Vec<Bundle>,
     /// Verdicts, in the same order.
     pub verdicts: Vec<Verdict>,
-    /// Consistency of the figures; `None` if there are several results.
-    pub figures: Option<Audit>,
+    /// The result and the consistency of its figures; `None` if there are several results.
+    pub figures: Option<(ToolResult, Audit)>,
 }
 
 impl AuditedFile {
-    /// True for a completed run that no rule accuses and about which the user claims nothing.
-    fn is_only_inconclusive(&self) -> bool {
-        let ([bundle], [verdict]) = (&self.bundles[..], &self.verdicts[..]) else { return false };
-        let fails = verdict.findings.iter().any(|finding| finding.outcome == Outcome::Fail);
-        let completed = bundle.run.end.kind == EndKind::Completed && bundle.run.checks.errors == 0;
-        let inconclusive = verdict.verdict == VerdictKind::Inconclusive;
-        inconclusive && completed && !fails && bundle.plan.claims_assumed
-    }
-
     /// Exit code of the command.
     pub fn exit(&self) -> Exit {
         let exit = worst(&self.bundles, &self.verdicts);
-        let consistent = |audit: &Audit| audit.verdict == Credibility::Consistent;
         match &self.figures {
-            Some(figures) if exit == Exit::Ok && !consistent(figures) => Exit::NoVerdict,
-            // A file alone shows little. That does not count against it unless the user claims more.
-            Some(figures) if consistent(figures) && self.is_only_inconclusive() => Exit::Ok,
+            Some((_, audit)) if audit.verdict != Credibility::Consistent => {
+                exit.worse(Exit::NoVerdict)
+            }
             _ => exit,
         }
     }
@@ -195,7 +184,7 @@ fn judge_all(
 ) -> AuditedFile {
     let verdicts: Vec<Verdict> = bundles.iter().map(judge).collect();
     let figures = study.and_then(|study| match &study.results[..] {
-        [only] => Some(conservation::audit(only, &declared.reported())),
+        [only] => Some((only.clone(), conservation::audit(only, &declared.reported()))),
         _ => None,
     });
     AuditedFile { bundles, verdicts, figures }

@@ -46,6 +46,8 @@ pub struct Setting {
     pub data_repeats: Option<bool>,
     /// True if the data was all zero.
     pub data_zero: Option<bool>,
+    /// True if the engine completes operations without performing them (fio's `null`).
+    pub performs_nothing: bool,
 }
 
 /// Reset of a tool's counters during the run. Operations in flight at that moment are counted in

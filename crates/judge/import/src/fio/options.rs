@@ -205,6 +205,7 @@ impl Options {
             memory_bytes: None,
             data_repeats: self.data_repeats(),
             data_zero: self.on("zero_buffers"),
+            performs_nothing: self.get("ioengine") == Some("null"),
         }
     }
 

@@ -25,7 +25,14 @@ const DISK_FIELDS: usize = 9;
 /// True if a line is terse output.
 #[must_use]
 pub fn is(text: &str) -> bool {
-    text.lines().any(|line| of_line(line).is_some())
+    text.lines().any(|line| of_line(bare(line)).is_some())
+}
+
+/// Removes what precedes a line of terse output: the progress of a client, or its name.
+fn bare(line: &str) -> &str {
+    let Some(at) = line.find(";fio-") else { return line };
+    let version = line[..at].trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    &line[version..]
 }
 
 /// Returns the version, and the index of the first direction's first field.
@@ -51,7 +58,7 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         file: file.to_owned(),
         ..Source::default()
     });
-    for (index, line) in text.lines().enumerate() {
+    for (index, line) in text.lines().map(bare).enumerate() {
         let Some((version, first)) = of_line(line) else { continue };
         let cells: Vec<&str> = line.split(';').map(str::trim).collect();
         if version > 2 {
@@ -95,6 +102,9 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
 
 /// Minimum time between two reports of a running job, in ms. Clones of a job end closer together.
 const REPORT_MS_MIN: f64 = 90.0;
+/// The same for reports between which the job moved data. Clones that moved different amounts have
+/// the same run time.
+const GROWN_MS_MIN: f64 = 20.0;
 
 /// True if all latencies of a later report include those of an earlier one: minima only fall, and
 /// maxima only rise. Clones of a job differ in both ways.
@@ -114,22 +124,44 @@ fn extremes_widen(earlier: &Part, later: &Part) -> bool {
     })
 }
 
+fn ran_ns(part: &Part) -> f64 {
+    part.window_ns.as_ref().map_or(0.0, |window| window.value)
+}
+
+fn moved(part: &Part) -> f64 {
+    part.operations.iter().filter_map(|o| o.bytes.first()).map(|bytes| bytes.value).sum()
+}
+
+/// True if a report may be the next one of the same job. The `last` report follows the one before
+/// it at any time, even at once.
+fn may_follow(earlier: &Part, later: &Part, last: bool) -> bool {
+    let gap_ms = (ran_ns(later) - ran_ns(earlier)) / NS_PER_MS;
+    let grown = moved(later) - moved(earlier);
+    let spaced = gap_ms >= REPORT_MS_MIN || gap_ms >= GROWN_MS_MIN && grown > 0.0;
+    let same_job = earlier.name == later.name && grown >= 0.0 && extremes_widen(earlier, later);
+    same_job && (spaced || last && gap_ms >= 0.0 || is_copy(earlier, later))
+}
+
+/// True if all latencies have the same mean, which clones never have.
+fn is_copy(earlier: &Part, later: &Part) -> bool {
+    let means = |part: &Part| {
+        let latencies = part.operations.iter().flat_map(|operation| &operation.latencies);
+        latencies.filter_map(|l| Some(l.mean_ns.as_ref()?.value)).collect::<Vec<_>>()
+    };
+    !means(earlier).is_empty() && means(earlier) == means(later) && moved(earlier) == moved(later)
+}
+
 /// Keeps the last of several reports of the same jobs (`--status-interval`). In such reports the
 /// names repeat, time and bytes of each job increase, and its latencies span more.
 fn keep_last_report(reported: &mut ToolResult) {
     let parts = &reported.parts;
-    let time = |part: &Part| part.window_ns.as_ref().map_or(0.0, |window| window.value);
-    let bytes = |part: &Part| -> f64 {
-        part.operations.iter().filter_map(|o| o.bytes.first()).map(|bytes| bytes.value).sum()
-    };
     // Each repetition of the cycle of names is one report.
     let cycle = (1..=parts.len() / 2).find(|length| {
+        let pairs = parts.iter().zip(&parts[*length..]).enumerate();
+        let last_from = parts.len() - 2 * length;
         parts.len().is_multiple_of(*length)
-            && parts.iter().zip(&parts[*length..]).all(|(earlier, later)| {
-                earlier.name == later.name
-                    && time(later) >= time(earlier) + REPORT_MS_MIN * NS_PER_MS
-                    && bytes(later) >= bytes(earlier)
-                    && extremes_widen(earlier, later)
+            && pairs.into_iter().all(|(index, (earlier, later))| {
+                may_follow(earlier, later, last_from > 0 && index >= last_from)
             })
     });
     if let Some(length) = cycle {

@@ -132,6 +132,9 @@ fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         reader.line(line, index + 1);
     }
     reader.end_job();
+    if !reader.announced.values().all(Options::uses_host_devices) {
+        reader.reported.parts.iter_mut().for_each(|part| part.devices.clear());
+    }
     if reports.len() > 1 {
         reader.reported.remarks.push(format!(
             "the file holds {} reports of one run (--status-interval): the last one is the result",
@@ -188,6 +191,10 @@ impl Reader {
         if let Some(group) = trimmed.strip_prefix("Run status group ") {
             self.end_job();
             self.group = group.chars().take_while(char::is_ascii_digit).collect();
+            return;
+        }
+        if trimmed.starts_with("Disk stats") {
+            self.end_job();
             return;
         }
         if self.part.is_none() {

@@ -333,11 +333,12 @@ impl<'j> Reader<'j> {
                 "write a job for each directory",
             );
         }
-        if clients > 1 && self.text_of("filename_format").is_some() {
-            self.remark(
-                "filename_format",
-                "may have clones share their files; here each clone has its own",
-            );
+        if self.text_of("filename_format").is_some() {
+            let text = match self.shares_files() {
+                true => "has the clones share their files, as here; the names differ",
+                false => "names the files of each clone; here the names differ",
+            };
+            self.remark("filename_format", text);
         }
         let place = place::of(self.text_of("directory"), names.first().map(String::as_str));
         match &place {
@@ -359,6 +360,11 @@ impl<'j> Reader<'j> {
             );
         }
         place
+    }
+
+    /// True if `filename_format` gives the clones the same files.
+    fn shares_files(&self) -> bool {
+        self.text_of("filename_format").is_some_and(|format| !format.contains("$jobnum"))
     }
 
     /// Adds a note about the job without the value of an option.
@@ -410,9 +416,9 @@ impl<'j> Reader<'j> {
             self.notes.add(&self.job.name, text.to_owned());
         }
         if !is_device {
-            // Each clone has its own files, unless they are named.
+            // Each clone has its own files, unless their names are the same.
             let is_local = matches!(place, Place::Folder(_) | Place::WorkingDirectory);
-            if names.is_empty() && is_local {
+            if names.is_empty() && !self.shares_files() && is_local {
                 self.set("shares", clients);
             }
             self.set("files", files);

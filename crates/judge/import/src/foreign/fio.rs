@@ -11,6 +11,7 @@ mod devices;
 mod jobs;
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::ZERO_BUFFERS;
@@ -20,6 +21,7 @@ use serde_json::{Map, Value};
 
 use super::{ForeignError, bundle};
 use crate::fio_job::import_fio;
+use crate::json::{self, JsonNode};
 
 const NS_PER_MS: u64 = 1_000_000;
 
@@ -54,12 +56,13 @@ pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     let (Some(figures), true) = (reports.pop(), reports.is_empty()) else {
         return Err(wrong("it has several results; make the command write only one".into()));
     };
-    let root = last_object(text).ok_or_else(|| wrong("it is not a JSON object of fio".into()))?;
+    let (root, range) =
+        last_object(text).ok_or_else(|| wrong("it is not a JSON object of fio".into()))?;
     let jobs = root.get("jobs").and_then(Value::as_array).filter(|jobs| !jobs.is_empty());
     let Some(jobs) = jobs.filter(|_| root.get("fio version").is_some()) else {
         return Err(wrong("it is not a fio result: it has no \"fio version\" and \"jobs\"".into()));
     };
-    let job_text = job_text(&root, jobs);
+    let job_text = job_text(&text[range]);
     let plan = import_fio(&job_text, name)
         .map_err(|errors| wrong(format!("its job cannot be converted:\n{errors}")))?
         .plan;
@@ -86,7 +89,7 @@ pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
 /// The reason in words.
 pub fn read_figures(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     let mut bundle = super::tool_result::read(text, name, None)?;
-    let root = last_object(text).unwrap_or_default();
+    let root = last_object(text).unwrap_or_default().0;
     let jobs = root.get("jobs").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     if jobs.is_empty() {
         return Err(ForeignError("it is not a JSON object of fio".into()));
@@ -97,9 +100,9 @@ pub fn read_figures(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     Ok(bundle)
 }
 
-/// Returns the last result object of a text. Warnings and reports of the running job may precede
-/// it.
-fn last_object(text: &str) -> Option<Value> {
+/// Returns the last result object of a text, and its place. Warnings and reports of the running job
+/// may precede it.
+fn last_object(text: &str) -> Option<(Value, Range<usize>)> {
     let (mut last, mut at) = (None, 0);
     while let Some(start) = text[at..].find('{').map(|found| at + found) {
         let mut values = serde_json::Deserializer::from_str(&text[start..]).into_iter::<Value>();
@@ -107,7 +110,7 @@ fn last_object(text: &str) -> Option<Value> {
             Some(Ok(value)) => {
                 at = start + values.byte_offset();
                 if value.get("fio version").is_some() {
-                    last = Some(value);
+                    last = Some((value, start..at));
                 }
             }
             // This bracket is part of a warning, not of an object.
@@ -132,14 +135,16 @@ fn options<'v>(value: &'v Value, name: &str) -> Option<&'v Map<String, Value>> {
     value.get(name).and_then(Value::as_object)
 }
 
-/// Returns the job file that the options came from. Clones of a job (numjobs) are listed one by
-/// one.
-fn job_text(root: &Value, jobs: &[Value]) -> String {
+/// Returns the job file that the options of a result came from, in their order: the last of
+/// `rwmixread` and `rwmixwrite` counts. Clones of a job (numjobs) are listed one by one.
+fn job_text(result: &str) -> String {
     let mut text = String::new();
-    let mut section = |name: &str, options: &Map<String, Value>| {
+    let Ok((json, _)) = json::parse(result) else { return text };
+    let root = JsonNode::root(&json);
+    let mut section = |name: &str, options: &JsonNode<'_, '_>| {
         text.push_str(&format!("[{name}]\n"));
-        for (key, value) in options.iter().filter(|(key, _)| *key != "name") {
-            match value.as_str() {
+        for (key, value) in options.entries().filter(|(key, _)| *key != "name") {
+            match value.text() {
                 // The operations do not depend on the engine that submits them.
                 Some(engine) if key == "ioengine" && !IMPORTED.contains(&engine) => {
                     text.push_str("ioengine=libaio\n");
@@ -149,16 +154,16 @@ fn job_text(root: &Value, jobs: &[Value]) -> String {
             }
         }
     };
-    if let Some(global) = options(root, "global options") {
-        section("global", global);
+    let global = root.key("global options");
+    if global.exists() {
+        section("global", &global);
     }
     let mut named = BTreeSet::new();
-    for job in jobs {
-        let name = text_at(job, "jobname");
-        if named.insert(name)
-            && let Some(options) = options(job, "job options")
-        {
-            section(if name.is_empty() { "job" } else { name }, options);
+    for job in root.key("jobs").items() {
+        let name = job.key("jobname").text().unwrap_or_default();
+        let options = job.key("job options");
+        if named.insert(name) && options.exists() {
+            section(if name.is_empty() { "job" } else { name }, &options);
         }
     }
     text
@@ -274,6 +279,19 @@ mod tests {
         assert_eq!((class.count, class.is_read), (600_000, true));
         assert_eq!(bundle.run.engine.paths[0].path, "/x/f");
         assert!(bundle.run.engine.paths[0].direct);
+    }
+
+    #[test]
+    fn the_last_option_of_a_pair_counts() {
+        for (options, reads) in [
+            (r#""rwmixread": "70", "rwmixwrite": "40""#, 60.0),
+            (r#""rwmixwrite": "40", "rwmixread": "70""#, 70.0),
+        ] {
+            let text =
+                RESULT.replace("\"rw\": \"randread\"", &format!("\"rw\": \"randrw\", {options}"));
+            let plan = read(&text, "result.json").unwrap().plan;
+            assert_eq!(plan.workload.matrix().unwrap().streams[0].read_percent, reads);
+        }
     }
 
     #[test]

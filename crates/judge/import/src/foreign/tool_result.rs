@@ -106,7 +106,9 @@ impl IoTotals {
         let count = value(&operation.count).or_else(|| value(&operation.rate_per_s).map(per_s));
         let count = count.or(size.map(|size| bytes / size)).unwrap_or(1.0).max(1.0);
         let means = operation.latencies.iter().filter_map(|latency| latency.mean_ns.as_ref());
-        let mean_ns = means.map(|mean| mean.value).find(|ns| ns.is_finite() && *ns > 0.0);
+        // The total latency includes the submission and the completion.
+        let means = means.map(|mean| mean.value).filter(|ns| ns.is_finite() && *ns > 0.0);
+        let mean_ns = means.reduce(f64::max);
         Some(Self { is_read, bytes, count, time_ns, mean_ns: mean_ns.unwrap_or(0.0) })
     }
 }
@@ -152,6 +154,18 @@ mod tests {
         }
         let error = read(DD, "out.txt", None).unwrap_err().to_string();
         assert!(error.contains("dd reports no bytes read or written"), "{error}");
+    }
+
+    #[test]
+    fn the_latency_is_that_of_the_whole_operation() {
+        let text = "j: (g=0): rw=randread, bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B, ioengine=libaio, \
+            iodepth=8\nfio-3.33\nj: (groupid=0, jobs=1): err= 0: pid=1: Sat Jan  1 00:00:00 2022\n  read: \
+            IOPS=1000, BW=4000KiB/s (4096kB/s)(8000KiB/2000msec)\n    slat (usec): min=4, max=19, avg=10.00, \
+            stdev=1.00\n    clat (usec): min=43, max=9000, avg=7990.00, stdev=5.26\n     lat (usec): min=56, \
+            max=9009, avg=8000.00, stdev=6.66\n  issued rwts: total=2000,0,0,0 short=0,0,0,0 dropped=0,0,0,0\n";
+        let bundle = read(text, "r.txt", None).unwrap();
+        let class = &bundle.run.classes[0];
+        assert_eq!(class.latency_ns_sum / class.count, 8_000_000);
     }
 
     #[test]

@@ -95,6 +95,66 @@ fn the_last_of_several_reports_is_the_result() {
     assert!(study.results[0].remarks.iter().any(|r| r.contains("--status-interval")));
 }
 
+/// The last report of a terse run may follow at once, or be printed twice.
+#[test]
+fn the_last_of_several_terse_lines_is_the_result() {
+    let study = study("fio-status-interval.terse");
+    assert_eq!(study.results[0].parts.len(), 1);
+    let rate = plimsoll_judge::conservation::headline(&study.results[0]).rate_per_s;
+    assert_eq!(rate, Some(14802.0));
+    // Clones end together, with latencies of their own.
+    let line = |moved: u32, mean: &str| {
+        let all = std::fs::read_to_string(
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases/fio-status-interval.terse"),
+        );
+        let line = all.unwrap().lines().last().unwrap().to_owned();
+        line.replace(";61104;", &format!(";{moved};")).replace("523.687659", mean)
+    };
+    let clones = format!("{}\n{}\n", line(61104, "523.687659"), line(61100, "524.1"));
+    let study = plimsoll_import::read_text("clones.terse", &clones);
+    assert_eq!(study.results[0].parts.len(), 2);
+}
+
+#[test]
+fn the_host_s_devices_do_not_count_for_an_engine_that_bypasses_them() {
+    let text = |engine: &str| {
+        format!(
+            "j: (g=0): rw=randread, bs=(R) 4096B-4096B, (W) 4096B-4096B, (T) 4096B-4096B, ioengine={engine}, \
+             iodepth=1\nfio-3.33\nj: (groupid=0, jobs=1): err= 0: pid=1: Sat Jan  1 00:00:00 2022\n  read: \
+             IOPS=100k, BW=391MiB/s (410MB/s)(3906MiB/10001msec)\n  issued rwts: total=1000000,0,0,0 \
+             short=0,0,0,0 dropped=0,0,0,0\n\nDisk stats (read/write):\n  sda: ios=55/0, merge=0/0, ticks=1/0, \
+             in_queue=1, util=0.10%\n"
+        )
+    };
+    let verdict = |engine: &str| {
+        let study = plimsoll_import::read_text("r.txt", &text(engine));
+        let results: Vec<_> = study.results.iter().collect();
+        audits(&results, &DeclaredFacts::default()).remove(0).verdict
+    };
+    for engine in ["rbd", "nfs", "http", "libiscsi", "libpmem", "rados", "net"] {
+        assert_eq!(verdict(engine), Credibility::Consistent, "{engine}");
+    }
+    for engine in ["libaio", "psync", "io_uring", "null"] {
+        assert_eq!(verdict(engine), Credibility::Invalid, "{engine}");
+    }
+}
+
+#[test]
+fn stalls_and_nothing_done_show_in_databases_and_fileio() {
+    is("pgbench-stall.txt", Credibility::Doubtful, "load-stalls");
+    is("sysbench-nothing-done.txt", Credibility::Doubtful, "nothing-done");
+    let text = "sysbench 1.0.20 (using bundled LuaJIT 2.1.0-beta2)\nNumber of threads: 1\n";
+    let intervals: String = (1..=20)
+        .map(|at| format!("[ {at}s ] thds: 1 tps: {}.00 qps: 0\n", if at < 8 { 50 } else { 0 }))
+        .collect();
+    let end = "SQL statistics:\n    transactions:                        350    (17.50 per sec.)\n\
+        General statistics:\n    total time:                          20.0000s\n";
+    let study = plimsoll_import::read_text("s.txt", &format!("{text}{intervals}{end}"));
+    let results: Vec<_> = study.results.iter().collect();
+    let audit = audits(&results, &DeclaredFacts::default()).remove(0);
+    assert!(audit.hits().contains(&"load-stalls"), "{:?}", audit.findings);
+}
+
 #[test]
 fn versions_and_options_of_fio_are_read_alike() {
     is("fio-2.15.json", Credibility::Consistent, "");

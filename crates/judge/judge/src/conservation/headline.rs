@@ -18,6 +18,8 @@ pub struct Headline {
     pub bandwidth_per_s: Option<f64>,
     /// Mean latency of all operations, ns.
     pub latency_ns: Option<f64>,
+    /// 99th percentile of flushes, ns; the largest of all parts.
+    pub flush_ns_p99: Option<f64>,
 }
 
 /// Returns the main figures of a result.
@@ -33,7 +35,12 @@ pub fn headline(reported: &ToolResult) -> Headline {
     // If reads and writes have figures of their own, other kinds are their sum or unrelated.
     let whole = |o: &Operation| matches!(o.kind, Kind::Other(_) | Kind::All);
     let divided = parts.iter().flat_map(|part| &part.operations).any(|o| o.kind.moves_data());
-    let every = || parts.iter().flat_map(|part| part.operations.iter().map(move |o| (*part, o)));
+    // A flush is part of the writes before it, and has its own figure.
+    let every = || {
+        let operations =
+            parts.iter().flat_map(|part| part.operations.iter().map(move |o| (*part, o)));
+        operations.filter(move |(_, o)| !(divided && o.kind == Kind::Sync))
+    };
     let all = || every().filter(move |(_, o)| !(divided && whole(o)));
     let sum = |values: Vec<Option<f64>>| -> Option<f64> {
         let known: Vec<f64> = values.into_iter().flatten().collect();
@@ -52,7 +59,15 @@ pub fn headline(reported: &ToolResult) -> Headline {
         bandwidth_per_s: sum(all().map(|(p, o)| bandwidth(p, o).map(|(s, _)| s.value)).collect()),
         latency_ns: (weight > 0.0)
             .then(|| mean.iter().map(|(mean, weight)| mean * weight).sum::<f64>() / weight),
+        flush_ns_p99: flush_ns_p99(&parts),
     }
+}
+
+fn flush_ns_p99(parts: &[&Part]) -> Option<f64> {
+    let operations = parts.iter().flat_map(|part| &part.operations);
+    let flushes = operations.filter(|o| o.kind == Kind::Sync).flat_map(|o| &o.latencies);
+    let p99 = flushes.flat_map(|l| &l.percentiles).filter(|p| p.quantile == 0.99 && usable(&p.ns));
+    p99.map(|percentile| percentile.ns.value).reduce(f64::max)
 }
 
 /// Returns true if all parts took about equally long and are jobs or ranks of one run.
@@ -82,6 +97,17 @@ mod tests {
             ..Operation::of(Kind::Read)
         };
         Part { name: name.into(), operations: vec![operation], ..Part::default() }
+    }
+
+    #[test]
+    fn flushes_are_not_operations_of_the_rate() {
+        let mut one = part("a", 10.0, 60.0);
+        one.operations.push(Operation {
+            count: vec![Figure::exact(600.0, "sync")],
+            ..Operation::of(Kind::Sync)
+        });
+        let result = ToolResult { parts: vec![one], ..ToolResult::default() };
+        assert_eq!(headline(&result).rate_per_s, Some(10.0));
     }
 
     #[test]

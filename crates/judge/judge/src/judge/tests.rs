@@ -218,6 +218,23 @@ fn what_failed_or_was_not_carried_out_is_not_accepted() {
 }
 
 #[test]
+fn a_short_result_of_another_tool_is_inconclusive_only_with_a_claim() {
+    let mut bundle = fixtures::reads();
+    bundle.plan.evidence.min_measure_ns = 3600 * SECOND_NS;
+    assert_eq!(judge(&bundle).verdict, VerdictKind::Inconclusive, "its own plan asks for an hour");
+    bundle.run.driver = Driver::Foreign;
+    bundle.plan.claims_assumed = true;
+    let short = judge(&bundle);
+    assert_eq!(short.verdict, VerdictKind::Measured, "{}", short.reason);
+    assert!(short.findings.iter().any(|finding| finding.rule == "measured-too-short"));
+    bundle.plan.claims_assumed = false;
+    assert_eq!(judge(&bundle).verdict, VerdictKind::Inconclusive);
+    bundle.plan.claims_assumed = true;
+    bundle.run.classes.clear();
+    assert_ne!(judge(&bundle).verdict, VerdictKind::Measured, "nothing was measured");
+}
+
+#[test]
 fn an_instance_that_cannot_be_judged_leaves_its_row_open() {
     let mut bundle = required("read_latency_avg = \"5ms\"\nread_latency_p9999 = \"5ms\"");
     bundle.run.instances = vec![instance("one", 1 << 30), instance("two", 1 << 30)];

@@ -56,12 +56,14 @@ pub(super) fn outstanding(bundle: &Bundle) -> Option<u64> {
     Some(streams.iter().map(|s| u64::from(s.clients) * u64::from(s.queue_depth)).sum())
 }
 
-/// Returns the average number of operations in flight: summed latency over time.
+/// Returns the average number of operations in flight: summed latency over time. `None` if no
+/// latency was measured.
 pub(super) fn in_flight(bundle: &Bundle) -> Option<f64> {
     let jobs = jobs(bundle);
     if !jobs.is_empty() {
         // Each job has its own duration.
-        return Some(jobs.iter().map(Loop::in_flight).sum());
+        let sum: f64 = jobs.iter().map(Loop::in_flight).sum();
+        return (sum > 0.0).then_some(sum);
     }
     let law = whole(bundle)?;
     (law.latency_ns > 0.0).then(|| law.in_flight())

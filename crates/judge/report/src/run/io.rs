@@ -62,7 +62,8 @@ pub(super) fn brief(bundle: &Bundle) -> Section {
             let ns = histogram.as_ref().and_then(|h| percentile_ns(h, *quantile));
             Cell::maybe(Unit::Latency, ns)
         }));
-        row.push(Cell::number(Unit::Latency, totals.latency_ns_max as f64));
+        let largest = Some(totals.latency_ns_max as f64).filter(|ns| *ns > 0.0);
+        row.push(Cell::maybe(Unit::Latency, largest));
         table.rows.push(row);
     }
     if kinds(bundle).iter().any(|kind| kind.group == "upkeep") {

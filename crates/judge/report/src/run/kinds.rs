@@ -180,9 +180,9 @@ impl Totals {
         per_second(bundle, self.sums.count_within())
     }
 
-    /// Returns the mean latency; `None` without I/Os.
+    /// Returns the mean latency; `None` without I/Os, and if their latency was not measured.
     pub fn latency_ns_avg(&self) -> Option<f64> {
-        mean(self.sums.latency_ns, self.sums.count)
+        mean(self.sums.latency_ns, self.sums.count).filter(|ns| *ns > 0.0)
     }
 
     /// Returns the mean service time; `None` without I/Os.

@@ -20,15 +20,15 @@ const SECONDS_MAX: &str = "60";
 
 /// Outputs of one run, by format.
 #[derive(Default)]
-struct Forms {
-    text: String,
-    json_plus: String,
-    terse: String,
+pub(crate) struct Forms {
+    pub(crate) text: String,
+    pub(crate) json_plus: String,
+    pub(crate) terse: String,
 }
 
 impl Forms {
     /// Divides output that fio wrote in all forms at once.
-    fn of(output: &str) -> Self {
+    pub(crate) fn of(output: &str) -> Self {
         let (mut forms, mut in_json) = (Self::default(), false);
         for line in output.lines() {
             in_json |= line == "{";
@@ -68,7 +68,7 @@ impl Forms {
     }
 }
 
-fn run(options: &str, directory: &Path) -> Forms {
+pub(crate) fn run(options: &str, directory: &Path) -> Forms {
     let output = Command::new("timeout")
         .args([SECONDS_MAX, "fio", "--output-format=normal,json+,terse", "--name=j"])
         .args([&format!("--directory={}", directory.display()), "--size=8m", "--runtime=1"])

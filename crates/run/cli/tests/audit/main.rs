@@ -5,5 +5,7 @@
 mod support;
 
 mod audit;
+mod cases;
+mod fio_forms;
 mod fio_runs;
 mod judgement;

@@ -140,7 +140,7 @@ pub fn audit_json(
             let [verdict] = &verdicts[..] else {
                 return serde_json::to_value(verdicts).map_err(wrong);
             };
-            reported::verdict_json(verdict, figures.as_ref()).map_err(wrong)
+            reported::verdict_json(verdict, figures.as_ref().map(|(_, audit)| audit)).map_err(wrong)
         }
         AuditedText::Figures(study) => {
             let results = study.results.iter().map(|result| {

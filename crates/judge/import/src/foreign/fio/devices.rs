@@ -33,16 +33,9 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
     }
     let long = bundle.run.measure().is_some_and(|phase| phase.duration_ns >= COUNTED_NS_MIN);
     let direct = |job: &Value| super::switch(root, job, "direct") == Some(true);
-    // The page cache merges sequential operations into large requests. Random reads that reach the
-    // device are one request each, buffered or not.
-    let random = |job: &Value| {
-        let pattern = super::option(root, job, "rw").or(super::option(root, job, "readwrite"));
-        pattern.is_some_and(|pattern| pattern.contains("rand"))
-    };
-    let reads_count = long && jobs.iter().all(|job| direct(job) || random(job));
-    let writes_count = long && jobs.iter().all(direct);
-    let side =
-        |is_read| Side::of(bundle, disk, is_read, if is_read { reads_count } else { writes_count });
+    // The page cache reads ahead and merges operations into large requests.
+    let countable = long && jobs.iter().all(direct);
+    let side = |is_read| Side::of(bundle, disk, is_read, countable);
     let (read, write) = (side(true), side(false));
     let (Some(read_bytes), Some(written_bytes)) = (read.bytes, write.bytes) else {
         bundle.observed.unknown.push(ObservationGap {

@@ -1,27 +1,31 @@
-//! Checks that the device moved the bytes that the tool reports as read.
+//! Checks that the device moved the bytes that the tool reports.
 
-use plimsoll_evidence::tool_result::{DeviceCounts, Figure, Kind, Part, ToolResult};
+use plimsoll_evidence::tool_result::{DeviceCounts, Figure, Kind, Part, Pattern, ToolResult};
 
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::{first, usable, window};
 
-/// Minimum share of the bytes that the device must have moved to have served the reads.
-const SHARE_MIN: f64 = 0.5;
+/// Minimum share of the bytes that the device must have moved, as in `bytes-balance`.
+const SHARE_MIN: f64 = 0.8;
 /// Maximum request of Linux's block layer, with a margin (`max_sectors_kb` is 32,767 at most).
 const REQUEST_BYTES_MAX: f64 = 32.0 * 1024.0 * 1024.0;
+/// Maximum request of random reads through the page cache: four times the default read-ahead.
+const RANDOM_BYTES_MAX: f64 = 512.0 * 1024.0;
 /// Run time below which sampled counters may miss most of the run.
 const WINDOW_NS_MIN: f64 = 2e9;
 
 pub const RULE: Rule = Rule {
     id: "device-moved",
-    asks: "did the device move the bytes that the tool reports as read?",
+    asks: "did the device move the bytes that the tool reports?",
     explains: "A tool that prints the device's counters shows the source of its reads. If the \
-               device moved less than half of the bytes, something else answered: the page cache, \
+               device moved less than 80 % of the bytes, something else answered: the page cache, \
                a host's cache, holes of a file. Sectors give the bytes. Requests do not, because \
                the page cache combines small reads into large requests: a request moves at most \
-               32 MiB, and with O_DIRECT each read that reaches the device is a request or part \
-               of one. If both bounds are possible, the outcome is unknown. So is that of a run \
-               of less than two seconds, whose counters may miss its end.",
+               32 MiB, or 512 KiB of random reads, and with O_DIRECT each operation that reaches \
+               the device is a request or part of one. If more is possible, the outcome is \
+               unknown. So is that of a run of less than two seconds, whose counters may miss its \
+               end. Writes count with O_DIRECT only: the page cache may write others later. An \
+               engine that performs nothing moves nothing.",
     needs: "the device's counters, the amount that was read, and a run of two seconds or more",
     check,
 };
@@ -29,64 +33,108 @@ pub const RULE: Rule = Rule {
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     let mut outcome = RuleResult::default();
     let parts = || reported.parts.iter().filter(|part| !part.is_total);
+    if parts().any(|part| part.setting.performs_nothing) {
+        let says = "the engine completes operations without performing them: no storage was used";
+        outcome.check(Some(Finding::new(Severity::Invalid, says).with_request("a run on storage")));
+    }
     let devices: Vec<&DeviceCounts> =
         reported.parts.iter().flat_map(|part| &part.devices).collect();
-    let Some(read) = Reads::of(parts()).filter(|_| !devices.is_empty()) else { return outcome };
-    let bytes = total(&devices, |device| device.read_bytes.as_ref());
-    let requests = total(&devices, |device| device.reads.as_ref());
-    let merges = total(&devices, |device| device.read_merges.as_ref());
-    let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
-    let name = names.join(", ");
-    if let Some((moved, field)) = bytes {
-        let says = format!("{name} moved {} in all", format::bytes(moved));
-        outcome.check(read.check_share(moved / read.bytes, says, field));
+    if devices.is_empty() {
         return outcome;
     }
-    let Some((requests, field)) = requests else { return outcome };
-    let says = format!("{name} completed {} reads in all", format::number(requests));
-    if requests * REQUEST_BYTES_MAX < SHARE_MIN * read.bytes {
-        outcome.check(read.check_share(requests * REQUEST_BYTES_MAX / read.bytes, says, field));
-    } else if let Some(count) = read.count.filter(|_| read.direct) {
-        let served = requests + merges.map_or(0.0, |(merges, _)| merges);
-        outcome.check(read.check_share(served / count, says, field));
+    for kind in [Kind::Read, Kind::Write] {
+        if let Some(moved) = Moved::of(parts(), &kind) {
+            moved.check(&devices, &mut outcome);
+        }
     }
     outcome
 }
 
-/// Reads of all parts.
-struct Reads {
+/// Reads or writes of all parts.
+struct Moved {
+    kind: Kind,
     bytes: f64,
     count: Option<f64>,
     direct: bool,
+    /// Maximum bytes of one request.
+    request_bytes_max: f64,
     fields: Vec<String>,
 }
 
-impl Reads {
-    fn of<'r>(parts: impl Iterator<Item = &'r Part>) -> Option<Self> {
-        let mut reads = Self { bytes: 0.0, count: Some(0.0), direct: true, fields: Vec::new() };
+impl Moved {
+    fn of<'r>(parts: impl Iterator<Item = &'r Part>, kind: &Kind) -> Option<Self> {
+        let mut moved = Self {
+            kind: kind.clone(),
+            bytes: 0.0,
+            count: Some(0.0),
+            direct: true,
+            request_bytes_max: RANDOM_BYTES_MAX,
+            fields: Vec::new(),
+        };
         for part in parts {
-            for operation in part.operations.iter().filter(|o| o.kind == Kind::Read) {
+            for operation in part.operations.iter().filter(|o| o.kind == *kind) {
                 let long = window(part, operation).is_some_and(|w| w.value >= WINDOW_NS_MIN);
                 let bytes = first(&operation.bytes).filter(|_| long)?;
-                reads.bytes += bytes.value;
+                moved.bytes += bytes.value;
                 let count = first(&operation.count).map(|count| count.value);
-                reads.count = reads.count.zip(count).map(|(a, b)| a + b);
-                reads.direct &= part.setting.direct == Some(true);
-                reads.fields.push(bytes.field.clone());
+                moved.count = moved.count.zip(count).map(|(a, b)| a + b);
+                moved.direct &= part.setting.direct == Some(true);
+                let size = super::size(operation).map_or(REQUEST_BYTES_MAX, |size| size.most);
+                let random = part.setting.pattern == Some(Pattern::Random);
+                let request = if random { size } else { REQUEST_BYTES_MAX };
+                moved.request_bytes_max = moved.request_bytes_max.max(request);
+                moved.fields.push(bytes.field.clone());
             }
         }
-        (reads.bytes > 0.0).then_some(reads)
+        let counts = *kind == Kind::Read || moved.direct;
+        (moved.bytes > 0.0 && counts).then_some(moved)
+    }
+
+    fn check(&self, devices: &[&DeviceCounts], outcome: &mut RuleResult) {
+        type Counter = fn(&DeviceCounts) -> Option<&Figure>;
+        let of: [Counter; 3] = match self.kind {
+            Kind::Read => {
+                [|d| d.read_bytes.as_ref(), |d| d.reads.as_ref(), |d| d.read_merges.as_ref()]
+            }
+            _ => [|d| d.written_bytes.as_ref(), |d| d.writes.as_ref(), |d| d.write_merges.as_ref()],
+        };
+        let [bytes, requests, merges] = of.map(|of| total(devices, of));
+        let names: Vec<&str> = devices.iter().map(|device| device.name.as_str()).collect();
+        let name = names.join(", ");
+        if let Some((bytes, field)) = bytes {
+            let says = format!("{name} moved {} in all", format::bytes(bytes));
+            outcome.check(self.check_share(bytes / self.bytes, says, field));
+            return;
+        }
+        let Some((requests, field)) = requests else { return };
+        let says = format!("{name} completed {} of them", format::number(requests));
+        let most = requests * self.request_bytes_max / self.bytes;
+        if most < SHARE_MIN {
+            outcome.check(self.check_share(most, says, field));
+        } else if let Some(count) = self.count.filter(|_| self.direct) {
+            let served = requests + merges.map_or(0.0, |(merges, _)| merges);
+            outcome.check(self.check_share(served / count, says, field));
+        }
     }
 
     fn check_share(&self, share: f64, device: String, field: String) -> Option<Finding> {
         (share < SHARE_MIN).then(|| {
-            let says = format!(
-                "the tool read {}, but {device}: the reads were served from a cache and not from the device",
-                format::bytes(self.bytes)
-            );
+            let (done, end) = match self.kind {
+                Kind::Read => {
+                    ("read", "the reads were served from a cache and not from the device")
+                }
+                _ => ("wrote", "the device did not get all of the writes"),
+            };
+            let count = self.count.map_or_else(String::new, |count| {
+                format!(" in {} operations", format::number(count))
+            });
+            let bytes = format::bytes(self.bytes);
+            let says = format!("the tool {done} {bytes}{count}, but {device}: {end}");
             Finding::new(Severity::Invalid, says)
                 .with_fields([field].into_iter().chain(self.fields.iter().cloned()))
-                .with_request("a run with O_DIRECT on data that was written before, and the device's sectors")
+                .with_request(
+                    "a run with O_DIRECT on data that was written before, and the device's sectors",
+                )
         })
     }
 }
@@ -137,5 +185,37 @@ mod tests {
         assert_eq!(outcome(600_000.0, None, 60.0), (0, 0));
         assert_eq!(outcome(600_000.0, Some(true), 60.0), (1, 1));
         assert_eq!(outcome(66e6, Some(true), 60.0), (1, 0));
+    }
+
+    #[test]
+    fn random_reads_bound_the_request() {
+        let random = |requests: f64| {
+            let mut result = result(requests, None, 60.0);
+            result.parts[0].setting.pattern = Some(Pattern::Random);
+            let outcome = check(&result, &DeclaredFacts::default());
+            (outcome.checked, outcome.findings.len())
+        };
+        // 270 GB of random reads: 400,000 requests of 512 KiB could be 210 GB, 500,000 all of it.
+        assert_eq!(random(400_000.0), (1, 1));
+        assert_eq!(random(500_000.0), (0, 0));
+    }
+
+    #[test]
+    fn direct_writes_reach_the_device_and_buffered_ones_may_later() {
+        let writes = |direct| {
+            let mut result = result(55.0, direct, 60.0);
+            result.parts[0].operations[0].kind = Kind::Write;
+            result.parts[0].devices[0].writes = result.parts[0].devices[0].reads.take();
+            check(&result, &DeclaredFacts::default()).findings.len()
+        };
+        assert_eq!((writes(Some(true)), writes(None)), (1, 0));
+    }
+
+    #[test]
+    fn an_engine_that_performs_nothing_is_invalid() {
+        let mut result = result(55.0, None, 1.0);
+        result.parts[0].setting.performs_nothing = true;
+        let outcome = check(&result, &DeclaredFacts::default());
+        assert_eq!(outcome.findings[0].severity, Severity::Invalid);
     }
 }

@@ -45,7 +45,8 @@ fn show(judged: &AuditedFile, common: &Globals) -> Result<(), CliError> {
     match (&bundles[..], &verdicts[..]) {
         ([_], [verdict]) if common.json => {
             let wrong = |error: serde_json::Error| CliError::new(Exit::Defect, error.to_string());
-            let json = reported::verdict_json(verdict, figures.as_ref()).map_err(wrong)?;
+            let json = reported::verdict_json(verdict, figures.as_ref().map(|(_, audit)| audit))
+                .map_err(wrong)?;
             bundle::print(&bundle::json(&json)?)
         }
         _ if common.json => bundle::print(&bundle::json(&verdicts)?),

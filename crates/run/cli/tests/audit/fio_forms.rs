@@ -1,0 +1,167 @@
+//! One run of the installed fio in every form and through every way of the program: the same
+//! figures, headline and exit code.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use plimsoll_judge::conservation;
+use plimsoll_runner::audit::{AuditedText, DeclaredSystem, audit_text};
+use serde_json::Value;
+
+use super::fio_runs::{self, Forms};
+use crate::support::Sandbox;
+use crate::support::port::free_port;
+
+/// Rounding of the text's figures.
+const ROUNDED: f64 = 0.02;
+
+fn has_fio() -> bool {
+    let has = Command::new("fio").arg("--version").output().is_ok();
+    if !has {
+        println!("fio is not installed: nothing was run");
+    }
+    has
+}
+
+/// Returns the headline of the page for a pasted text.
+fn page(name: &str, text: &str) -> String {
+    match audit_text(name, text, &DeclaredSystem::default()).unwrap() {
+        AuditedText::Run(judged) => {
+            let audit = judged.figures.as_ref().map(|(_, audit)| audit);
+            let json = plimsoll_report::reported::verdict_json(&judged.verdicts[0], audit).unwrap();
+            json["headline"].as_str().unwrap().to_owned()
+        }
+        AuditedText::Figures(study) => {
+            let audit =
+                conservation::audit(&study.results[0], &DeclaredSystem::default().reported());
+            audit.verdict.label().to_owned()
+        }
+    }
+}
+
+/// Checks one form in all ways, and returns its rate, bandwidth and mean latency.
+fn judged(
+    sandbox: &Sandbox,
+    options: &str,
+    (name, text): (&str, &str),
+    expected: &str,
+) -> [Value; 3] {
+    let code = if expected == "CONSISTENT" { 0 } else { 3 };
+    std::fs::create_dir_all(sandbox.path("one")).unwrap();
+    let file = sandbox.path("one").join(name);
+    std::fs::write(&file, text).unwrap();
+    let path = file.display().to_string();
+    let ran = sandbox.run(&["audit", &path]).expect(code);
+    assert!(ran.stdout.starts_with(expected), "{options}: {name}: {}", ran.stdout);
+    let directory = sandbox.path("one").display().to_string();
+    let table = sandbox.run(&["audit", &directory, "--table", "--json"]).expect(code).json();
+    let [row] = &table["results"].as_array().unwrap()[..] else { panic!("{name}: one row") };
+    assert_eq!(row["audit"]["verdict"], expected, "{options}: {name}: {row:#}");
+    assert_eq!(page(name, text), expected, "{options}: {name}");
+    std::fs::remove_file(&file).unwrap();
+    ["rate_per_s", "bandwidth_bytes_per_s", "latency_ns_mean"].map(|figure| row[figure].clone())
+}
+
+fn alike(options: &str, all: &[[Value; 3]]) {
+    for figures in &all[1..] {
+        for (one, other) in figures.iter().zip(&all[0]) {
+            let (one, other) = (one.as_f64().unwrap(), other.as_f64().unwrap());
+            assert!((one / other - 1.0).abs() < ROUNDED, "{options}: {all:?}");
+        }
+    }
+}
+
+#[test]
+fn all_forms_of_a_run_have_one_verdict_everywhere() {
+    if !has_fio() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    for options in [
+        "--rw=randrw --bs=4k --ioengine=libaio --iodepth=8 --direct=1 --time_based --numjobs=2 --group_reporting",
+        "--rw=randread --bs=4k --ioengine=libaio --iodepth=8 --direct=1 --time_based --status-interval=400ms",
+        "--rw=randwrite --bs=4k --ioengine=psync --fdatasync=1 --time_based",
+    ] {
+        let Forms { text, json_plus, terse } = fio_runs::run(options, &sandbox.data());
+        let forms = [("r.txt", &text), ("r.json", &json_plus), ("r.terse", &terse)];
+        let all = forms.map(|(name, text)| judged(&sandbox, options, (name, text), "CONSISTENT"));
+        alike(options, &all);
+    }
+    // Terse output does not name the engine.
+    let options = "--rw=randread --bs=4k --ioengine=null --time_based";
+    let Forms { text, json_plus, .. } = fio_runs::run(options, &sandbox.data());
+    for (name, text) in [("r.txt", &text), ("r.json", &json_plus)] {
+        judged(&sandbox, options, (name, text), "INVALID");
+    }
+}
+
+/// A server of fio, ended with the value.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+fn client(port: u16, form: &str, directory: &Path) -> String {
+    let server = format!("--client=127.0.0.1,{port}");
+    let mut output = String::new();
+    for _ in 0..20 {
+        let ran = Command::new("timeout")
+            .args(["60", "fio", &server, &format!("--output-format={form}"), "job.fio"])
+            .current_dir(directory)
+            .output()
+            .unwrap();
+        output = String::from_utf8_lossy(&ran.stdout).into_owned();
+        if ran.status.success() && output.len() > 300 {
+            break;
+        }
+        // The server may not listen yet.
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    output
+}
+
+#[test]
+fn the_forms_of_a_client_have_the_verdict_of_the_others() {
+    if !has_fio() {
+        return;
+    }
+    let (sandbox, port) = (Sandbox::new(), free_port());
+    let job = "[j]\nrw=randread\nbs=4k\nsize=8m\nruntime=1\ntime_based\nioengine=libaio\niodepth=8\ndirect=1\n";
+    std::fs::write(sandbox.data().join("job.fio"), job).unwrap();
+    let mut server = Command::new("fio");
+    server.arg(format!("--server=127.0.0.1,{port}")).current_dir(sandbox.data());
+    let _server = Server(server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    for (form, name) in [("normal", "c.txt"), ("json", "c.json"), ("terse", "c.terse")] {
+        let text = client(port, form, &sandbox.data());
+        judged(&sandbox, form, (name, &text), "CONSISTENT");
+    }
+}
+
+#[test]
+fn a_short_run_under_observation_is_measured_in_every_form() {
+    if !has_fio() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let data = sandbox.data().display().to_string();
+    for form in ["json", "normal", "terse"] {
+        let out = sandbox.path(&format!("out.{form}")).display().to_string();
+        let observe = ["observe", "--path", &data, "--result", &out, "--json", "--"];
+        let fio = "fio --name=j --size=8m --runtime=2 --time_based --rw=randread --bs=4k --ioengine=libaio \
+                   --iodepth=8 --direct=1";
+        let [directory, format, output] = [
+            format!("--directory={data}"),
+            format!("--output-format={form}"),
+            format!("--output={out}"),
+        ];
+        let fio = fio.split_whitespace().chain([&directory[..], &format, &output]);
+        let arguments: Vec<&str> = observe.into_iter().chain(fio).collect();
+        let ran = sandbox.run(&arguments).expect(0);
+        assert_eq!(ran.json()["verdict"], "MEASURED", "{form}: {}", ran.stdout);
+    }
+}
