@@ -105,12 +105,11 @@ fn trend(number: usize, plan: &str, latest_first: &[&Entry]) -> Value {
         width_px: 480.0,
         height_px: 190.0,
     };
-    let modelled = if last.is_modelled() { "MODELLED " } else { "" };
     context! {
         plan,
         path => crate::request::quoted(plan),
         runs => latest_first.len(),
-        verdict => format!("{modelled}{}", last.verdict.as_deref().unwrap_or("none")),
+        verdict => last.verdict_label(),
         tone => tone(last),
         now => show(now),
         before => show(before),
