@@ -4,6 +4,7 @@
 //! blocks a run; excess notes are dropped. If stdout cannot be written, the command finishes its
 //! work and ends with code 5.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -74,6 +75,27 @@ pub fn clean(text: &str) -> String {
         lines.push("…".to_owned());
     }
     lines.join("\n")
+}
+
+/// Removes what a terminal would act on, except our own colours. Texts of reports are clean
+/// already; this guards all others. JSON and tables contain no such characters.
+pub fn without_control(text: &str) -> Cow<'_, str> {
+    let is_kept = |at: usize, c: char| match c {
+        '\n' | '\t' | '\r' => true,
+        '\x1b' => {
+            let rest = text[at..].strip_prefix("\x1b[").unwrap_or_default();
+            let digits = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
+            digits.starts_with('m')
+        }
+        c => !c.is_ascii_control(),
+    };
+    match text.char_indices().all(|(at, c)| is_kept(at, c)) {
+        true => Cow::Borrowed(text),
+        false => {
+            let clean = |(at, c)| if is_kept(at, c) { c } else { '\u{fffd}' };
+            Cow::Owned(text.char_indices().map(clean).collect())
+        }
+    }
 }
 
 /// Writes a note to stderr, if possible.
@@ -192,6 +214,8 @@ mod tests {
     fn a_note_can_hold_no_escape_sequence_and_no_flood() {
         let shown = clean("warning: \x1b[2Jn1\rPASS\u{9b}31m\nhint: x");
         assert_eq!(shown, "warning: \u{fffd}[2Jn1\u{fffd}PASS\u{fffd}31m\nhint: x");
+        let result = without_control("\x1b[31mred\x1b[0m\x1b]0;x\x07\ta\r\n");
+        assert_eq!(result, "\x1b[31mred\x1b[0m\u{fffd}]0;x\u{fffd}\ta\r\n");
         let long = clean(&"x".repeat(3_000_000));
         assert!(long.ends_with("… (3000000 bytes)") && long.len() < 5_000);
         assert!(clean(&"x\n".repeat(10_000)).lines().count() <= LINES_MAX + 1);

@@ -1,6 +1,5 @@
 //! Shared functions for bundles: find, judge, show.
 
-use std::borrow::Cow;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
@@ -123,28 +122,7 @@ pub fn style(common: &Globals) -> Style {
 /// # Errors
 /// None. The command finishes its work first.
 pub fn print(text: &str) -> Result<(), CliError> {
-    print_bytes(without_control(text).as_bytes())
-}
-
-/// Removes what a terminal would act on, except our own colours. Texts of reports are clean
-/// already; this guards all others. JSON and tables contain no such characters.
-fn without_control(text: &str) -> Cow<'_, str> {
-    let is_kept = |at: usize, c: char| match c {
-        '\n' | '\t' | '\r' => true,
-        '\x1b' => {
-            let rest = text[at..].strip_prefix("\x1b[").unwrap_or_default();
-            let digits = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
-            digits.starts_with('m')
-        }
-        c => !c.is_ascii_control(),
-    };
-    match text.char_indices().all(|(at, c)| is_kept(at, c)) {
-        true => Cow::Borrowed(text),
-        false => {
-            let clean = |(at, c)| if is_kept(at, c) { c } else { '\u{fffd}' };
-            Cow::Owned(text.char_indices().map(clean).collect())
-        }
-    }
+    print_bytes(notes::without_control(text).as_bytes())
 }
 
 /// Like [`print()`], for bytes.
