@@ -6,6 +6,8 @@ use std::ops::Range;
 use serde::Serialize;
 use thiserror::Error;
 
+use crate::display_text::mask_login;
+
 /// Error in a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PlanError {
@@ -17,7 +19,7 @@ pub struct PlanError {
     pub column: usize,
     /// Length of the error in the line in characters, at least 1.
     pub width: usize,
-    /// The line, as written.
+    /// The line, as written, with logins in URLs masked.
     pub line_text: String,
     /// Description of the error.
     pub message: String,
@@ -59,7 +61,7 @@ impl PlanError {
             line: text[..line_start].bytes().filter(|b| *b == b'\n').count() + 1,
             column,
             width: text[start..end].chars().count().max(1),
-            line_text: text[line_start..line_end].trim_end_matches('\r').to_owned(),
+            line_text: mask_login(text[line_start..line_end].trim_end_matches('\r')),
             message,
             help,
         }

@@ -60,7 +60,7 @@ mod trace_request;
 mod units;
 
 pub use check::{Need, PlanCheck, PlanFault};
-pub use display_text::{one_line, printable};
+pub use display_text::{foreign, is_unprintable, one_line, printable};
 pub use error::{PlanError, PlanErrors};
 pub use gallery::{GalleryPlan, gallery, gallery_plan, nearest_gallery_plan};
 pub use host::VariedValues;

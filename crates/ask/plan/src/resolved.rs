@@ -40,8 +40,8 @@ pub use target::{Target, TargetKind};
 pub use text::ResolvedError;
 pub use trace::{TraceMap, TraceSource};
 pub use words::{
-    CacheState, Carries, Claim, Condition, DirectIo, Durability, IoChoice, Layout, Media, Pace,
-    SyncKind,
+    CacheState, Carries, Claim, Condition, DirectIo, Durability, IoChoice, Layout, Media,
+    OnLostHost, Pace, SyncKind,
 };
 
 /// Version of the resolved form that this build writes.

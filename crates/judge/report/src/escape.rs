@@ -3,6 +3,8 @@
 //! Names come from users and from bundles of other machines, so nothing reaches a page unescaped.
 //! All escaping is in this module, where one test can attack it.
 
+use plimsoll_plan::is_unprintable;
+
 /// Escapes text for HTML and SVG element content and for quoted attributes (OWASP's five
 /// characters). Characters that XML 1.0 does not allow at all become U+FFFD, so that an SVG with a
 /// hostile name still parses.
@@ -94,10 +96,19 @@ pub fn csv_text(text: &str) -> String {
     }
 }
 
-/// Makes text safe for a terminal: control characters become U+FFFD, or `?` for ASCII output.
+/// Maximum length of one text on a terminal, in characters. Our own sentences are shorter.
+const TERMINAL_TEXT_MAX: usize = 4_000;
+
+/// Makes text safe for a terminal: control characters become U+FFFD, or `?` for ASCII output, and
+/// a very long text is cut.
 pub fn terminal(text: &str, unicode: bool) -> String {
     let replacement = if unicode { '\u{fffd}' } else { '?' };
-    text.chars().map(|c| if c.is_control() { replacement } else { c }).collect()
+    let clean = |c: char| if is_unprintable(c) { replacement } else { c };
+    let mut shown: String = text.chars().take(TERMINAL_TEXT_MAX).map(clean).collect();
+    if text.chars().nth(TERMINAL_TEXT_MAX).is_some() {
+        shown.push_str(&format!("… ({} bytes)", text.len()));
+    }
+    shown
 }
 
 #[cfg(test)]
@@ -116,6 +127,7 @@ mod tests {
         assert_eq!(markdown("a|b\n<i>*"), "a\\|b &lt;i&gt;\\*");
         assert_eq!(csv_text("=1+1,\"x\""), "\"'=1+1,\"\"x\"\"\"");
         assert_eq!(csv_text("plain"), "plain");
-        assert_eq!(terminal("a\x1b[31mb", false), "a?[31mb");
+        assert_eq!(terminal("a\x1b[31mb\u{202e}", false), "a?[31mb?");
+        assert!(terminal(&"x".repeat(3_000_000), true).len() < 5_000);
     }
 }

@@ -1,6 +1,6 @@
 //! Agents of a fleet, as tables.
 
-use crate::number::Unit;
+use crate::number::{Letters, Unit};
 use crate::table::{Cell, Column, Table, Tone};
 
 /// Row of the table of agents.
@@ -20,6 +20,8 @@ pub struct HostRow {
     pub cpus: u32,
     /// Error of its clock; `None` if it does not answer.
     pub clock_error_ns: Option<u64>,
+    /// Difference of its time of day from this host's, positive if it is ahead.
+    pub time_of_day_ns: Option<i64>,
     /// Current run.
     pub busy_with: Option<String>,
     /// The agent is drained: it gets no new runs.
@@ -40,6 +42,7 @@ pub fn hosts_table(hosts: impl Iterator<Item = HostRow>) -> Table {
         Column::words("version", "version").rank(2),
         Column::numbers("CPUs", "cpus").rank(1),
         Column::numbers("clock error", "clock_error_ns"),
+        Column::numbers("time of day", "time_of_day_ns").rank(3),
         Column::words("state", "state"),
         Column::words("labels", "labels").rank(4),
         Column::remarks("allows", "allows"),
@@ -59,6 +62,14 @@ impl HostRow {
             (_, _, Some(run)) => format!("running {run}"),
             _ => "free".to_owned(),
         }
+    }
+
+    /// Returns how far its time of day is ahead (`+`) or behind (`-`).
+    #[must_use]
+    pub fn difference_text(&self) -> String {
+        let Some(difference_ns) = self.time_of_day_ns else { return "n/a".to_owned() };
+        let size = Unit::Latency.show(difference_ns.unsigned_abs() as f64, Letters::Unicode);
+        format!("{}{size}", if difference_ns < 0 { "-" } else { "+" })
     }
 
     /// Returns the version, and whether it is another build.
@@ -82,6 +93,7 @@ impl HostRow {
 
 fn host(host: HostRow) -> Vec<Cell> {
     let tone = if host.is_own_build { Tone::Plain } else { Tone::Warn };
+    let difference = host.difference_text();
     let (version, state, allows) = (host.version_text(), host.state(), host.allows_text());
     vec![
         Cell::text(host.name),
@@ -90,6 +102,7 @@ fn host(host: HostRow) -> Vec<Cell> {
         Cell::text(version).tone(tone),
         Cell::text(host.cpus.to_string()),
         Cell::maybe(Unit::Latency, host.clock_error_ns.map(|ns| ns as f64)),
+        Cell::text(difference),
         Cell::text(state),
         Cell::text(host.labels.join(", ")),
         Cell::text(allows),

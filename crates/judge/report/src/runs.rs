@@ -10,10 +10,8 @@ pub struct RunRow {
     pub position: Option<u64>,
     /// Run id.
     pub run_id: String,
-    /// Verdict, in capitals.
-    pub verdict: Option<String>,
-    /// The run was on a model.
-    pub is_modelled: bool,
+    /// Verdict in capitals, with `MODELLED` or `UNVERIFIED` before it.
+    pub verdict: String,
     /// Transactional I/Os per second.
     pub achieved_iops_per_s: Option<f64>,
     /// Mean latency of transactional reads.
@@ -46,21 +44,18 @@ pub fn runs_table(runs: impl Iterator<Item = RunRow>) -> Table {
 }
 
 fn row(run: &RunRow) -> Vec<Cell> {
-    // Modelled results have no colour.
-    let modelled = run.is_modelled;
-    let tone = match run.verdict.as_deref() {
-        _ if modelled => Tone::Plain,
-        Some("PASS") => Tone::Good,
-        Some("FAIL" | "INVALID") => Tone::Bad,
-        Some("INCONCLUSIVE") => Tone::Warn,
+    // Modelled and unverified results have no colour.
+    let tone = match run.verdict.as_str() {
+        "PASS" => Tone::Good,
+        "FAIL" | "INVALID" => Tone::Bad,
+        "INCONCLUSIVE" => Tone::Warn,
         _ => Tone::Plain,
     };
     let latency = |ns: Option<u64>| Cell::maybe(Unit::Latency, ns.map(|ns| ns as f64));
-    let verdict = run.verdict.as_deref().unwrap_or("none");
     vec![
         run.position.map_or(Cell::text("-"), |position| Cell::text(position.to_string())),
         Cell::text(run.run_id.clone()),
-        Cell::text(format!("{}{verdict}", if modelled { "MODELLED " } else { "" })).tone(tone),
+        Cell::text(run.verdict.clone()).tone(tone),
         Cell::maybe(Unit::Rate, run.achieved_iops_per_s),
         latency(run.read_latency_ns_avg),
         latency(run.write_latency_ns_avg),

@@ -35,14 +35,19 @@ impl AllowList {
         if self.directories.iter().any(|allowed| real.starts_with(allowed)) {
             return Ok(());
         }
-        let shown = match real == Path::new(named) {
-            true => named.to_owned(),
-            false => format!("{named} ({})", real.display()),
-        };
-        Err(EngineError::Config(match self.directories.is_empty() {
+        // Whoever sent the plan does not learn where links outside the allowed directories point.
+        let is_link_within = self.is_named_within(Path::new(named)) && real != Path::new(named);
+        Err(match is_link_within {
+            true => self.not_allowed(&format!("{named} ({})", real.display())),
+            false => self.not_allowed(named),
+        })
+    }
+
+    fn not_allowed(&self, shown: &str) -> EngineError {
+        EngineError::Config(match self.directories.is_empty() {
             true => format!("{shown} is not allowed: there is no --allow-path here"),
             false => format!("{shown} is not in any --allow-path"),
-        }))
+        })
     }
 
     /// Checks that a directory of a plan may be used. If it is missing inside an allowed one, it
@@ -52,7 +57,11 @@ impl AllowList {
     /// The directory is outside the allowed ones, or can't be opened or created.
     pub fn admit_directory(&self, named: &str, makes: bool) -> Result<(), EngineError> {
         let path = Path::new(named);
-        let failed = |error: &io::Error| EngineError::Config(format!("{named}: {error}"));
+        // Other paths get the same message whether they exist or not.
+        let failed = |error: &io::Error| match self.is_named_within(path) {
+            true => EngineError::Config(format!("{named}: {error}")),
+            false => self.not_allowed(named),
+        };
         match TargetDirectory::open(path) {
             Ok(open) => self.check_directory(named, &open.path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -71,6 +80,12 @@ impl AllowList {
             }
             Err(error) => Err(failed(&error)),
         }
+    }
+
+    /// Returns whether the path, as written, is in an allowed directory.
+    fn is_named_within(&self, path: &Path) -> bool {
+        let climbs = path.components().any(|part| part == std::path::Component::ParentDir);
+        !climbs && self.directories.iter().any(|allowed| path.starts_with(allowed))
     }
 
     /// Checks that a device may be used. `named` is its path in the plan, `real` its node.

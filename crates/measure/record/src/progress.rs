@@ -34,6 +34,10 @@ pub trait Watcher {
         let _ = (kind, run_start_ns);
         Some(ready_ns)
     }
+    /// Who stopped the run and why, if it was not the operator of this host.
+    fn stop_reason(&self) -> Option<String> {
+        None
+    }
     /// Called at the start of a phase.
     fn begin(&mut self, kind: PhaseKind);
     /// Called during a phase.
@@ -54,6 +58,8 @@ pub trait Watcher {
 pub trait Gate: Debug + Send + Sync {
     /// See [`Watcher::begins_at`].
     fn begins_at(&self, kind: PhaseKind, run_start_ns: u64, ready_ns: u64) -> Option<u64>;
+    /// See [`Watcher::stop_reason`].
+    fn stop_reason(&self) -> Option<String>;
 }
 
 /// A [`Watcher`] that ignores everything.

@@ -1,8 +1,7 @@
 //! S3-compatible object stores, as a load generator needs them: many requests at once from one thread.
 //!
-//! `rusty-s3` makes and signs the addresses (AWS Signature Version 4 in the query, the payload unsigned),
-//! `httparse` reads heads, and
-//! `rustls` speaks TLS. The rest of HTTP/1.1 (RFC 9112) is ours: non-blocking sockets under epoll, one request at a time on each
+//! `rusty-s3` makes the addresses, `signature` signs headers (AWS Signature Version 4, the payload unsigned),
+//! `httparse` reads heads, and `rustls` speaks TLS. The rest of HTTP/1.1 (RFC 9112) is ours: non-blocking sockets under epoll, one request at a time on each
 //! connection, bodies sent from and received into the caller's arena, everything that a server
 //! sends bounded. Ready-made clients bring a runtime with threads of its own, or block a thread per
 //! request; either would be in the figures.
@@ -27,6 +26,7 @@ pub mod target;
 mod authorities;
 mod connection;
 mod request;
+mod signature;
 mod steps;
 mod wire;
 

@@ -1,17 +1,18 @@
 //! Requests as they go over the wire.
 
 use std::fmt::Write as _;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use rusty_s3::S3Action;
 use rusty_s3::actions::{
     CompleteMultipartUpload, CreateMultipartUpload, ListObjectsV2, UploadPart,
 };
 
+use crate::signature::{Unsigned, canonical_query, headers};
 use crate::target::Target;
 
-/// How long a signature is good for: longer than any request is tried.
-const VALID: Duration = Duration::from_secs(24 * 3600);
+/// The library requires a validity, which an unsigned URL does not have.
+const VALID: Duration = Duration::from_secs(60);
 
 /// Body of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +41,8 @@ pub(crate) enum S3Request<'a> {
 
 /// Writes the head of a request into `out`; returns its document, where it has one.
 pub(crate) fn write(target: &Target, ask: &S3Request<'_>, out: &mut Vec<u8>) -> Option<String> {
-    let (bucket, credentials) = (&target.bucket, Some(&target.credentials));
+    // URLs are not signed here: the headers are.
+    let (bucket, credentials) = (&target.bucket, None);
     let mut document = None;
     let (method, url, length) = match *ask {
         S3Request::Get { key, .. } => {
@@ -77,13 +79,22 @@ pub(crate) fn write(target: &Target, ask: &S3Request<'_>, out: &mut Vec<u8>) -> 
             ("POST", url, Some(length))
         }
     };
+    let query = canonical_query(url.query().unwrap_or_default());
+    let unsigned = Unsigned {
+        method,
+        path: url.path(),
+        query: &query,
+        host: &target.host,
+        region: bucket.region(),
+    };
+    let signed = headers(&unsigned, &target.credentials, SystemTime::now());
     let mut head = String::with_capacity(640);
     // Writing to a string can't fail.
     let _ = write!(head, "{method} {}", url.path());
-    if let Some(query) = url.query() {
+    if !query.is_empty() {
         let _ = write!(head, "?{query}");
     }
-    let _ = write!(head, " HTTP/1.1\r\nHost: {}\r\n", target.host);
+    let _ = write!(head, " HTTP/1.1\r\nHost: {}\r\n{signed}", target.host);
     if let Some(length) = length {
         let _ = write!(head, "Content-Length: {length}\r\n");
     }

@@ -54,18 +54,35 @@ fn pack(directory: &Path, file: File) -> io::Result<()> {
 /// # Errors
 /// The archive contains anything else, the name exists already, or the directory cannot be written.
 pub fn import(archive: &Path, into: &Path) -> Result<PathBuf, CatalogueError> {
+    import_at_most(archive, into, UNPACKED_BYTES_MAX)
+}
+
+/// As [`import`], with a limit of the unpacked size.
+///
+/// # Errors
+/// As [`import`], or a larger archive.
+pub fn import_at_most(
+    archive: &Path,
+    into: &Path,
+    bytes_max: u64,
+) -> Result<PathBuf, CatalogueError> {
     let io = |error| CatalogueError::io("read", archive, error);
     let file = File::open(archive).map_err(io)?;
     fs::create_dir_all(into).map_err(|error| CatalogueError::io("create", into, error))?;
     let half = into.join(format!(".import-{}", std::process::id()));
     fs::create_dir(&half).map_err(|error| CatalogueError::io("create", &half, error))?;
-    let placed = unpack(archive, file, &half).and_then(|name| place(&half, into, &name));
+    let placed = unpack(archive, file, &half, bytes_max).and_then(|name| place(&half, into, &name));
     // After a successful import only an empty directory is left here.
     let _ = fs::remove_dir_all(&half);
     placed
 }
 
-fn unpack(archive: &Path, file: File, half: &Path) -> Result<String, CatalogueError> {
+fn unpack(
+    archive: &Path,
+    file: File,
+    half: &Path,
+    bytes_max: u64,
+) -> Result<String, CatalogueError> {
     let wrong = |reason: String| CatalogueError::Archive { path: archive.to_path_buf(), reason };
     // The decoder reports a file that is not an archive, or an incomplete one, as a read error.
     let io = |error: io::Error| match error.kind() {
@@ -76,7 +93,7 @@ fn unpack(archive: &Path, file: File, half: &Path) -> Result<String, CatalogueEr
         _ => CatalogueError::io("read", archive, error),
     };
     let mut name: Option<String> = None;
-    let mut left = UNPACKED_BYTES_MAX;
+    let mut left = bytes_max;
     let mut packed = tar::Archive::new(GzDecoder::new(io::BufReader::new(file)));
     for entry in packed.entries().map_err(io)? {
         let mut entry = entry.map_err(io)?;
@@ -105,7 +122,7 @@ fn unpack(archive: &Path, file: File, half: &Path) -> Result<String, CatalogueEr
         let bytes = io::copy(&mut (&mut entry).take(left + 1), &mut out).map_err(io)?;
         left = left
             .checked_sub(bytes)
-            .ok_or_else(|| wrong("it unpacks to more than 64 GiB".to_owned()))?;
+            .ok_or_else(|| wrong(format!("it unpacks to more than {} MiB", bytes_max >> 20)))?;
         out.flush().map_err(write)?;
     }
     let name = name.ok_or_else(|| wrong("it is empty".to_owned()))?;

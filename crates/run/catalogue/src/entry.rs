@@ -5,12 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_evidence::fleet::{Class, Fleet, Host, HostEnd};
-use plimsoll_evidence::run::{ClassTotals, Run};
+use plimsoll_evidence::run::{ClassTotals, Driver, Run};
 use plimsoll_plan::Target;
 use serde::{Deserialize, Serialize};
 
 use crate::labels::Labels;
 use crate::scan::{FLEET, ScannedDirectory};
+use crate::verification::{LedgerRecord, UNVERIFIED};
 
 /// A run, known from the ledger, from its bundle, or from both.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -33,8 +34,14 @@ pub struct Entry {
     /// killed process is released.
     #[serde(default)]
     pub is_under_way: bool,
-    /// The verdict in capitals.
+    /// The ledger's verdict in capitals; [`UNVERIFIED`] if the ledger does not confirm the run.
     pub verdict: Option<String>,
+    /// Verdict that the bundle or another user states, if the ledger does not confirm it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claimed_verdict: Option<String>,
+    /// Why the bundle does not match the ledger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<String>,
     /// One sentence that explains the verdict.
     pub reason: Option<String>,
     pub experiment: Option<String>,
@@ -67,8 +74,7 @@ pub struct ExperimentEntry {
     pub directory: PathBuf,
 }
 
-/// Fields of `verdict.json` that a list shows. The catalogue does not check them; `judge` and
-/// `verify` do.
+/// Fields of `verdict.json` that a list shows.
 #[derive(Deserialize)]
 struct StoredVerdict {
     verdict: String,
@@ -76,6 +82,12 @@ struct StoredVerdict {
     achieved_iops_per_s: Option<f64>,
     required_iops_per_s: Option<f64>,
     headroom: Option<f64>,
+}
+
+impl StoredVerdict {
+    fn parse(bytes: Option<&[u8]>) -> Option<Self> {
+        serde_json::from_slice(bytes?).ok()
+    }
 }
 
 /// Fields of `environment.json` that runs are searched by.
@@ -144,6 +156,64 @@ impl Entry {
         self.reason.as_ref().is_some_and(|reason| reason.starts_with("modelled:"))
     }
 
+    /// Returns the verdict as lists show it: `MODELLED PASS`, `UNVERIFIED (PASS)`, `none`.
+    pub fn verdict_label(&self) -> String {
+        let verdict = self.verdict.as_deref().unwrap_or("none");
+        let modelled = if self.is_modelled() { "MODELLED " } else { "" };
+        match &self.claimed_verdict {
+            Some(claimed) => format!("{verdict} ({modelled}{claimed})"),
+            None => format!("{modelled}{verdict}"),
+        }
+    }
+
+    /// Marks the bundle as not readable.
+    pub(crate) fn mark_damaged(&mut self, directory: &Path) {
+        self.bundle = Some(directory.display().to_string());
+        self.doubt = Some("the bundle is damaged: its evidence cannot be read".to_owned());
+    }
+
+    /// Marks the verdict as not confirmed by the ledger.
+    pub(crate) fn mark_unverified(&mut self) {
+        if self.verdict.as_deref().is_some_and(|verdict| verdict != UNVERIFIED) {
+            self.claimed_verdict = self.verdict.replace(UNVERIFIED.to_owned());
+        }
+    }
+
+    /// Takes verdict and figures from the files that the ledger confirms. `sealed` are the
+    /// evidence files that this entry was read from, below `directory`.
+    fn verify(
+        &mut self,
+        record: Option<&LedgerRecord<'_>>,
+        directory: &Path,
+        sealed: &[(&str, &[u8])],
+        verdict_file: Option<(&[u8], &str)>,
+    ) {
+        let Some(record) = record else { return self.mark_unverified() };
+        if !record.confirms_files(directory, sealed) {
+            self.doubt = Some("the evidence differs from the ledger".to_owned());
+            self.verdict = Some(UNVERIFIED.to_owned());
+            self.drop_figures();
+            (self.read_latency_ns_avg, self.write_latency_ns_avg) = (None, None);
+            self.measured_ns = None;
+            return;
+        }
+        let confirms = |(bytes, verdict)| record.confirms_verdict_file(bytes, verdict);
+        if !verdict_file.is_some_and(confirms) && record.verdict != "none" {
+            let state =
+                if verdict_file.is_some() { "differs from the ledger" } else { "is missing" };
+            self.doubt = Some(format!("verdict.json {state}"));
+            self.drop_figures();
+        }
+        self.verdict = Some(record.verdict).filter(|verdict| *verdict != "none").map(str::to_owned);
+    }
+
+    /// Drops everything that `verdict.json` states, except that the run used a model.
+    fn drop_figures(&mut self) {
+        self.reason = self.is_modelled().then(|| "modelled: the verdict's file differs".to_owned());
+        (self.achieved_iops_per_s, self.required_iops_per_s) = (None, None);
+        self.headroom = None;
+    }
+
     /// Returns the remarks that a list shows beside the figures of the run.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = match self.end.as_deref() {
@@ -163,6 +233,7 @@ impl Entry {
             [one] => remarks.push(format!("fleet of one host: {one}")),
             hosts => remarks.push(format!("{} hosts: {}", hosts.len(), hosts.join(", "))),
         }
+        remarks.extend(self.doubt.clone());
         remarks.extend(self.experiment.as_ref().map(|experiment| format!("in {experiment}")));
         if !self.tags.is_empty() {
             let tags: Vec<&str> = self.tags.iter().map(String::as_str).collect();
@@ -173,14 +244,18 @@ impl Entry {
     }
 
     /// Reads the entry of a bundle or fleet run. `None` if its files are not readable.
-    pub(crate) fn read(scanned: &ScannedDirectory) -> Option<Self> {
+    pub(crate) fn read(
+        scanned: &ScannedDirectory,
+        record: Option<&LedgerRecord<'_>>,
+    ) -> Option<Self> {
         if scanned.directory.join(FLEET).is_file() {
-            return Self::read_fleet(scanned);
+            return Self::read_fleet(scanned, record);
         }
         let file = |name: &str| fs::read(scanned.directory.join(name)).ok();
-        let run: Run = serde_json::from_slice(&file("run.json")?).ok()?;
-        let verdict = file("verdict.json")
-            .and_then(|bytes| serde_json::from_slice::<StoredVerdict>(&bytes).ok());
+        let run_file = file("run.json")?;
+        let run: Run = serde_json::from_slice(&run_file).ok()?;
+        let verdict_file = file("verdict.json");
+        let verdict = StoredVerdict::parse(verdict_file.as_deref());
         let environment: Environment = file("environment.json")
             .and_then(|bytes| serde_json::from_slice(&bytes).ok())
             .unwrap_or_default();
@@ -204,9 +279,10 @@ impl Entry {
             host: environment.host,
             tags: labels.tags,
             note: labels.note,
-            run_id: run.run_id,
+            run_id: run.run_id.clone(),
             ..Self::default()
         };
+        let word = verdict.as_ref().map(|verdict| verdict.verdict.clone()).unwrap_or_default();
         if let Some(verdict) = verdict {
             entry.verdict = Some(verdict.verdict);
             entry.reason = Some(verdict.reason);
@@ -214,17 +290,25 @@ impl Entry {
             entry.required_iops_per_s = verdict.required_iops_per_s;
             entry.headroom = verdict.headroom;
         }
+        if run.driver == Driver::Model && !entry.is_modelled() {
+            entry.reason = Some("modelled: the verdict's file differs".to_owned());
+        }
+        let verdict_file = verdict_file.as_deref().map(|bytes| (bytes, word.as_str()));
+        let sealed = [("run.json", &run_file[..])];
+        entry.verify(record, &scanned.directory, &sealed, verdict_file);
         Some(entry)
     }
 }
 
 impl Entry {
     /// Reads the entry of a fleet run, with the sums over its hosts.
-    fn read_fleet(scanned: &ScannedDirectory) -> Option<Self> {
+    fn read_fleet(scanned: &ScannedDirectory, record: Option<&LedgerRecord<'_>>) -> Option<Self> {
         let file = |name: &str| fs::read(scanned.directory.join(name)).ok();
-        let fleet: Fleet = serde_json::from_slice(&file(FLEET)?).ok()?;
-        let verdict = file("verdict.json")
-            .and_then(|bytes| serde_json::from_slice::<StoredVerdict>(&bytes).ok());
+        let fleet_file = file(FLEET)?;
+        let fleet: Fleet = serde_json::from_slice(&fleet_file).ok()?;
+        let verdict_file = file("verdict.json");
+        let verdict = StoredVerdict::parse(verdict_file.as_deref());
+        let word = verdict.as_ref().map(|verdict| verdict.verdict.clone()).unwrap_or_default();
         let plan =
             file("all/resolved.toml").and_then(|bytes| toml::from_slice::<Plan>(&bytes).ok());
         let labels = Labels::of(&scanned.directory).unwrap_or_default();
@@ -247,7 +331,7 @@ impl Entry {
             };
             fleet.hosts.iter().map(rate).sum::<Option<f64>>()
         });
-        Some(Self {
+        let mut entry = Self {
             target: plan.and_then(|plan| target_summary(&plan, &Environment::default())),
             end: Some(if is_whole { "completed" } else { "interrupted" }.to_owned()),
             verdict: verdict.as_ref().map(|verdict| verdict.verdict.clone()),
@@ -266,7 +350,11 @@ impl Entry {
             name: fleet.name,
             run_id: fleet.run_id,
             ..Self::default()
-        })
+        };
+        let verdict_file = verdict_file.as_deref().map(|bytes| (bytes, word.as_str()));
+        let sealed = [("fleet.json", &fleet_file[..])];
+        entry.verify(record, &scanned.directory.join("all"), &sealed, verdict_file);
+        Some(entry)
     }
 }
 

@@ -14,9 +14,10 @@ use rusqlite::{Connection, Row, Statement, params};
 use crate::entry::{Entry, ExperimentEntry};
 use crate::error::CatalogueError;
 use crate::scan::{self, Fingerprint, Roots, ScannedDirectory};
+use crate::verification::LedgerRecord;
 
 /// Version of the tables. An index of another version is rebuilt.
-const VERSION: i32 = 3;
+const VERSION: i32 = 4;
 
 const TABLES: &str = "
     CREATE TABLE runs (
@@ -27,7 +28,7 @@ const TABLES: &str = "
     CREATE INDEX runs_started ON runs (started);
     CREATE TABLE experiments (id TEXT PRIMARY KEY, directory TEXT NOT NULL) WITHOUT ROWID;
     CREATE TABLE mirrors (identity TEXT PRIMARY KEY, change INTEGER NOT NULL) WITHOUT ROWID;
-    PRAGMA user_version = 3;";
+    PRAGMA user_version = 4;";
 
 /// Conditions that listed runs must meet; `None` accepts every run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -306,25 +307,35 @@ fn refresh(
         rows.collect::<rusqlite::Result<_>>()?
     };
     let starts = LedgerRuns::of(ledger);
+    let records = LedgerRecord::of_runs(ledger);
     let mut runs = RunWriter::new(&work)?;
-    let mut there = HashSet::new();
+    let (mut there, mut damaged) = (HashSet::new(), HashMap::new());
     for one in scanned.iter().filter(|one| !one.is_experiment) {
         let Some(id) = one.directory.file_name().and_then(|name| name.to_str()) else { continue };
-        let stamp = format!("{} {}", one.directory.display(), one.stamp);
+        let record = records.get(id);
+        let line = record.map_or("-", |record| record.last_line_sha256);
+        let stamp = format!("{} {} {line}", one.directory.display(), one.stamp);
         // The directory name is the run id, so an unchanged bundle does not have to be parsed.
         let position = starts.positions.get(id).and_then(|at| i64::try_from(*at).ok());
         if known.get(id).is_some_and(|known| *known == (stamp.clone(), position)) {
             there.insert(id.to_owned());
             continue;
         }
-        let Some(mut entry) = Entry::read(one) else { continue };
+        let Some(mut entry) = Entry::read(one, record) else {
+            damaged.insert(id, one);
+            continue;
+        };
         there.insert(id.to_owned());
         entry.position = starts.positions.get(entry.run_id.as_str()).copied();
         runs.put("", id, &entry, &stamp)?;
     }
     for start in ledger {
         let id = start.entry.run_id.as_str();
-        let Some((entry, stamp)) = starts.without_bundle(start, &there) else { continue };
+        let Some((mut entry, mut stamp)) = starts.without_bundle(start, &there) else { continue };
+        if let Some(one) = damaged.get(id) {
+            entry.mark_damaged(&one.directory);
+            stamp.push_str(&one.stamp);
+        }
         let position = entry.position.and_then(|at| i64::try_from(at).ok());
         there.insert(id.to_owned());
         if known.get(id).is_none_or(|known| *known != (stamp.clone(), position)) {

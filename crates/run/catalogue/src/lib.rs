@@ -25,8 +25,9 @@ mod labels;
 mod lookup;
 mod scan;
 mod team;
+mod verification;
 
-pub use archive::{export, import};
+pub use archive::{export, import, import_at_most};
 pub use date::unix_ns_of;
 pub use entry::{Entry, ExperimentEntry};
 pub use error::CatalogueError;
@@ -35,3 +36,4 @@ pub use labels::{Labels, labels_path};
 pub use lookup::Lookup;
 pub use scan::Roots;
 pub use team::{Address, SyncReport, Team, TeamClient};
+pub use verification::UNVERIFIED;

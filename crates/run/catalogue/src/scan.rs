@@ -6,6 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use plimsoll_evidence::seal;
+
 use crate::labels::labels_path;
 
 /// Maximum nesting of experiments: a published one, its searches, their runs.
@@ -89,10 +91,11 @@ fn scan_directory(
 ) -> Option<bool> {
     let file = |name: &str| fs::metadata(path.join(name)).ok().filter(fs::Metadata::is_file);
     let (fleet, run) = (file(FLEET), file("run.json"));
-    let is_experiment = fleet.is_none() && run.is_none();
+    let is_experiment = fleet.is_none() && run.is_none() && file(EXPERIMENT).is_some();
     let (first, second) = match fleet.or(run) {
         Some(first) => (first, fs::metadata(path.join("verdict.json")).ok()),
-        None => (file(EXPERIMENT)?, None),
+        // A bundle that lost a file is damaged, not removed.
+        None => (file(EXPERIMENT).or_else(|| file(seal::FILE))?, None),
     };
     let labels = labels_path(path);
     let labels = labels.file_name().filter(|name| siblings.contains(*name)).map(|_| &labels);

@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_catalogue::{Catalogue, CatalogueError, Filter, Labels, Lookup, Roots};
-use plimsoll_evidence::ledger::{CachedLedger, Ledger, Start};
+use plimsoll_evidence::ledger::{CachedLedger, DerivedHashes, Event, Ledger, Start};
+use plimsoll_evidence::seal;
 use serde_json::{Value, json};
 
 struct Place {
@@ -61,12 +62,111 @@ impl Place {
         to
     }
 
+    /// Seals a bundle and records the end of its run.
+    fn finish(&self, bundle: &Path) {
+        let seal = seal::seal(bundle).unwrap();
+        let id = bundle.file_name().unwrap().to_str().unwrap();
+        let ledger = Ledger::at(&self.roots.ledger);
+        ledger.end(id, 99, "completed", "PASS", &seal, Some(derived(bundle))).unwrap();
+    }
+
     fn open(&self) -> Catalogue {
         Catalogue::open(&self.roots).unwrap()
     }
 
     fn ids(&self, filter: &Filter) -> Vec<String> {
         self.open().runs(filter).unwrap().into_iter().map(|run| run.run_id).collect()
+    }
+}
+
+fn derived(bundle: &Path) -> DerivedHashes {
+    let verdict = fs::read(bundle.join("verdict.json")).unwrap();
+    // The fixtures have no report.
+    DerivedHashes { verdict_sha256: seal::sha256_hex(&verdict), report_sha256: String::new() }
+}
+
+fn edit(path: &Path, change: impl FnOnce(&mut Value)) {
+    let mut value: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    change(&mut value);
+    fs::write(path, value.to_string()).unwrap();
+}
+
+/// Anyone who can write to a bundle can write a verdict into it. Lists show the ledger's.
+#[test]
+fn verdicts_come_from_the_ledger() {
+    let place = Place::new();
+    let bundle = place.bundle("runs", "r1", "a", 10, true);
+    place.finish(&bundle);
+    let first = || place.open().runs(&Filter::default()).unwrap().remove(0);
+    let honest = first();
+    assert_eq!((honest.verdict_label().as_str(), &honest.doubt), ("MODELLED PASS", &None));
+    let unchanged = fs::read(bundle.join("verdict.json")).unwrap();
+    edit(&bundle.join("verdict.json"), |said| {
+        said["verdict"] = json!("FAIL");
+        said["achieved_iops_per_s"] = json!(1e9);
+        said["reason"] = json!("it was measured");
+    });
+    let edited = first();
+    assert_eq!(edited.verdict_label(), "MODELLED PASS", "the ledger's; run.json names the model");
+    assert_eq!((edited.achieved_iops_per_s, edited.headroom), (None, None));
+    assert!(edited.remarks().join("; ").contains("verdict.json differs from the ledger"));
+    assert_eq!(edited.read_latency_ns_avg, honest.read_latency_ns_avg, "still sealed");
+    // `plimsoll judge` writes the file again and records it.
+    let verdict = "INCONCLUSIVE".to_owned();
+    let judged = Event::Judged { verdict, derived: derived(&bundle) };
+    Ledger::at(&place.roots.ledger).enter("r1", 11, judged).unwrap();
+    let judged = first();
+    assert_eq!((judged.verdict_label().as_str(), judged.doubt), ("MODELLED INCONCLUSIVE", None));
+    assert_eq!(judged.achieved_iops_per_s, Some(1e9));
+    // The first file is one of the two that the ledger has.
+    fs::write(bundle.join("verdict.json"), unchanged).unwrap();
+    assert_eq!(first().doubt, None);
+    edit(&bundle.join("run.json"), |run| run["started_unix_ns"] = json!(5));
+    let edited = first();
+    assert_eq!(edited.verdict.as_deref(), Some("UNVERIFIED"));
+    assert_eq!((edited.read_latency_ns_avg, edited.measured_ns), (None, None));
+    // Sealing it again does not help: the ledger has the seal.
+    seal::seal(&bundle).unwrap();
+    assert_eq!(first().verdict.as_deref(), Some("UNVERIFIED"));
+    fs::remove_file(bundle.join(seal::FILE)).unwrap();
+    assert_eq!(first().verdict.as_deref(), Some("UNVERIFIED"));
+}
+
+#[test]
+fn a_run_that_the_ledger_lacks_is_unverified() {
+    let place = Place::new();
+    place.bundle("runs", "r1", "a", 10, false);
+    let run = place.open().runs(&Filter::default()).unwrap().remove(0);
+    assert_eq!(run.verdict_label(), "UNVERIFIED (MODELLED PASS)");
+    let of = |verdict: &str| {
+        place.ids(&Filter { verdict: Some(verdict.to_owned()), ..Filter::default() }).len()
+    };
+    assert_eq!((of("pass"), of("unverified")), (0, 1));
+    // A second end in the ledger contradicts the first.
+    let second = place.bundle("runs", "r2", "b", 20, true);
+    place.finish(&second);
+    let ledger = Ledger::at(&place.roots.ledger);
+    let seal = seal::sha256_hex(&fs::read(second.join(seal::FILE)).unwrap());
+    assert_eq!(of("pass"), 1);
+    ledger.end("r2", 21, "completed", "PASS", &seal, None).unwrap();
+    assert_eq!(of("pass"), 0);
+}
+
+/// A bundle that lost a file was called removed.
+#[test]
+fn a_damaged_bundle_is_called_damaged() {
+    let place = Place::new();
+    let bundle = place.bundle("runs", "r1", "a", 10, true);
+    place.finish(&bundle);
+    let damages: [&dyn Fn(); 2] = [&|| fs::write(bundle.join("run.json"), "{").unwrap(), &|| {
+        fs::remove_file(bundle.join("run.json")).unwrap()
+    }];
+    for damage in damages {
+        damage();
+        let run = place.open().runs(&Filter::default()).unwrap().remove(0);
+        let remarks = run.remarks().join("; ");
+        assert!(remarks.contains("damaged") && !remarks.contains("removed"), "{remarks}");
+        assert_eq!(place.open().find("r1").unwrap(), Lookup::Local(bundle.clone()));
     }
 }
 
@@ -107,7 +207,8 @@ fn runs_are_found_by_number_name_prefix_and_plan() {
 fn runs_are_filtered_by_verdict_plan_day_and_tag() {
     let place = Place::new();
     let first = place.bundle("runs", "r1", "mail_light", 10, true);
-    place.bundle("runs", "r2", "mailXheavy", 20, true);
+    let second = place.bundle("runs", "r2", "mailXheavy", 20, true);
+    place.finish(&second);
     place.bundle("elsewhere", "r3", "database", 30, false);
     let labels = Labels { tags: ["before".to_owned()].into(), note: "old firmware".to_owned() };
     labels.write(&first).unwrap();
@@ -116,7 +217,7 @@ fn runs_are_filtered_by_verdict_plan_day_and_tag() {
     assert!(all[0].achieved_iops_per_s.is_some() && all[0].read_latency_ns_avg.is_some());
     let of = |filter: Filter| place.ids(&filter);
     assert_eq!(of(Filter { plan: Some("mail_".into()), ..Filter::default() }), ["r1"]);
-    assert_eq!(of(Filter { verdict: Some("pass".into()), ..Filter::default() }).len(), 3);
+    assert_eq!(of(Filter { verdict: Some("pass".into()), ..Filter::default() }), ["r2"]);
     assert!(of(Filter { verdict: Some("fail".into()), ..Filter::default() }).is_empty());
     assert_eq!(of(Filter { tag: Some("before".into()), ..Filter::default() }), ["r1"]);
     let since = Filter { since_unix_ns: Some(20_000_000_000), ..Filter::default() };
@@ -157,17 +258,12 @@ fn a_rebuilt_index_has_the_same_runs() {
 fn changes_on_disk_are_listed_at_once() {
     let place = Place::new();
     let first = place.bundle("runs", "r1", "a", 10, true);
+    place.finish(&first);
     assert_eq!(place.ids(&Filter::default()), ["r1"]);
     place.bundle("runs", "r2", "b", 20, false);
     assert_eq!(place.ids(&Filter::default()), ["r1", "r2"]);
-    let mut said: Value =
-        serde_json::from_slice(&fs::read(first.join("verdict.json")).unwrap()).unwrap();
-    said["verdict"] = json!("INCONCLUSIVE");
-    fs::write(first.join("verdict.json"), said.to_string()).unwrap();
-    assert_eq!(
-        place.open().runs(&Filter::default()).unwrap()[0].verdict.as_deref(),
-        Some("INCONCLUSIVE")
-    );
+    edit(&first.join("verdict.json"), |said| said["reason"] = json!("another"));
+    assert!(place.open().runs(&Filter::default()).unwrap()[0].doubt.is_some());
     Labels { note: "odd".to_owned(), ..Labels::default() }.write(&first).unwrap();
     assert_eq!(place.open().runs(&Filter::default()).unwrap()[0].note, "odd");
     fs::remove_dir_all(place.root.path().join("runs/r2")).unwrap();

@@ -42,12 +42,18 @@ pub fn open(places: &Places) -> Result<Catalogue, CliError> {
 /// Opens the catalogue, with runs of others from the team's catalogue.
 ///
 /// # Errors
-/// A broken ledger, or an unreadable team catalogue.
+/// A broken ledger. If the team's catalogue cannot be reached, a warning says so.
 pub fn open_with_others(places: &Places) -> Result<Catalogue, CliError> {
     let mut own = open(places)?;
     if let Some(shared) = team::client() {
-        let sharing = shared.sync(&mut own, &|_| false).map_err(catalogue_error)?;
-        warn_unreadable(&sharing);
+        match shared.sync(&mut own, &|_| false) {
+            Ok(sharing) => warn_unreadable(&sharing),
+            // Runs of this host are listed all the same, and those of others as last seen.
+            Err(error @ CatalogueError::Team { .. }) => notes::tell(&format!(
+                "warning: runs of other users may be missing or outdated: {error}"
+            )),
+            Err(error) => return Err(catalogue_error(error)),
+        }
     }
     Ok(own)
 }

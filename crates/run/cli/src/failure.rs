@@ -28,7 +28,7 @@ struct ErrorBody<'a> {
 /// Reports a failure. A JSON reader gets one document, so nothing is printed if a result already
 /// was.
 pub fn report(error: &CliError, common: &Globals) {
-    notes::tell(&painted(&error.to_string(), common));
+    notes::tell_painted(&painted(&notes::clean(&error.to_string()), common));
     if common.json && !notes::has_result() {
         let CliError { kind, message, hints } = error;
         let body = ErrorBody { exit_code: kind.code(), kind: word(*kind), message, hints };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use plimsoll_evidence::signature::Signer;
+use plimsoll_runner::private_file;
 
 use crate::error::CliError;
 use crate::places::Places;
@@ -40,6 +41,7 @@ pub fn password() -> Option<String> {
 /// Not a secret key, or a wrong password.
 pub fn signer(key: Option<&Path>) -> Result<Option<Signer>, CliError> {
     let read = |path: &Path| {
+        private_file::check(path)?;
         Signer::read(path, password).map_err(|error| {
             CliError::from(error).hint(
                 "`plimsoll ledger key FILE` makes one; `minisign -G` does too. A password is taken \

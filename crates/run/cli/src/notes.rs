@@ -4,6 +4,7 @@
 //! blocks a run; excess notes are dropped. If stdout cannot be written, the command finishes its
 //! work and ends with code 5.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plimsoll_engine::blocking_call;
+use plimsoll_plan::is_unprintable;
 
 /// Maximum number of queued notes; further ones are dropped.
 const WAITING_MAX: usize = 256;
@@ -54,8 +56,55 @@ fn send(note: Note) {
     let _ = writer().map(|writer| writer.try_send(note));
 }
 
-/// Writes a line to stderr, if possible.
+/// Maximum length of a line, in characters, and of a note, in lines.
+const LINE_MAX: usize = 4_000;
+const LINES_MAX: usize = 200;
+
+/// Makes a note safe for a terminal: messages quote file names, servers and agents.
+pub fn clean(text: &str) -> String {
+    let clean = |c: char| if is_unprintable(c) { '\u{fffd}' } else { c };
+    let line = |line: &str| -> String {
+        let mut shown: String = line.chars().take(LINE_MAX).map(clean).collect();
+        if line.chars().nth(LINE_MAX).is_some() {
+            shown.push_str(&format!("… ({} bytes)", line.len()));
+        }
+        shown
+    };
+    let mut lines: Vec<String> = text.split('\n').take(LINES_MAX).map(line).collect();
+    if text.split('\n').nth(LINES_MAX).is_some() {
+        lines.push("…".to_owned());
+    }
+    lines.join("\n")
+}
+
+/// Removes what a terminal would act on, except our own colours. Texts of reports are clean
+/// already; this guards all others. JSON and tables contain no such characters.
+pub fn without_control(text: &str) -> Cow<'_, str> {
+    let is_kept = |at: usize, c: char| match c {
+        '\n' | '\t' | '\r' => true,
+        '\x1b' => {
+            let rest = text[at..].strip_prefix("\x1b[").unwrap_or_default();
+            let digits = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
+            digits.starts_with('m')
+        }
+        c => !c.is_ascii_control(),
+    };
+    match text.char_indices().all(|(at, c)| is_kept(at, c)) {
+        true => Cow::Borrowed(text),
+        false => {
+            let clean = |(at, c)| if is_kept(at, c) { c } else { '\u{fffd}' };
+            Cow::Owned(text.char_indices().map(clean).collect())
+        }
+    }
+}
+
+/// Writes a note to stderr, if possible.
 pub fn tell(text: &str) {
+    tell_painted(&clean(text));
+}
+
+/// Writes a note with our own escape sequences. The rest of the text must be clean.
+pub fn tell_painted(text: &str) {
     if writer().is_some() {
         send(Note::Line(text.to_owned()));
     } else {
@@ -69,8 +118,8 @@ pub fn bar_begins(bar: u64, label: &'static str) {
 }
 
 /// Moves a bar to a fraction of [`BAR_PARTS`].
-pub fn bar_moves(bar: u64, parts: u64, says: String) {
-    send(Note::BarMoves(bar, parts, says));
+pub fn bar_moves(bar: u64, parts: u64, says: &str) {
+    send(Note::BarMoves(bar, parts, clean(says)));
 }
 
 /// Removes a bar.
@@ -155,4 +204,20 @@ pub fn has_result() -> bool {
 /// Returns the error of writing to stdout, if any.
 pub fn unwritten() -> Option<String> {
     UNWRITTEN.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_can_hold_no_escape_sequence_and_no_flood() {
+        let shown = clean("warning: \x1b[2Jn1\rPASS\u{9b}31m\nhint: x");
+        assert_eq!(shown, "warning: \u{fffd}[2Jn1\u{fffd}PASS\u{fffd}31m\nhint: x");
+        let result = without_control("\x1b[31mred\x1b[0m\x1b]0;x\x07\ta\r\n");
+        assert_eq!(result, "\x1b[31mred\x1b[0m\u{fffd}]0;x\u{fffd}\ta\r\n");
+        let long = clean(&"x".repeat(3_000_000));
+        assert!(long.ends_with("… (3000000 bytes)") && long.len() < 5_000);
+        assert!(clean(&"x\n".repeat(10_000)).lines().count() <= LINES_MAX + 1);
+    }
 }

@@ -87,7 +87,7 @@ impl StderrProgress {
     fn show_progress(&mut self, kind: PhaseKind, progress: &Progress, says: &str) {
         if let Some(bar) = self.bar {
             let parts = (share(progress) * notes::BAR_PARTS as f64) as u64;
-            notes::bar_moves(bar, parts, says.to_owned());
+            notes::bar_moves(bar, parts, says);
         } else if !self.quiet && self.last_line.elapsed() >= LINE_INTERVAL {
             self.last_line = Instant::now();
             let percent = share(progress) * 100.0;

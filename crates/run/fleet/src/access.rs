@@ -39,6 +39,12 @@ pub struct Access {
     /// Public keys whose plans the agent accepts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trust: Vec<String>,
+    /// Directories that plans may use, as with `--allow-path`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub allow_paths: Vec<PathBuf>,
+    /// Names of the fleet's hosts, which a run from `fleet.toml` requires.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
     /// File with the key that plans are signed with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sign: Option<PathBuf>,
@@ -86,6 +92,8 @@ impl Access {
             nkey: self.nkey.clone(),
             authorities: self.tls_ca.clone(),
             certificate: self.tls_cert.clone().zip(self.tls_key.clone()),
+            hosts: self.hosts.clone(),
+            without: Vec::new(),
         })
     }
 }

@@ -2,6 +2,7 @@
 
 mod gate;
 mod host_run;
+mod leftover_data;
 mod retained_data;
 
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ use crate::card::{Card, boot_id, is_label, is_name};
 use crate::message::{AgentMessage, ClockReply};
 use crate::order::{self, Order, SignedOrder, verify};
 use crate::{Task, block_on_runtime};
+use leftover_data::LeftoverData;
 use retained_data::RetainedData;
 
 /// Default of [`Options::coordinator_timeout`].
@@ -86,11 +88,28 @@ async fn serve(
     stop: &AtomicBool,
     log: &mut dyn FnMut(&str),
 ) -> Result<(), RunnerError> {
-    let broker = Broker::connect(&options.server, Role::Agent(&options.name)).await?;
+    let leftover = LeftoverData::of_agent(&options.places, &options.name);
+    leftover.remove(&options.places).iter().for_each(|line| log(line));
+    let mut has_said = false;
+    let mut is_waiting = |missing: &str| {
+        if !std::mem::replace(&mut has_said, true) {
+            log(&format!(
+                "agent {} waits until a coordinator has prepared {} (`plimsoll fleet status FLEET` does): {missing}",
+                options.name, options.server.url
+            ));
+        }
+        !stop.load(Ordering::Relaxed)
+    };
+    let role = Role::Agent(&options.name);
+    let connected = Broker::connect(&options.server, role, &mut is_waiting).await;
+    if has_said && connected.is_err() && stop.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    let broker = connected?;
     let card = Arc::new(Mutex::new(card(options, &broker)));
     let instance = lock(&card).instance.clone();
     if let Ok(Some(text)) = broker.agents.get(options.name.as_str()).await
-        && let Ok(other) = serde_json::from_slice::<Card>(&text)
+        && let Some(other) = Card::parse(&text)
         && other.boot_id != lock(&card).boot_id
     {
         let message = format!(
@@ -160,12 +179,31 @@ async fn serve(
         // Acknowledge accepted and refused orders alike, so that the server never delivers an order
         // twice.
         let _ = message.ack().await;
-        handle_order(options, &broker, &card, &mut retained, &message.payload, stop, log).await;
+        let payload = &message.payload;
+        let handling = handle_order(options, &broker, &card, &mut retained, payload, stop, log);
+        tokio::pin!(handling);
+        loop {
+            tokio::select! {
+                () = &mut handling => break,
+                message = orders.next() => match message {
+                    Some(Ok(message)) => {
+                        let _ = message.ack().await;
+                        refuse_while_busy(options, &broker, &card, &message.payload).await;
+                    }
+                    // The broker is unavailable; the loop above subscribes again.
+                    Some(Err(_)) | None => tokio::time::sleep(RETRY_INTERVAL).await,
+                },
+            }
+        }
         if stop.load(Ordering::Relaxed) {
             break;
         }
     }
-    log_unremoved(&retained.release().await, log);
+    let unremoved = retained.release().await;
+    if unremoved.is_empty() {
+        leftover.forget();
+    }
+    log_unremoved(&unremoved, log);
     let _ = broker.agents.delete(options.name.as_str()).await;
     log(&format!("agent {} stopped", options.name));
     Ok(())
@@ -222,7 +260,9 @@ async fn answer_clock_requests(
         let received_ns = clock::monotonic_ns();
         let Some(reply) = request.reply else { continue };
         let instance = instance.clone();
-        let reply_body = ClockReply { received_ns, sent_ns: clock::monotonic_ns(), instance };
+        let realtime_ns = clock::realtime_ns();
+        let sent_ns = clock::monotonic_ns();
+        let reply_body = ClockReply { received_ns, sent_ns, realtime_ns, instance };
         let Ok(text) = serde_json::to_vec(&reply_body) else { continue };
         let _ = broker.client.publish(reply, text.into()).await;
         // Send the answer now rather than with the next message.
@@ -259,6 +299,10 @@ async fn handle_order(
         Ok(accepted) => {
             log(&format!("started run {} ({})", accepted.order.run_id, accepted.plan.name()));
             lock(card).busy_with = Some(accepted.order.run_id.clone());
+            let leftover = LeftoverData::of_agent(&options.places, &options.name);
+            if let Err(error) = leftover.note(&accepted.resolved) {
+                log(&format!("cannot note the directories of {}: {error}", accepted.order.run_id));
+            }
             host_run::run_order(options, broker, &accepted, retained, stop, log).await;
             retained.restart_timer();
             lock(card).busy_with = None;
@@ -266,11 +310,33 @@ async fn handle_order(
         Err(reason) => {
             log(&format!("refused {run_id}: {reason}"));
             let id = format!("{run_id}-{}-refused", options.name);
-            let message = AgentMessage::Refused { reason };
+            let message = AgentMessage::Refused { reason, busy_with: None };
             // If this fails, the sender's request times out.
             let _ = broker.publish(subject, &message, &id).await;
         }
     }
+}
+
+/// Answers an order that arrives during another run. Without an answer its coordinator would wait
+/// for a timeout.
+async fn refuse_while_busy(options: &Options, broker: &Broker, card: &Mutex<Card>, payload: &[u8]) {
+    let Some(current) = lock(card).busy_with.clone() else { return };
+    let Ok(signed) = serde_json::from_slice::<SignedOrder>(payload) else { return };
+    let verified = verify(&signed, &options.trust, &options.name, clock::realtime_ns());
+    let Some(run_id) = verified.ok().map(|order| order.run_id).filter(is_safe_run_id) else {
+        return;
+    };
+    let reason = format!("busy with {current}");
+    let message = AgentMessage::Refused { reason, busy_with: Some(current) };
+    let subject = format!("plimsoll.told.{run_id}.{}", options.name);
+    let id = format!("{run_id}-{}-refused", options.name);
+    // If this fails, the sender's request times out.
+    let _ = broker.publish(subject, &message, &id).await;
+}
+
+/// Returns whether a run id can become part of a subject.
+fn is_safe_run_id(id: &String) -> bool {
+    !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 
 /// Logs that retained data could not be removed.
@@ -296,11 +362,7 @@ fn accept_order(options: &Options, payload: &[u8]) -> (String, Result<AcceptedOr
     };
     let run_id_text = serde_json::from_str::<serde_json::Value>(&signed.order).ok();
     let run_id_text = run_id_text.and_then(|order| order["run_id"].as_str().map(str::to_owned));
-    // The run id becomes part of a subject.
-    let is_safe = |id: &String| {
-        !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
-    };
-    let run_id = run_id_text.filter(is_safe).unwrap_or_else(|| "unknown".to_owned());
+    let run_id = run_id_text.filter(is_safe_run_id).unwrap_or_else(|| "unknown".to_owned());
     let checked = || {
         let order = verify(&signed, &options.trust, &options.name, clock::realtime_ns())?;
         if order.run_id != run_id {

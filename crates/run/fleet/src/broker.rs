@@ -23,6 +23,7 @@ use async_nats::jetstream::stream::{self, Stream};
 use async_nats::jetstream::{Context, kv};
 use async_nats::{Client, ConnectOptions, jetstream};
 use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::private_file;
 use serde::Serialize;
 
 use crate::order::nonce;
@@ -35,9 +36,17 @@ pub(crate) const CARDS: &str = "plimsoll-agents";
 pub const CARD_TTL: Duration = Duration::from_secs(10);
 /// Time for which the server keeps messages and evidence.
 const RETENTION: Duration = Duration::from_secs(24 * 3600);
+/// Maximum size of a bundle on the server, and of each agent's evidence there.
+pub(crate) const BUNDLE_BYTES_MAX: u64 = 128 << 20;
+/// Maximum size of all messages on the server. The oldest are dropped first.
+const STREAM_BYTES_MAX: i64 = 256 << 20;
+/// Maximum size of a card, of which the server keeps one for each agent.
+const CARD_BYTES_MAX: i32 = 64 << 10;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time to retry after another process creates the stream at the same moment.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Interval at which an agent looks for the streams.
+const WAIT_INTERVAL: Duration = Duration::from_secs(1);
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// Time the server has to answer a check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
@@ -56,6 +65,11 @@ pub struct Server {
     pub authorities: Option<PathBuf>,
     /// Files with this side's certificate and its key, if the server requires one.
     pub certificate: Option<(PathBuf, PathBuf)>,
+    /// Names of the fleet's hosts. A run that selects no agents requires all of them; empty if
+    /// they are not known.
+    pub hosts: Vec<String>,
+    /// Names of hosts that runs leave out.
+    pub without: Vec<String>,
 }
 
 /// Role of a connection.
@@ -98,8 +112,13 @@ pub(crate) struct Broker {
 
 impl Broker {
     /// Connects. The coordinator creates missing streams and buckets; an agent that may not create
-    /// them waits.
-    pub(crate) async fn connect(server: &Server, role: Role<'_>) -> Result<Self, RunnerError> {
+    /// them waits for the coordinator. `is_waiting` receives what it waits for, once a second, and
+    /// returns false to give up.
+    pub(crate) async fn connect(
+        server: &Server,
+        role: Role<'_>,
+        is_waiting: &mut dyn FnMut(&str) -> bool,
+    ) -> Result<Self, RunnerError> {
         let urls: Vec<&str> = server.url.split(',').map(str::trim).collect();
         let client = connect_options(server)?
             .name(role.client_name())
@@ -133,22 +152,14 @@ impl Broker {
             };
             // If two processes create the stream at the same moment, the server may reject one of
             // them.
-            let timeout = match role {
-                Role::Coordinator => CREATE_TIMEOUT,
-                Role::Agent(_) => CONNECT_TIMEOUT,
-            };
-            if began.elapsed() > timeout {
+            let waits = matches!(role, Role::Agent(_)) && is_waiting(&error);
+            if began.elapsed() > CREATE_TIMEOUT && !waits {
                 let error = RunnerError::environment(format!("cannot use JetStream on {}: {error}", server.url)).hint(
                     "start the server with JetStream (`nats-server -js`), and allow this user to use it",
                 );
-                return Err(match role {
-                    Role::Agent(_) => error.hint(
-                        "if agents may not create streams, run `plimsoll fleet status` once as the coordinator",
-                    ),
-                    Role::Coordinator => error,
-                });
+                return Err(error);
             }
-            tokio::time::sleep(RETRY_INTERVAL).await;
+            tokio::time::sleep(if waits { WAIT_INTERVAL } else { RETRY_INTERVAL }).await;
         }
     }
 
@@ -163,12 +174,18 @@ impl Broker {
         if self.evidence_store(agent).await.is_ok() {
             return Ok(());
         }
-        let config = object_store::Config {
+        let config = |max_bytes: i64| object_store::Config {
             bucket: bucket(agent),
             max_age: RETENTION,
+            max_bytes,
             ..object_store::Config::default()
         };
-        let made = self.jetstream.create_object_store(config).await;
+        let limit = i64::try_from(BUNDLE_BYTES_MAX).unwrap_or(i64::MAX);
+        let made = match self.jetstream.create_object_store(config(limit)).await {
+            Ok(made) => Ok(made),
+            // The server reserves the limit of every bucket, and may have less.
+            Err(_) => self.jetstream.create_object_store(config(0)).await,
+        };
         made.map(drop).map_err(|error| error.to_string())
     }
 
@@ -267,6 +284,7 @@ async fn create_storage(jetstream: &Context) -> Result<(), String> {
         name: STREAM.to_owned(),
         subjects: ["order", "told", "go"].map(|part| format!("plimsoll.{part}.>")).to_vec(),
         max_age: RETENTION,
+        max_bytes: STREAM_BYTES_MAX,
         ..stream::Config::default()
     });
     stream.await.map_err(|error| format!("the stream `{STREAM}`: {error}"))?;
@@ -278,6 +296,7 @@ async fn create_storage(jetstream: &Context) -> Result<(), String> {
         subjects: vec![format!("$KV.{CARDS}.>")],
         max_messages_per_subject: 1,
         max_age: CARD_TTL,
+        max_message_size: CARD_BYTES_MAX,
         discard: stream::DiscardPolicy::New,
         deny_delete: true,
         allow_direct: true,
@@ -299,6 +318,10 @@ fn connect_options(server: &Server) -> Result<ConnectOptions, RunnerError> {
     if server.url.contains('@') {
         let error = "the NATS server address contains a user or password";
         return Err(RunnerError::usage(error).hint("remove them, and pass --creds or --nkey"));
+    }
+    let tls_key = server.certificate.as_ref().map(|(_, key)| key);
+    for secret in server.credentials.iter().chain(&server.nkey).chain(tls_key) {
+        private_file::check(secret)?;
     }
     let mut options =
         ConnectOptions::new().connection_timeout(CONNECT_TIMEOUT).max_reconnects(None);

@@ -1,6 +1,10 @@
 //! The card that an agent publishes every second.
 
+use plimsoll_plan::foreign;
 use serde::{Deserialize, Serialize};
+
+/// Maximum number of labels, allowed targets and trusted keys of an agent.
+const LIST_MAX: usize = 100;
 
 /// Description and heartbeat of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +34,22 @@ pub struct Card {
     pub trusts: Vec<String>,
     /// Id of the fleet run in progress.
     pub busy_with: Option<String>,
+}
+
+impl Card {
+    /// Parses a card. An agent may be hostile, so its texts become short single lines.
+    pub(crate) fn parse(payload: &[u8]) -> Option<Self> {
+        let mut card: Self = serde_json::from_slice(payload).ok()?;
+        for list in [&mut card.allows, &mut card.labels, &mut card.trusts] {
+            list.truncate(LIST_MAX);
+            list.iter_mut().for_each(|text| *text = foreign(text));
+        }
+        let texts = [&mut card.host, &mut card.address, &mut card.version, &mut card.kernel];
+        for text in texts.into_iter().chain(&mut card.busy_with) {
+            *text = foreign(text);
+        }
+        Some(card)
+    }
 }
 
 /// Returns whether a name is valid for an agent: it becomes part of a subject, a key and a

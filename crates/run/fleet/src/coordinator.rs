@@ -29,7 +29,7 @@ use crate::block_on_runtime;
 use crate::broker::{Broker, CARD_TTL, Role, Server};
 use crate::card::{Card, boot_id};
 use crate::evidence::{self, FleetResult};
-use crate::offset::{measure, measure_with_instance};
+use crate::offset::{ClockComparison, compare_clocks, measure};
 use crate::order::Order;
 use active_run::ActiveRun;
 use host_state::HostState;
@@ -149,7 +149,7 @@ async fn coordinate(
     let Some(signer) = options.places.signer.as_deref() else {
         return Err(unsigned_error());
     };
-    let broker = Broker::connect(&options.server, Role::Coordinator).await?;
+    let broker = Broker::connect(&options.server, Role::Coordinator, &mut |_| false).await?;
     let chosen = select_agents(&broker, options, &request.resolved).await?;
     let names: Vec<String> = chosen.iter().map(|card| card.name.clone()).collect();
     let plan = request.plan;
@@ -194,7 +194,7 @@ async fn coordinate(
     try_join_all(sent)
         .await
         .map_err(|error| RunnerError::environment(format!("cannot send the plan: {error}")))?;
-    let run = ActiveRun::new(&broker, &run_id, hosts);
+    let run = ActiveRun::new(&broker, &run_id, hosts, &request.resolved);
     finish(run, messages, &request.resolved, &record, options, interrupt, report).await
 }
 
@@ -226,7 +226,11 @@ async fn select_agents(
     };
     let mut there = read_cards(broker, &selection).await?;
     let drained = queries::drained(broker, &there).await?;
-    there.retain(|name, _| !drained.contains(name));
+    if selection.is_all() {
+        selection::check_complete(&there, &options.server)?;
+    }
+    let without = &options.server.without;
+    there.retain(|name, _| !drained.contains(name) && !without.contains(name));
     pick(there, &selection, plimsoll_report::BUILD).map_err(|error| match drained.is_empty() {
         true => error,
         false => error.hint(format!("drained with `plimsoll fleet drain`: {}", drained.join(", "))),
@@ -239,7 +243,7 @@ async fn select_agents(
 /// Too few agents are free, or the server cannot be reached.
 pub fn choose_agents(options: &Options, plan: &ResolvedPlan) -> Result<Vec<String>, RunnerError> {
     block_on_runtime(async {
-        let broker = Broker::connect(&options.server, Role::Coordinator).await?;
+        let broker = Broker::connect(&options.server, Role::Coordinator, &mut |_| false).await?;
         let cards = select_agents(&broker, options, plan).await?;
         Ok(cards.into_iter().map(|card| card.name).collect())
     })
@@ -296,7 +300,7 @@ pub fn resume(
     };
     let resolved = resolved.map_err(RunnerError::usage)?;
     block_on_runtime(async {
-        let broker = Broker::connect(&options.server, Role::Coordinator).await?;
+        let broker = Broker::connect(&options.server, Role::Coordinator, &mut |_| false).await?;
         let mut hosts = Vec::new();
         let is_same_boot = !record.boot_id.is_empty() && record.boot_id == boot_id();
         for (card, before) in record.hosts.clone() {
@@ -306,7 +310,7 @@ pub fn resume(
                 false => measure(&broker, &card.name).await,
             };
             let Some(offset) = offset else {
-                let message = format!("agent {} does not answer the clock request", card.name);
+                let message = clock_error(&card.name);
                 return Err(
                     RunnerError::environment(message).hint("check that it is still running")
                 );
@@ -315,10 +319,17 @@ pub fn resume(
         }
         report(Event::Note(format!("resuming {run_id} on {} agents", hosts.len())));
         let mut messages = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
-        let mut run = ActiveRun::new(&broker, &run_id, hosts);
+        let mut run = ActiveRun::new(&broker, &run_id, hosts, &resolved);
         run.catch_up(&mut messages, report).await;
         finish(run, messages, &resolved, &record, options, interrupt, report).await
     })
+}
+
+/// Message about a clock that cannot be compared.
+fn clock_error(agent: &str) -> String {
+    format!(
+        "cannot compare the monotonic clock of agent {agent} with this host's: the agent does not answer"
+    )
 }
 
 /// Measures an agent's clock, and returns it with the agent's current card. A card outlives its
@@ -326,8 +337,10 @@ pub fn resume(
 async fn confirm_host(broker: &Broker, mut card: Card) -> Result<(Card, Offset), RunnerError> {
     let began = Instant::now();
     loop {
-        let Some((offset, instance)) = measure_with_instance(broker, &card.name).await else {
-            let message = format!("agent {} does not answer the clock request", card.name);
+        let Some(ClockComparison { offset, instance, .. }) =
+            compare_clocks(broker, &card.name).await
+        else {
+            let message = clock_error(&card.name);
             return Err(RunnerError::environment(message).hint("check that it is still running"));
         };
         if instance == card.instance {
@@ -341,7 +354,7 @@ async fn confirm_host(broker: &Broker, mut card: Card) -> Result<(Card, Offset),
         }
         tokio::time::sleep(Duration::from_millis(200)).await;
         if let Ok(Some(text)) = broker.agents.get(card.name.as_str()).await
-            && let Ok(now) = serde_json::from_slice::<Card>(&text)
+            && let Some(now) = Card::parse(&text)
         {
             card = now;
         }
@@ -361,11 +374,16 @@ async fn finish(
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned_error()) };
     let system = SystemWatch::start(&resolved.observe);
     run.follow(messages, interrupt, report).await?;
-    let refused = run.hosts.iter().find_map(|host| Some((&host.card.name, host.refused.as_ref()?)));
-    if let Some((name, reason)) = refused {
+    let refused = run.hosts.iter().find_map(|host| Some((host, host.refused.as_ref()?)));
+    if let Some((host, reason)) = refused {
+        let name = &host.card.name;
         record.delete(&options.places);
         let ledger = Ledger::at(options.places.ledger());
         ledger.end(&record.order.run_id, clock::realtime_ns(), "refused", "none", "", None)?;
+        if host.is_busy {
+            return Err(RunnerError::environment(format!("agent {name} is {reason}"))
+                .hint("wait until that run has finished: `plimsoll fleet status` shows it"));
+        }
         return Err(RunnerError::usage(format!("agent {name} refused the plan: {reason}"))
             .hint("the agent's operator sets what it accepts with --trust and --allow-path"));
     }

@@ -54,6 +54,9 @@ pub(crate) struct FleetResult<'a> {
     pub(crate) bundles: &'a Path,
 }
 
+/// Maximum unpacked size of a host's bundle. An hour's run takes some megabytes.
+const UNPACKED_BYTES_MAX: u64 = 512 << 20;
+
 fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunnerError {
     move |error| EvidenceError::io(what, path, error).into()
 }
@@ -165,7 +168,8 @@ fn unpack_archive(bytes: &[u8], into: &Path, ended: &RunOutcome) -> Result<PathB
     fs::create_dir_all(into).map_err(|error| error.to_string())?;
     let packed = into.join("bundle.tar.gz");
     fs::write(&packed, bytes).map_err(|error| error.to_string())?;
-    let bundle = archive::import(&packed, into).map_err(|error| error.to_string());
+    let bundle = archive::import_at_most(&packed, into, UNPACKED_BYTES_MAX)
+        .map_err(|error| error.to_string());
     let _ = fs::remove_file(&packed);
     let bundle = bundle?;
     let sealed = seal::open(&bundle).map_err(|error| error.to_string())?;

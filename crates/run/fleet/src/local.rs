@@ -124,8 +124,9 @@ pub struct LocalFleet {
 
 impl LocalFleet {
     /// Starts a server and `count` agents with their files below `directory`. `program` is this
-    /// executable, `trust` the public key that agents accept, and `allow` the options for permitted
-    /// targets.
+    /// executable, `trust` the public key that agents accept, `allow` the options for permitted
+    /// targets, and `calibration` the file with this host's ceilings. Agents that measured them
+    /// would disturb each other.
     ///
     /// # Errors
     /// As [`PrivateServer::start`], or an agent cannot be started.
@@ -135,6 +136,7 @@ impl LocalFleet {
         program: &Path,
         trust: &str,
         allow: &[String],
+        calibration: Option<&Path>,
         stop: &AtomicBool,
     ) -> Result<Self, RunnerError> {
         let server = PrivateServer::start(&directory.join("nats"), stop)?;
@@ -144,7 +146,11 @@ impl LocalFleet {
             let failed = |error: std::io::Error| {
                 RunnerError::environment(format!("cannot start agent {number}: {error}"))
             };
-            fs::create_dir_all(&own).map_err(failed)?;
+            fs::create_dir_all(own.join("state/plimsoll")).map_err(failed)?;
+            if let Some(file) = calibration {
+                let to = own.join("state/plimsoll/calibration.json");
+                fs::copy(file, to).map_err(failed)?;
+            }
             let log = File::create(own.join("log")).map_err(failed)?;
             let mut agent = Command::new(program);
             agent.args(["agent", "--server", server.url(), "--trust", trust, "--name"]);

@@ -2,7 +2,11 @@
 //! (`CLOCK_MONOTONIC`), which its driver uses. The coordinator knows the offset from its own.
 
 use plimsoll_evidence::run::{Phase, PhaseKind};
+use plimsoll_plan::foreign;
 use serde::{Deserialize, Serialize};
+
+/// Maximum number of logical units of a host.
+const UNITS_MAX: usize = 1_000;
 
 /// Message of an agent to the coordinator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -15,7 +19,12 @@ pub enum AgentMessage {
         units: Vec<String>,
     },
     /// The agent refuses the plan.
-    Refused { reason: String },
+    Refused {
+        reason: String,
+        /// Run that the agent is busy with, if that is the reason.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        busy_with: Option<String>,
+    },
     /// A phase is ready and waits for its start time.
     Ready {
         kind: PhaseKind,
@@ -47,6 +56,29 @@ pub enum AgentMessage {
     },
     /// The run of the agent has ended.
     Ended(RunOutcome),
+}
+
+impl AgentMessage {
+    /// Parses a message. An agent may be hostile, so its texts become short single lines.
+    pub(crate) fn parse(payload: &[u8]) -> Option<Self> {
+        let mut message: Self = serde_json::from_slice(payload).ok()?;
+        let clean = |text: &mut String| *text = foreign(text);
+        match &mut message {
+            Self::Refused { reason, busy_with } => {
+                clean(reason);
+                busy_with.iter_mut().for_each(clean);
+            }
+            Self::Warning { text } | Self::Released { error: text } => clean(text),
+            Self::Ended(outcome) => clean(&mut outcome.error),
+            Self::Accepted { units } => {
+                units.truncate(UNITS_MAX);
+                units.iter_mut().for_each(clean);
+            }
+            Self::PhaseEnded { phase } => clean(&mut phase.note),
+            Self::Ready { .. } | Self::Acceptable => {}
+        }
+        Some(message)
+    }
 }
 
 /// Outcome of an agent's run.
@@ -132,7 +164,34 @@ pub struct ClockReply {
     pub received_ns: u64,
     /// Time at which the answer was sent.
     pub sent_ns: u64,
+    /// Time of day when the request arrived, in nanoseconds since 1970; 0 if it is not known.
+    #[serde(default)]
+    pub realtime_ns: u64,
     /// Identifies the start of the agent that answers; its card may still be an earlier one's.
     #[serde(default)]
     pub instance: String,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn texts_of_an_agent_are_short_single_lines() {
+        let hostile = format!("\x1b[2J\nPASS  forged\r{}", "x".repeat(3_000_000));
+        let clean =
+            |text: &str| text.len() < 4_000 && !text.chars().any(plimsoll_plan::is_unprintable);
+        let sent = |message: &AgentMessage| {
+            AgentMessage::parse(&serde_json::to_vec(message).unwrap()).unwrap()
+        };
+        let warning = AgentMessage::Warning { text: hostile.clone() };
+        assert!(matches!(sent(&warning), AgentMessage::Warning { text } if clean(&text)));
+        let refused = AgentMessage::Refused { reason: hostile.clone(), busy_with: None };
+        assert!(matches!(sent(&refused), AgentMessage::Refused { reason, .. } if clean(&reason)));
+        let ended = RunOutcome { error: hostile, ..RunOutcome::default() };
+        let ended = sent(&AgentMessage::Ended(ended));
+        assert!(matches!(ended, AgentMessage::Ended(outcome) if clean(&outcome.error)));
+        assert!(AgentMessage::parse(b"\x1b[2J").is_none());
+    }
 }

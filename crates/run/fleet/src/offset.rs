@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use plimsoll_evidence::fleet::Offset;
-use plimsoll_sys::clock::monotonic_ns;
+use plimsoll_sys::clock::{monotonic_ns, realtime_ns};
 
 use crate::broker::Broker;
 use crate::message::ClockReply;
@@ -32,20 +32,27 @@ pub fn offset_from(asked_ns: u64, stamp: &ClockReply, answered_ns: u64) -> Offse
     }
 }
 
-/// Measures the offset of an agent's clock. `None` if the agent does not answer.
-pub(crate) async fn measure(broker: &Broker, agent: &str) -> Option<Offset> {
-    measure_with_instance(broker, agent).await.map(|(offset, _)| offset)
+/// Result of comparing an agent's clocks with this host's.
+#[derive(Clone, Debug)]
+pub(crate) struct ClockComparison {
+    /// Offset of the monotonic clock.
+    pub(crate) offset: Offset,
+    /// Difference of the time of day, the agent's minus this host's. `None` if it is not known.
+    pub(crate) time_of_day_ns: Option<i64>,
+    /// Instance of the agent that answered.
+    pub(crate) instance: String,
 }
 
-/// As [`measure`], also returns the instance of the agent that answered.
-pub(crate) async fn measure_with_instance(
-    broker: &Broker,
-    agent: &str,
-) -> Option<(Offset, String)> {
-    let (mut best, mut failures): (Option<Offset>, u32) = (None, 0);
-    let mut instance = String::new();
+/// Measures the offset of an agent's clock. `None` if the agent does not answer.
+pub(crate) async fn measure(broker: &Broker, agent: &str) -> Option<Offset> {
+    compare_clocks(broker, agent).await.map(|compared| compared.offset)
+}
+
+/// As [`measure`], with the time of day and the instance of the agent.
+pub(crate) async fn compare_clocks(broker: &Broker, agent: &str) -> Option<ClockComparison> {
+    let (mut best, mut failures): (Option<ClockComparison>, u32) = (None, 0);
     for _ in 0..EXCHANGES {
-        let asked_ns = monotonic_ns();
+        let (asked_ns, asked_realtime_ns) = (monotonic_ns(), realtime_ns());
         let asked = broker.client.request(format!("plimsoll.clock.{agent}"), "".into());
         let answer = tokio::time::timeout(ANSWER_TIMEOUT, asked).await;
         let answered_ns = monotonic_ns();
@@ -58,13 +65,15 @@ pub(crate) async fn measure_with_instance(
             continue;
         };
         let Ok(stamp) = serde_json::from_slice::<ClockReply>(&answer.payload) else { continue };
-        instance.clone_from(&stamp.instance);
-        let found = offset_from(asked_ns, &stamp, answered_ns);
-        if best.is_none_or(|best| found.error_ns < best.error_ns) {
-            best = Some(found);
+        let offset = offset_from(asked_ns, &stamp, answered_ns);
+        if best.as_ref().is_none_or(|best| offset.error_ns < best.offset.error_ns) {
+            let here = i128::from(asked_realtime_ns) + i128::from(offset.error_ns);
+            let difference = i64::try_from(i128::from(stamp.realtime_ns) - here).ok();
+            let time_of_day_ns = difference.filter(|_| stamp.realtime_ns > 0);
+            best = Some(ClockComparison { offset, time_of_day_ns, instance: stamp.instance });
         }
     }
-    best.map(|best| (best, instance))
+    best
 }
 
 /// Converts a time on an agent's clock to the coordinator's.
@@ -94,6 +103,7 @@ mod tests {
             let stamp = ClockReply {
                 received_ns: received,
                 sent_ns: received + 50,
+                realtime_ns: 0,
                 instance: String::new(),
             };
             let found = offset_from(asked, &stamp, asked + there + 50 + back);
@@ -104,7 +114,12 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_behind_has_a_negative_offset() {
-        let stamp = ClockReply { received_ns: 1_100, sent_ns: 1_200, instance: String::new() };
+        let stamp = ClockReply {
+            received_ns: 1_100,
+            sent_ns: 1_200,
+            realtime_ns: 0,
+            instance: String::new(),
+        };
         let found = offset_from(9_000_000, &stamp, 9_000_300);
         assert_eq!(found.offset_ns, -8_999_000);
         assert_eq!(to_coordinator_ns(1_100, found), 9_000_100);

@@ -35,6 +35,8 @@ pub struct Setup {
     pub port: u16,
     /// Names of the agents.
     pub agents: Vec<String>,
+    /// Directories that plans may use on each host.
+    pub allow_paths: Vec<PathBuf>,
     /// Whether to discard the authority's key; no host can then be added later.
     pub forgets_authority: bool,
 }
@@ -80,10 +82,13 @@ pub fn set_up(setup: &Setup) -> Result<FleetFiles, RunnerError> {
     let public = make_keys(&coordinator.join("sign.key"), None)?;
     let url = format!("tls://{}:{}", setup.server_name, setup.port);
     let mut users = Users::default();
-    let run = Access { server: url.clone(), sign: Some("sign.key".into()), ..Access::default() };
+    let (sign, hosts) = (Some("sign.key".into()), setup.agents.clone());
+    let run = Access { server: url.clone(), sign, hosts, ..Access::default() };
     let key = issue_user(&authority, &coordinator, "fleet.toml", "coordinator", run)?;
     users.add(COORDINATOR, &key, &permissions::coordinator());
-    let template = AgentTemplate { authority: &authority, root, server: &url, trust: &public };
+    let allow_paths = &setup.allow_paths;
+    let template =
+        AgentTemplate { authority: &authority, root, server: &url, trust: &public, allow_paths };
     let agents = template.create_agents(&setup.agents, &mut users)?;
     write(&server.join("nats.conf"), &configuration(setup), 0o600)?;
     write(&server.join(users::FILE), &users.text(), 0o600)?;
@@ -107,6 +112,7 @@ pub fn set_up(setup: &Setup) -> Result<FleetFiles, RunnerError> {
 pub fn add(
     root: &Path,
     names: &[String],
+    allow_paths: &[PathBuf],
     authority: Option<&Path>,
 ) -> Result<FleetChange, RunnerError> {
     check_names(names)?;
@@ -135,10 +141,16 @@ pub fn add(
         return Err(RunnerError::usage(message).hint("add the line: sign = \"sign.key\""));
     };
     let trust = public_key(&format!("{}.pub", sign.display()))?;
-    let template =
-        AgentTemplate { authority: &authority, root, server: &access.server, trust: &trust };
+    let template = AgentTemplate {
+        authority: &authority,
+        root,
+        server: &access.server,
+        trust: &trust,
+        allow_paths,
+    };
     let agents = template.create_agents(names, &mut users)?;
     replace(&path, &users.text())?;
+    change_hosts(root, |hosts| hosts.extend(names.iter().cloned()))?;
     Ok(FleetChange { server: access.server, users: path, agents })
 }
 
@@ -162,8 +174,21 @@ pub fn remove(root: &Path, names: &[String]) -> Result<FleetChange, RunnerError>
     }
     let access = Access::read(&root.join("coordinator/fleet.toml"))?;
     replace(&path, &users.text())?;
+    change_hosts(root, |hosts| hosts.retain(|name| !names.contains(name)))?;
     let agents = names.iter().map(|name| root.join("agents").join(name)).collect();
     Ok(FleetChange { server: access.server, users: path, agents })
+}
+
+/// Changes the coordinator's list of the fleet's hosts, and nothing else in its file.
+fn change_hosts(root: &Path, change: impl FnOnce(&mut Vec<String>)) -> Result<(), RunnerError> {
+    let path = root.join("coordinator/fleet.toml");
+    let wrong = |error: &dyn std::fmt::Display| {
+        RunnerError::usage(format!("cannot change {}: {error}", path.display()))
+    };
+    let text = fs::read_to_string(&path).map_err(|error| wrong(&error))?;
+    let mut access: Access = toml::from_str(&text).map_err(|error| wrong(&error))?;
+    change(&mut access.hosts);
+    replace(&path, &toml::to_string(&access).map_err(|error| wrong(&error))?)
 }
 
 fn check_setup(setup: &Setup) -> Result<(), RunnerError> {
@@ -245,6 +270,7 @@ struct AgentTemplate<'a> {
     root: &'a Path,
     server: &'a str,
     trust: &'a str,
+    allow_paths: &'a [PathBuf],
 }
 
 impl AgentTemplate<'_> {
@@ -262,6 +288,7 @@ impl AgentTemplate<'_> {
                 server: self.server.to_owned(),
                 name: Some(name.clone()),
                 trust: vec![self.trust.to_owned()],
+                allow_paths: self.allow_paths.to_vec(),
                 ..Access::default()
             };
             let key = issue_user(self.authority, &directory, "agent.toml", name, access)?;

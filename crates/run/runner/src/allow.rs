@@ -198,8 +198,8 @@ impl Allow {
     }
 
     fn check_device(&self, device: &str) -> Result<(), String> {
-        let real =
-            Path::new(device).canonicalize().map_err(|error| format!("{device}: {error}"))?;
+        // A device that does not exist gets the same message as one that is not allowed.
+        let real = Path::new(device).canonicalize().unwrap_or_default();
         let checked = self.places.check_device(Path::new(device), &real);
         checked.map_err(|error| error.to_string())
     }

@@ -85,6 +85,14 @@ fn cached_or_measured(
     Ok(cached)
 }
 
+/// Returns the file with this host's ceilings, measured if needed, so that several processes of
+/// this host can share it. `None` if measuring is off or fails; each process then reports that.
+pub fn shared_file(places: &Places, progress: &mut dyn Listener) -> Option<PathBuf> {
+    let is_off = std::env::var(SWITCH.0).is_ok_and(|value| value == SWITCH.1);
+    let is_there = !is_off && cached_or_measured(places, progress).is_ok();
+    is_there.then(|| path(places))
+}
+
 /// Adds ceilings and score to the environment of a run.
 pub fn add_to(environment: &mut Environment, places: &Places, progress: &mut dyn Listener) {
     let off = std::env::var(SWITCH.0).is_ok_and(|value| value == SWITCH.1);

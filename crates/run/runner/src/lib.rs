@@ -59,6 +59,7 @@ pub mod observe;
 pub mod parameters;
 pub mod places;
 pub mod preflight;
+pub mod private_file;
 pub mod render;
 pub mod repeat;
 pub mod run;

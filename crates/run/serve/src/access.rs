@@ -1,4 +1,4 @@
-//! Identity may ask for what.
+//! Access control: identity, roles, forged requests, host names, and the log of logins.
 //!
 //! - The name that a browser believes to talk to (`Host`) is an address, `localhost` or one that was stated: a
 //!   foreign name that resolves to this host (DNS rebinding) is refused.
@@ -7,11 +7,15 @@
 //! - If the server requires tokens, every page except the login page needs a role.
 
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::http::header::{AUTHORIZATION, COOKIE, HOST};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
+use plimsoll_report::time::utc;
 
+use crate::connections::{Connection, network};
 use crate::response::Problem;
 use crate::tokens::{Role, Sessions, Tokens};
 
@@ -22,11 +26,15 @@ const OPEN: &str = "open";
 /// Session name for form tokens before login.
 const ANONYMOUS: &str = "nobody";
 
-/// Identity asks.
+/// Identity of a requester.
 #[derive(Clone, Debug, Default)]
 pub struct Identity {
     /// Role of the requester.
     pub role: Role,
+    /// Name of the token, for the log.
+    pub name: String,
+    /// Address of the client; `None` in tests of routes.
+    pub address: Option<IpAddr>,
     /// Form token that requests from this session must contain.
     pub csrf: String,
     /// Session id; `None` without a login.
@@ -35,10 +43,12 @@ pub struct Identity {
     pub has_bearer_token: bool,
 }
 
-/// Lets in, or does not.
-#[derive(Debug)]
+/// Writes a line of the log.
+pub type WriteLog = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Decides who may do what.
 pub struct AccessControl {
-    /// Identity may ask; `None`: everybody.
+    /// Accepted tokens; `None` grants every request the role `run`.
     pub tokens: Option<Tokens>,
     /// Sessions of logged-in users.
     pub sessions: Sessions,
@@ -46,58 +56,74 @@ pub struct AccessControl {
     pub names: Vec<String>,
     /// True if the server uses TLS, so that cookies are marked `Secure`.
     pub is_secure: bool,
+    /// Writes logins, wrong tokens and changes.
+    pub log: WriteLog,
 }
 
 impl AccessControl {
-    /// Identity asks.
+    /// Writes what a requester did to the log.
+    pub fn record(&self, who: &Identity, action: &str) {
+        let name = if who.name.is_empty() { "anonymous" } else { &who.name };
+        let at = who.address.map_or(String::new(), |at| format!(" at {at}"));
+        (self.log)(&format!("{} {name}{at}: {action}", utc(now_unix_ns())));
+    }
+
+    /// Returns the identity of a requester.
     ///
     /// # Errors
     /// Unknown host name or unknown token.
     pub fn identify(&self, parts: &Parts) -> Result<Identity, Problem> {
         self.check_host(parts)?;
+        let address = parts.extensions.get::<Arc<Connection>>().map(|one| one.address);
+        let anonymous = Identity { address, ..Identity::default() };
         let Some(tokens) = &self.tokens else {
             let csrf = self.sessions.form_token(OPEN);
-            return Ok(Identity { role: Role::Run, csrf, session: None, has_bearer_token: false });
+            return Ok(Identity { role: Role::Run, csrf, ..anonymous });
         };
         if let Some(token) = bearer(&parts.headers) {
-            let Some(role) = tokens.role(token) else { return Err(self.reject_token()) };
-            return Ok(Identity {
-                role,
-                csrf: String::new(),
-                session: None,
-                has_bearer_token: true,
-            });
+            let Some(user) = tokens.user(token) else { return Err(self.reject_token(&anonymous)) };
+            let (role, name) = (user.role, user.name.clone());
+            return Ok(Identity { role, name, has_bearer_token: true, ..anonymous });
         }
-        let session = cookie(&parts.headers).filter(|id| self.sessions.role(id).is_some());
-        let role = session.and_then(|id| self.sessions.role(id)).unwrap_or(Role::Anyone);
-        let csrf = self.sessions.form_token(session.unwrap_or(ANONYMOUS));
-        Ok(Identity { role, csrf, session: session.map(str::to_owned), has_bearer_token: false })
+        let session = cookie(&parts.headers);
+        let known = session.and_then(|id| self.sessions.user(id).map(|user| (id, user)));
+        let Some((id, user)) = known else {
+            let csrf = self.sessions.form_token(ANONYMOUS);
+            return Ok(Identity { csrf, ..anonymous });
+        };
+        let (csrf, session) = (self.sessions.form_token(id), Some(id.to_owned()));
+        Ok(Identity { role: user.role, name: user.name, csrf, session, ..anonymous })
     }
 
-    /// Checks a token or password and returns the new session id. Checking a password takes tens of
-    /// milliseconds.
+    /// Checks a token and returns the new session id.
     ///
     /// # Errors
-    /// Wrong secret, or too many wrong secrets in the last minute.
-    pub fn log_in(&self, secret: &str) -> Result<String, Problem> {
-        let tokens = self.tokens.as_ref();
-        let role = tokens.and_then(|tokens| match tokens.role(secret) {
-            // Checking a password is expensive, so it is skipped after too many failed attempts.
-            None if self.sessions.allows_attempts() => tokens.role_of_password(secret),
-            role => role,
-        });
-        let Some(role) = role else { return Err(self.reject_token()) };
-        let begun = self.sessions.begin(role);
+    /// Wrong token, or too many wrong tokens from this address in the last minute.
+    pub fn log_in(&self, who: &Identity, token: &str) -> Result<String, Problem> {
+        let user = self.tokens.as_ref().and_then(|tokens| tokens.user(token));
+        let Some(user) = user.cloned() else { return Err(self.reject_token(who)) };
+        let role = user.role.word();
+        self.record(
+            &Identity { name: user.name.clone(), ..who.clone() },
+            &format!("logged in ({role})"),
+        );
+        let begun = self.sessions.begin(user);
         begun.map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
     }
 
-    fn reject_token(&self) -> Problem {
-        match self.sessions.count_failed_attempt() {
-            true => Problem::new(StatusCode::UNAUTHORIZED, "wrong token or password"),
-            false => {
-                Problem::new(StatusCode::TOO_MANY_REQUESTS, "too many wrong tokens or passwords")
-                    .hint("wait a minute")
+    /// Counts a wrong token of this address. Other addresses and valid tokens are not affected.
+    fn reject_token(&self, who: &Identity) -> Problem {
+        let at = network(who.address.unwrap_or(IpAddr::from([127, 0, 0, 1])));
+        match self.sessions.count_failed_attempt(at) {
+            Some(count) => {
+                self.record(who, &format!("wrong token ({count} in the last minute)"));
+                Problem::new(StatusCode::UNAUTHORIZED, "wrong token")
             }
+            None => Problem::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "too many wrong tokens from this address",
+            )
+            .hint("wait a minute"),
         }
     }
 
@@ -157,6 +183,11 @@ fn equals_in_constant_time(a: &str, b: &str) -> bool {
     a.len() == b.len() && a.bytes().zip(b.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
 
+fn now_unix_ns() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+}
+
 fn without_port(host: &str) -> &str {
     match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) && !name.contains(':') => {
@@ -190,7 +221,8 @@ mod tests {
 
     fn access(names: &[&str]) -> AccessControl {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        AccessControl { tokens: None, sessions: Sessions::new().unwrap(), names, is_secure: false }
+        let (sessions, log) = (Sessions::new().unwrap(), Box::new(|_: &str| {}));
+        AccessControl { tokens: None, sessions, names, is_secure: false, log }
     }
 
     fn parts(headers: &[(&str, &str)]) -> Parts {

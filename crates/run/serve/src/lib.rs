@@ -3,6 +3,7 @@
 //! | file | what |
 //! |---|---|
 //! | `server` | listens, bounds connections, and brings the one asynchronous runtime of this program |
+//! | `connections` | limits of connections per address |
 //! | `routes` | every route with the role that it asks for: the router is made of this table |
 //! | `request`, `response` | a request as pages get it, and what they give back |
 //! | `access`, `tokens` | who may ask for what: roles, sessions, forged requests, names of this host |
@@ -26,13 +27,14 @@
 //!   feeds the access tests; `pages/openapi.json` must match
 //! - starting runs: `draft.rs` (forms), `draft/check.rs` (checks), `draft/job.rs` (fio jobs), `draft/model_limits.rs`
 //!   (limits of models)
-//! - access: `access.rs`, `tokens.rs`; connection limits: `server.rs`
+//! - access: `access.rs`, `tokens.rs`; connection limits: `connections.rs`
 //! - runs of other processes: `live/other_processes.rs`
 //! - browser tests: `run/cli/tests/page` (`PLIMSOLL_SCREENSHOTS=DIR` saves pictures); Grafana:
 //!   `contrib/grafana/plimsoll.json`, checked by `run/cli/tests/serve/serve.rs`
 
 mod access;
 mod catalogue;
+mod connections;
 mod draft;
 mod events;
 mod fleet;
@@ -55,10 +57,11 @@ use plimsoll_catalogue::{Roots, TeamClient};
 use plimsoll_runner::allow::Allow;
 use plimsoll_runner::places::Places;
 
+pub use access::WriteLog;
 pub use fleet::FindHosts;
 pub use server::serve;
 pub use tls::{Tls, TlsError};
-pub use tokens::{PasswordError, Tokens, TokensError, hash_password};
+pub use tokens::{Tokens, TokensError};
 
 /// Current locations of a user's runs.
 pub type FindRoots = Box<dyn Fn() -> Roots + Send + Sync>;
@@ -83,6 +86,8 @@ pub struct ServeOptions {
     pub team: Option<TeamClient>,
     /// The hosts of a fleet for the overview.
     pub hosts: Option<FindHosts>,
+    /// Writes a line of the log: logins, wrong tokens, and who started or changed what.
+    pub log: WriteLog,
 }
 
 /// Reason why the server could not start.

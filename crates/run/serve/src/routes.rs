@@ -13,6 +13,7 @@ use axum::http::{HeaderValue, Response, StatusCode};
 use axum::routing::{get, post};
 
 use crate::access::check_csrf;
+use crate::connections::Connection;
 use crate::pages::{api, assets, audit, compare, live, login, models, overview, run, runs, start};
 use crate::request::{PageRequest, pairs};
 use crate::response::{PageResponse, Problem};
@@ -54,6 +55,8 @@ pub struct Route {
 
 /// The most that anybody may send: a result to be audited.
 const BODY_BYTES_MAX: usize = 16 << 20;
+/// The same for clients without a token: a login.
+const ANONYMOUS_BODY_BYTES_MAX: usize = 16 << 10;
 /// How long it may take to come.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -182,8 +185,15 @@ async fn handle(
     request: Request,
 ) -> Response<Body> {
     let (parts, body) = request.into_parts();
+    let connection = parts.extensions.get::<Arc<Connection>>().cloned();
     let mut page_request = PageRequest { parts: named, ..PageRequest::default() };
     let admitted = admit(&site, route, &parts, body, &mut page_request).await;
+    if let Some(connection) =
+        connection.as_ref().filter(|_| page_request.identity.role > Role::Anyone)
+    {
+        connection.mark_known();
+    }
+    let busy = Connection::busy(connection.as_ref());
     let made = match admitted {
         Ok(Some(elsewhere)) => return elsewhere.into_response(StatusCode::OK),
         Ok(None) => {
@@ -207,7 +217,8 @@ async fn handle(
         }
         Err(problem) => Err(problem),
     };
-    match made {
+    let is_known = page_request.identity.role > Role::Anyone;
+    let response = match made {
         Ok(answer) => answer.into_response(StatusCode::OK),
         Err(problem) => {
             let answer = match route.form {
@@ -216,6 +227,11 @@ async fn handle(
             };
             answer.into_response(problem.status)
         }
+    };
+    // A slow client without a token does not keep its connection.
+    match is_known {
+        true => response.map(|body| busy.until_sent(body)),
+        false => response,
     }
 }
 
@@ -245,15 +261,19 @@ async fn admit(
     if route.method == Method::Get {
         return Ok(None);
     }
+    let bytes_max = match page_request.identity.role {
+        Role::Anyone => ANONYMOUS_BODY_BYTES_MAX,
+        Role::View | Role::Run => BODY_BYTES_MAX,
+    };
     let length = parts.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok());
     let too_long = || {
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "the request body is larger than 16 MiB")
             .hint("`plimsoll audit FILE` reads larger results")
     };
-    if length.and_then(|length| length.parse::<u64>().ok()) > Some(BODY_BYTES_MAX as u64) {
+    if length.and_then(|length| length.parse::<u64>().ok()) > Some(bytes_max as u64) {
         return Err(too_long());
     }
-    let read = tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, BODY_BYTES_MAX)).await;
+    let read = tokio::time::timeout(BODY_TIMEOUT, to_bytes(body, bytes_max)).await;
     let read = read.map_err(|_| {
         Problem::new(StatusCode::REQUEST_TIMEOUT, "the request body did not arrive in time")
     })?;

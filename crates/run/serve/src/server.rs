@@ -5,16 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use axum::http::Request;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use crate::access::AccessControl;
 use crate::catalogue::CachedCatalogue;
+use crate::connections::{Connection, Connections};
 use crate::fleet::Fleet;
 use crate::routes::router;
 use crate::site::Site;
@@ -24,13 +27,11 @@ use crate::{ServeError, ServeOptions};
 
 /// Interval between checks of the stop flag.
 const STOP_POLL: Duration = Duration::from_millis(100);
-/// Connections at a time; further ones wait.
-const CONNECTIONS_MAX: usize = 256;
 /// Threads on which pages are made.
 const PAGE_THREADS_MAX: usize = 16;
-/// How long the head of a request may take, and a connection may lie idle.
+/// Time that the head of a request may take. [`crate::connections`] closes idle connections sooner.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(20);
-/// How much of a head there may be.
+/// Maximum size of a request's head.
 const HEAD_BYTES_MAX: usize = 64 << 10;
 
 /// Serves until `stop` becomes true. Calls `ready` with the bound address.
@@ -43,7 +44,8 @@ pub fn serve(
     stop: &AtomicBool,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServeError> {
-    let ServeOptions { listen, tokens, tls, names, allow, places, roots, team, hosts } = options;
+    let ServeOptions { listen, tokens, tls, names, allow, places, roots, team, hosts, log } =
+        options;
     if tokens.is_none() && !listen.ip().is_loopback() && !insecure {
         return Err(ServeError::Open(listen));
     }
@@ -54,7 +56,7 @@ pub fn serve(
     let system = |error: std::io::Error| ServeError::System(error.to_string());
     let sessions = Sessions::new().map_err(system)?;
     let names = names.iter().map(|name| name.to_ascii_lowercase()).collect();
-    let access = AccessControl { tokens, sessions, names, is_secure };
+    let access = AccessControl { tokens, sessions, names, is_secure, log };
     let team = team.map(|shared| Arc::new(Team::new(shared)));
     let fleet = hosts.map(|find| Arc::new(Fleet::new(find)));
     let catalogue = CachedCatalogue::new(roots, team.clone());
@@ -102,41 +104,50 @@ pub fn serve(
 
 async fn accept_all(listener: TcpListener, site: &Arc<Site>, tls: Option<TlsAcceptor>) {
     let router = router(site);
-    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let connections = Arc::new(Connections::default());
     loop {
-        // The semaphore is never closed.
-        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
-        let stream = match listener.accept().await {
-            Ok((stream, _)) => stream,
+        let (stream, address) = match listener.accept().await {
+            Ok(accepted) => accepted,
             Err(_) => {
                 // No file is left, or the other side has gone already.
                 tokio::time::sleep(STOP_POLL).await;
                 continue;
             }
         };
-        let service = TowerToHyperService::new(router.clone());
-        let tls = tls.clone();
+        let Some(open) = connections.open(address.ip()) else { continue };
+        let (router, tls) = (router.clone(), tls.clone());
         tokio::spawn(async move {
-            match tls {
-                None => serve_connection(stream, service).await,
-                Some(tls) => {
-                    // Drops clients whose TLS handshake fails or times out.
-                    let secured = tokio::time::timeout(HEAD_TIMEOUT, tls.accept(stream)).await;
-                    if let Ok(Ok(stream)) = secured {
-                        serve_connection(stream, service).await;
+            let connection = &open.connection;
+            let served = async {
+                match tls {
+                    None => serve_connection(stream, router, connection).await,
+                    Some(tls) => {
+                        // Drops clients whose TLS handshake fails.
+                        if let Ok(stream) = tls.accept(stream).await {
+                            serve_connection(stream, router, connection).await;
+                        }
                     }
                 }
+            };
+            tokio::select! {
+                () = served => {}
+                () = connection.closed() => {}
             }
-            drop(slot);
         });
     }
 }
 
-/// Answers on one connection until it ends, whatever becomes of it.
+/// Serves requests on one connection until it ends.
 async fn serve_connection(
     stream: impl AsyncRead + AsyncWrite + Unpin,
-    service: TowerToHyperService<axum::Router>,
+    router: axum::Router,
+    connection: &Arc<Connection>,
 ) {
+    let inner = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Arc::clone(connection));
+        inner.call(request)
+    });
     let _ = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIMEOUT)

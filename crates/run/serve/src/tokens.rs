@@ -3,13 +3,11 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::fs::PermissionsExt;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, Salt, SaltString};
-use argon2::{Argon2, password_hash};
 use sha2::{Digest, Sha256};
 
 /// Permissions of a requester.
@@ -41,52 +39,26 @@ const TOKEN_LENGTH_MIN: usize = 16;
 const SESSION_IDLE_MAX: Duration = Duration::from_secs(12 * 3_600);
 /// More at a time are not kept: the one that is longest unused goes.
 const SESSIONS_MAX: usize = 1_024;
-/// Wrong tokens that are answered in a minute.
+/// Wrong tokens of one network that are answered in a minute.
 const FAILED_PER_MINUTE_MAX: usize = 20;
 
-/// How the hash of a password begins in a token file.
-const HASH: &str = "$argon2";
-/// A shorter password could be guessed, slow as that is.
-const PASSWORD_LENGTH_MIN: usize = 10;
+/// Addresses whose wrong tokens are counted.
+const COUNTED_ADDRESSES_MAX: usize = 4_096;
 
-/// The tokens of a file: a line is `view TOKEN` or `run TOKEN`, or has the hash of a password in a token's place. Only
-/// digests and hashes are kept.
+/// Identity that a token gives: a role, and a name for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// Role of the token.
+    pub role: Role,
+    /// Name in the token file; `token N` without one, where N is the line.
+    pub name: String,
+}
+
+/// The tokens of a file: a line is `view TOKEN` or `run TOKEN`, and a name may follow. Only digests
+/// are kept.
 #[derive(Debug)]
 pub struct Tokens {
-    known: Vec<([u8; 32], Role)>,
-    /// Hashes in the PHC form (`$argon2id$v=19$m=…`).
-    passwords: Vec<(String, Role)>,
-    /// Comparing takes 19 MiB: one at a time.
-    comparison_lock: Mutex<()>,
-}
-
-/// Why a password was not hash_password.
-#[derive(Debug, thiserror::Error)]
-pub enum PasswordError {
-    /// The password is too short.
-    #[error("the password is too short: use at least {PASSWORD_LENGTH_MIN} characters")]
-    Short,
-    /// The system gives no random numbers.
-    #[error("cannot read random numbers: {0}")]
-    Random(#[from] std::io::Error),
-    /// Argon2 refuses it.
-    #[error("{0}")]
-    Hash(password_hash::Error),
-}
-
-/// The hash of a password for a token file: Argon2id (RFC 9106) with what OWASP's cheat sheet on password storage asks for
-/// (19 MiB, two passes, one lane: the library's own choice), and a salt of 16 bytes.
-///
-/// # Errors
-/// [`PasswordError`].
-pub fn hash_password(password: &str) -> Result<String, PasswordError> {
-    if password.chars().count() < PASSWORD_LENGTH_MIN {
-        return Err(PasswordError::Short);
-    }
-    let salt = SaltString::encode_b64(&random()?[..Salt::RECOMMENDED_LENGTH]);
-    let salt = salt.map_err(PasswordError::Hash)?;
-    let hash = Argon2::default().hash_password(password.as_bytes(), &salt);
-    Ok(hash.map_err(PasswordError::Hash)?.to_string())
+    known: Vec<([u8; 32], User)>,
 }
 
 /// Error in a token file.
@@ -100,9 +72,6 @@ pub enum TokensError {
         /// Error of the operating system.
         error: std::io::Error,
     },
-    /// Others on this host can read it.
-    #[error("{0} is readable by every user of this host")]
-    Public(PathBuf),
     /// A line that says nothing.
     #[error("{path}, line {line}: {message}")]
     Line {
@@ -122,21 +91,17 @@ impl Tokens {
     /// Reads a file of tokens.
     ///
     /// # Errors
-    /// One that can't be read, that everybody can read, or that has a line that is none.
+    /// The file cannot be read, or a line is wrong.
     pub fn read(path: &Path) -> Result<Self, TokensError> {
         let unreadable = |error| TokensError::Unreadable { path: path.to_path_buf(), error };
         let mut file = File::open(path).map_err(unreadable)?;
-        let mode = file.metadata().map_err(unreadable)?.permissions().mode();
-        if mode & 0o004 != 0 {
-            return Err(TokensError::Public(path.to_path_buf()));
-        }
         let mut text = String::new();
         file.read_to_string(&mut text).map_err(unreadable)?;
         Self::parse(&text, path)
     }
 
     fn parse(text: &str, path: &Path) -> Result<Self, TokensError> {
-        let (mut known, mut passwords) = (Vec::new(), Vec::new());
+        let mut known = Vec::new();
         for (number, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -156,42 +121,29 @@ impl Tokens {
                 _ => return Err(wrong("a role is `view` or `run`")),
             };
             let token = token.trim();
-            if token.starts_with(HASH) {
-                let hash = PasswordHash::new(token)
-                    .map_err(|error| wrong(&format!("a password's hash: {error}")))?;
-                if hash.salt.is_none() || hash.hash.is_none() {
-                    return Err(wrong("a password's hash: its end is missing"));
-                }
-                passwords.push((token.to_owned(), role));
-                continue;
+            let (token, name) = match token.split_once(char::is_whitespace) {
+                Some((token, name)) => (token, name.trim().to_owned()),
+                None => (token, format!("token {}", number + 1)),
+            };
+            if token.starts_with("$argon2") {
+                return Err(wrong("hashes of passwords are no longer supported: use a token"));
             }
             if token.len() < TOKEN_LENGTH_MIN {
                 return Err(wrong("a token has at least 16 characters: `openssl rand -hex 16`"));
             }
-            known.push((digest(token.as_bytes()), role));
+            known.push((digest(token.as_bytes()), User { role, name }));
         }
-        match known.is_empty() && passwords.is_empty() {
+        match known.is_empty() {
             true => Err(TokensError::Empty(path.to_path_buf())),
-            false => Ok(Self { known, passwords, comparison_lock: Mutex::default() }),
+            false => Ok(Self { known }),
         }
     }
 
-    /// Returns the role of a token. Comparing digests makes the time independent of the token.
-    pub fn role(&self, token: &str) -> Option<Role> {
+    /// Returns the user of a token. Comparing digests makes the time independent of the token.
+    pub fn user(&self, token: &str) -> Option<&User> {
         let given = digest(token.trim().as_bytes());
-        let found = self.known.iter().filter(|(known, _)| *known == given).map(|(_, role)| *role);
-        found.max()
-    }
-
-    /// Returns the role of a password. Takes tens of milliseconds per stored hash.
-    pub fn role_of_password(&self, password: &str) -> Option<Role> {
-        let _one = self.comparison_lock.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = self.passwords.iter().filter_map(|(text, role)| {
-            let hash = PasswordHash::new(text).ok()?;
-            let same = Argon2::default().verify_password(password.as_bytes(), &hash);
-            same.is_ok().then_some(*role)
-        });
-        known.max()
+        let found = self.known.iter().filter(|(known, _)| *known == given).map(|(_, user)| user);
+        found.max_by_key(|user| user.role)
     }
 }
 
@@ -208,9 +160,10 @@ pub struct Sessions {
 
 #[derive(Debug, Default)]
 struct SessionTable {
-    /// By the digest of what the cookie holds.
-    sessions: HashMap<[u8; 32], (Role, Instant)>,
-    failed_attempts: Vec<Instant>,
+    /// User and time of the last request, by the digest of the cookie.
+    sessions: HashMap<[u8; 32], (User, Instant)>,
+    /// Times of wrong tokens in the last minute, by network.
+    failed_attempts: HashMap<IpAddr, Vec<Instant>>,
 }
 
 impl Sessions {
@@ -226,7 +179,7 @@ impl Sessions {
     ///
     /// # Errors
     /// A system without random numbers.
-    pub fn begin(&self, role: Role) -> std::io::Result<String> {
+    pub fn begin(&self, user: User) -> std::io::Result<String> {
         let id = hex(&random()?);
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         table.sessions.retain(|_, (_, used)| used.elapsed() < SESSION_IDLE_MAX);
@@ -237,19 +190,19 @@ impl Sessions {
                 table.sessions.remove(&id);
             }
         }
-        table.sessions.insert(digest(id.as_bytes()), (role, Instant::now()));
+        table.sessions.insert(digest(id.as_bytes()), (user, Instant::now()));
         Ok(id)
     }
 
-    /// Returns the role of a session.
-    pub fn role(&self, id: &str) -> Option<Role> {
+    /// Returns the user of a session.
+    pub fn user(&self, id: &str) -> Option<User> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        let (role, used) = table.sessions.get_mut(&digest(id.as_bytes()))?;
+        let (user, used) = table.sessions.get_mut(&digest(id.as_bytes()))?;
         if used.elapsed() >= SESSION_IDLE_MAX {
             return None;
         }
         *used = Instant::now();
-        Some(*role)
+        Some(user.clone())
     }
 
     /// Forgets somebody.
@@ -258,22 +211,24 @@ impl Sessions {
         table.sessions.remove(&digest(id.as_bytes()));
     }
 
-    /// Whether less than the most of a minute were wrong.
-    pub fn allows_attempts(&self) -> bool {
+    /// Counts a wrong token. Returns how many this network has sent in the last minute, or `None`
+    /// if it has sent too many.
+    pub fn count_failed_attempt(&self, network: IpAddr) -> Option<usize> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        table.failed_attempts.retain(|at| at.elapsed() < Duration::from_secs(60));
-        table.failed_attempts.len() < FAILED_PER_MINUTE_MAX
-    }
-
-    /// Whether another wrong token is answered; it is counted.
-    pub fn count_failed_attempt(&self) -> bool {
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
-        table.failed_attempts.retain(|at| at.elapsed() < Duration::from_secs(60));
-        let may = table.failed_attempts.len() < FAILED_PER_MINUTE_MAX;
-        if may {
-            table.failed_attempts.push(Instant::now());
+        let failed = &mut table.failed_attempts;
+        if failed.len() >= COUNTED_ADDRESSES_MAX && !failed.contains_key(&network) {
+            failed.retain(|_, times| times.last().is_some_and(is_recent));
+            if failed.len() >= COUNTED_ADDRESSES_MAX {
+                return None;
+            }
         }
-        may
+        let times = failed.entry(network).or_default();
+        times.retain(is_recent);
+        let may = times.len() < FAILED_PER_MINUTE_MAX;
+        if may {
+            times.push(Instant::now());
+        }
+        may.then_some(times.len())
     }
 
     /// Form token of a session, which other sites cannot guess.
@@ -284,6 +239,10 @@ impl Sessions {
         let digest: [u8; 32] = hasher.finalize().into();
         hex(&digest)
     }
+}
+
+fn is_recent(at: &Instant) -> bool {
+    at.elapsed() < Duration::from_secs(60)
 }
 
 fn random() -> std::io::Result<[u8; 32]> {
@@ -304,15 +263,17 @@ mod tests {
     #[test]
     fn a_token_has_a_role_and_a_line_that_is_none_is_named() {
         let of = |text: &str| Tokens::parse(text, Path::new("t"));
-        let tokens = of("# who\nview 0123456789abcdef\n\nrun  fedcba9876543210\n").unwrap();
-        assert_eq!(tokens.role("0123456789abcdef"), Some(Role::View));
-        assert_eq!(tokens.role(" fedcba9876543210\n"), Some(Role::Run));
-        assert_eq!(tokens.role("0123456789abcdeF"), None);
+        let tokens = of("# who\nview 0123456789abcdef\n\nrun  fedcba9876543210 ann\n").unwrap();
+        let user = |token: &str| tokens.user(token).map(|user| (user.role, user.name.as_str()));
+        assert_eq!(user("0123456789abcdef"), Some((Role::View, "token 2")));
+        assert_eq!(user(" fedcba9876543210\n"), Some((Role::Run, "ann")));
+        assert_eq!(user("0123456789abcdeF"), None);
         for (text, says) in [
             ("view short", "line 1: a token has at least 16"),
             ("\nadmin 0123456789abcdef", "line 2: a role is"),
             ("0123456789abcdef", "line 1: write a role"),
             ("# nothing\n", "holds no token"),
+            ("run $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH", "line 1: hashes of passwords"),
         ] {
             let error = of(text).unwrap_err().to_string();
             assert!(error.contains(says), "{text:?}: {error}");
@@ -320,41 +281,27 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_kept_as_a_hash_and_opens_the_page() {
-        let (look, run) = (
-            hash_password("correct horse battery").unwrap(),
-            hash_password("staple staple").unwrap(),
-        );
-        assert_ne!(
-            look,
-            hash_password("correct horse battery").unwrap(),
-            "each has a salt of its own"
-        );
-        assert!(look.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{look}");
-        let tokens = Tokens::parse(&format!("view {look}\nrun {run}\n"), Path::new("t")).unwrap();
-        assert_eq!(tokens.role_of_password("correct horse battery"), Some(Role::View));
-        assert_eq!(tokens.role_of_password("staple staple"), Some(Role::Run));
-        assert_eq!(tokens.role_of_password("staple"), None);
-        // The hash itself opens nothing.
-        assert_eq!((tokens.role(&look), tokens.role_of_password(&look)), (None, None));
-        assert!(matches!(hash_password("short"), Err(PasswordError::Short)));
-        let cut = Tokens::parse("view $argon2id$v=19$m=1", Path::new("t")).unwrap_err().to_string();
-        assert!(cut.contains("line 1: a password's hash"), "{cut}");
+    fn a_session_ends_and_its_forms_are_its_own() {
+        let sessions = Sessions::new().unwrap();
+        let begin = |role| sessions.begin(User { role, name: String::new() }).unwrap();
+        let role = |id: &str| sessions.user(id).map(|user| user.role);
+        let (a, b) = (begin(Role::View), begin(Role::Run));
+        assert_eq!((role(&a), role(&b)), (Some(Role::View), Some(Role::Run)));
+        assert_ne!(sessions.form_token(&a), sessions.form_token(&b));
+        sessions.end(&a);
+        assert_eq!((role(&a), role("")), (None, None));
+        for _ in 0..SESSIONS_MAX + 5 {
+            begin(Role::View);
+        }
+        assert_eq!(role(&b), None, "the one longest unused goes");
     }
 
     #[test]
-    fn a_session_ends_and_its_forms_are_its_own() {
+    fn wrong_tokens_are_counted_per_address() {
         let sessions = Sessions::new().unwrap();
-        let (a, b) = (sessions.begin(Role::View).unwrap(), sessions.begin(Role::Run).unwrap());
-        assert_eq!((sessions.role(&a), sessions.role(&b)), (Some(Role::View), Some(Role::Run)));
-        assert_ne!(sessions.form_token(&a), sessions.form_token(&b));
-        sessions.end(&a);
-        assert_eq!((sessions.role(&a), sessions.role("")), (None, None));
-        for _ in 0..SESSIONS_MAX + 5 {
-            sessions.begin(Role::View).unwrap();
-        }
-        assert_eq!(sessions.role(&b), None, "the one longest unused goes");
-        assert!((0..FAILED_PER_MINUTE_MAX).all(|_| sessions.count_failed_attempt()));
-        assert!(!sessions.count_failed_attempt());
+        let at = |last: u8| IpAddr::from([192, 0, 2, last]);
+        assert!((0..FAILED_PER_MINUTE_MAX).all(|_| sessions.count_failed_attempt(at(1)).is_some()));
+        assert_eq!(sessions.count_failed_attempt(at(1)), None);
+        assert_eq!(sessions.count_failed_attempt(at(2)), Some(1));
     }
 }

@@ -3,7 +3,7 @@
 use crate::read::list::{OneOrMore, Settings};
 use crate::read::section::section;
 use crate::read::value::{Count, Name};
-use crate::resolved::Carries;
+use crate::resolved::{Carries, OnLostHost};
 
 section! {
     /// Agents of a fleet that run the plan, each all of it or its share. `--fleet` names the
@@ -19,6 +19,9 @@ section! {
         /// exports, in the order of `names`, and of databases, mailboxes, clients, rate and
         /// requirement.
         carries: Carries | "`whole`: each host runs all of it";
+        /// `stop`: if a host is silent for 10 s, the coordinator stops the others. `continue`: they
+        /// go on while no host waits for it. The run is INVALID in both cases.
+        on_lost_host: OnLostHost | "`continue`";
         /// Fields that differ on some hosts.
         host: OneOrMore<FleetHostRaw> | "nothing";
     }

@@ -103,6 +103,7 @@ pub(crate) fn word_index(
 word_value!(
     r::Pace,
     r::Carries,
+    r::OnLostHost,
     r::Durability,
     r::CacheState,
     r::Condition,

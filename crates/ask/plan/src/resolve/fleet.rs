@@ -8,7 +8,7 @@ use crate::raw::{FleetHostRaw, FleetRaw};
 use crate::read::list::OneOrMore;
 use crate::read::value::Name;
 use crate::read::{Cx, Position};
-use crate::resolved::{Carries, HostChange, Placement};
+use crate::resolved::{Carries, HostChange, OnLostHost, Placement};
 
 /// Maximum number of agents. A larger number is a typing error.
 const AGENTS_MAX: u64 = 100_000;
@@ -24,6 +24,7 @@ pub(super) fn fleet(raw: &FleetRaw, cx: &mut Cx) -> Placement {
         names: names(&raw.names),
         labels: names(&raw.labels),
         carries: raw.carries.as_ref().map_or(Carries::Whole, |given| given.value),
+        on_lost_host: raw.on_lost_host.as_ref().map_or(OnLostHost::Continue, |given| given.value),
         hosts: Vec::new(),
     };
     if let (Some(count), Some(given)) = (agents, &raw.names)

@@ -163,6 +163,12 @@ pub(super) fn is_http(url: &str) -> bool {
     rest.is_some_and(|host| !host.is_empty() && !host.starts_with('/') && !host.contains(' '))
 }
 
+/// Returns whether a URL has a user or password before its host.
+pub(super) fn has_user(url: &str) -> bool {
+    let host = url.split_once("://").map_or(url, |(_, rest)| rest);
+    host.split(['/', '?', '#']).next().is_some_and(|host| host.contains('@'))
+}
+
 fn export(url: &str, at: &Position, cx: &mut Cx) -> String {
     let parts = url.strip_prefix("nfs://").and_then(|rest| rest.split_once('/'));
     if !parts.is_some_and(|(host, path)| !host.is_empty() && !path.is_empty()) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::words::Carries;
+use super::words::{Carries, OnLostHost};
 
 /// Selection of agents, and fields that differ between them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +21,9 @@ pub struct Placement {
     /// Part of the plan that each host runs.
     #[serde(default = "whole", skip_serializing_if = "is_whole")]
     pub carries: Carries,
+    /// Reaction to a silent host.
+    #[serde(default = "continues", skip_serializing_if = "is_continue")]
+    pub on_lost_host: OnLostHost,
     /// Fields that differ on some hosts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostChange>,
@@ -42,8 +45,17 @@ pub struct HostChange {
 impl Default for Placement {
     fn default() -> Self {
         let (names, labels, hosts) = (Vec::new(), Vec::new(), Vec::new());
-        Self { agents: None, names, labels, carries: Carries::Whole, hosts }
+        let (carries, on_lost_host) = (Carries::Whole, OnLostHost::Continue);
+        Self { agents: None, names, labels, carries, on_lost_host, hosts }
     }
+}
+
+fn continues() -> OnLostHost {
+    OnLostHost::Continue
+}
+
+fn is_continue(on_lost_host: &OnLostHost) -> bool {
+    *on_lost_host == OnLostHost::Continue
 }
 
 fn whole() -> Carries {

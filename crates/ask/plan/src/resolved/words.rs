@@ -61,6 +61,16 @@ words! {
 }
 
 words! {
+    /// Reaction to a host of a fleet that is silent.
+    OnLostHost {
+        /// The other hosts continue until one waits for it.
+        Continue = "continue",
+        /// The coordinator stops the other hosts.
+        Stop = "stop",
+    }
+}
+
+words! {
     /// Mechanism of durable commits.
     Durability {
         /// Log writes that complete only when stable (`RWF_DSYNC`).

@@ -134,6 +134,7 @@ pub(super) fn causes(slow: &Bundle, others: &[&Bundle], is_alone: bool) -> Vec<S
             ghz(least)
         ));
     }
+    found.extend(io_limit_cause(slow, others));
     if wire::crosses_network(slow) {
         found.extend(link::causes(slow, others));
     }
@@ -141,6 +142,21 @@ pub(super) fn causes(slow: &Bundle, others: &[&Bundle], is_alone: bool) -> Vec<S
         found.extend(network_cause(slow, others));
     }
     found
+}
+
+/// Returns the block-I/O limits of the slow host's control group, if no other host has any. Device
+/// numbers differ between hosts, so limits of two hosts cannot be compared.
+fn io_limit_cause(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
+    let limits = |bundle: &Bundle| {
+        let limits = bundle.observed.limits.as_ref().filter(|limits| limits.groups_read)?;
+        Some(limits.io.clone())
+    };
+    let own = limits(slow)?;
+    let are_free = !others.is_empty()
+        && others.iter().all(|other| limits(other).is_some_and(|limits| limits.is_empty()));
+    (!own.is_empty() && are_free).then(|| {
+        format!("its control group limits block I/O ({}), the others' do not", own.join(", "))
+    })
 }
 
 /// A share cannot exceed one, so the others only need to stay below the minimum.
@@ -174,6 +190,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::collections::BTreeMap;
 
+    use plimsoll_evidence::observed::Limits;
+
     use super::*;
     use crate::rules::fixtures::{self, SECOND_NS, SECONDS};
 
@@ -181,6 +199,7 @@ mod tests {
     fn found(change: impl Fn(&mut Bundle)) -> Vec<String> {
         let mut other = fixtures::reads();
         other.observed.pressure.memory_some_share = Some(0.0);
+        other.observed.limits = Some(Limits { groups_read: true, ..Limits::default() });
         other.observed.cpu.throttled_ns = Some(0);
         other.observed.cpu.frequency_hz_min = Some(3_000_000_000);
         other.observed.device_errors = Some(BTreeMap::new());
@@ -200,7 +219,11 @@ mod tests {
     #[test]
     fn each_cause_is_named_alone() {
         type Change = fn(&mut Bundle);
-        let cases: [(&str, Change); 9] = [
+        let cases: [(&str, Change); 10] = [
+            ("limits block I/O (8:0 reads-per-s 100)", |b| {
+                let io = vec!["8:0 reads-per-s 100".to_owned()];
+                b.observed.limits = Some(Limits { groups_read: true, io, ..Limits::default() });
+            }),
             ("quota", |b| b.observed.cpu.throttled_ns = Some(SECONDS * SECOND_NS / 4)),
             ("hypervisor", |b| b.observed.cpu.steal_avg = Some(0.2)),
             ("CPUs were busy", |b| b.observed.cpu.busy_avg = Some(0.97)),
@@ -226,6 +249,14 @@ mod tests {
         let mut blind = fixtures::reads();
         blind.observed.cpu.steal_avg = None;
         assert!(causes(&slow, &[&blind], true).is_empty(), "unknown is not zero");
+        let io = vec!["8:0 reads-per-s 100".to_owned()];
+        let limited = Limits { groups_read: true, io, ..Limits::default() };
+        let mut limited_host = fixtures::reads();
+        limited_host.observed.limits = Some(limited);
+        assert!(causes(&limited_host, &[&limited_host.clone()], true).is_empty());
+        let mut unread = fixtures::reads();
+        unread.observed.limits = Some(Limits::default());
+        assert!(causes(&limited_host, &[&unread], true).is_empty(), "unknown is not unlimited");
         let mut calm = fixtures::reads();
         calm.observed.neighbours.storage_read_bytes = Some(0);
         calm.observed.neighbours.storage_written_bytes = Some(0);

@@ -239,7 +239,9 @@ impl MailRunState<'_> {
     pub(super) fn note_interrupt(&mut self) {
         if self.mail.interrupt.load(Ordering::Relaxed) {
             let phase = self.recording.phases.last().map_or("", |phase| phase.kind.label());
-            let says = format!("interrupted by the operator during {phase}");
+            let by = self.mail.watcher.stop_reason();
+            let by = by.as_deref().unwrap_or("the operator");
+            let says = format!("interrupted by {by} during {phase}");
             self.recording.fail(EndKind::Interrupted, says);
         }
     }

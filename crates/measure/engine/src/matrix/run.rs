@@ -411,7 +411,9 @@ impl MatrixRunState<'_> {
             let phases = self.recording.phases.iter().rev();
             let mut kinds = phases.map(|phase| phase.kind).filter(|k| *k != PhaseKind::Close);
             let phase = kinds.next().map_or("", PhaseKind::label);
-            let says = format!("interrupted by the operator during {phase}");
+            let by = self.matrix.watcher.stop_reason();
+            let by = by.as_deref().unwrap_or("the operator");
+            let says = format!("interrupted by {by} during {phase}");
             self.recording.fail(EndKind::Interrupted, says);
         }
     }

@@ -53,13 +53,15 @@ impl Catalogue {
         let work = self.begin_write()?;
         let mut runs = RunWriter::new(&work).map_err(index_error)?;
         for (origin, entry) in others {
-            let entry = Entry {
+            let mut entry = Entry {
                 origin: Some(origin.clone()),
                 bundle: None,
                 position: None,
                 is_under_way: false,
                 ..entry.clone()
             };
+            // This host's ledger does not have the runs of others.
+            entry.mark_unverified();
             runs.put(origin, &entry.run_id, &entry, "").map_err(index_error)?;
         }
         drop(runs);

@@ -68,7 +68,7 @@ impl TeamClient {
         let mut report = SyncReport::default();
         for (entry, stamp) in catalogue.own_bundles()? {
             let is_there = there.get(&entry.run_id).is_some_and(|there| *there == stamp);
-            if is_there || !select(&entry) || !is_name(&entry.run_id) {
+            if is_there || entry.doubt.is_some() || !select(&entry) || !is_name(&entry.run_id) {
                 continue;
             }
             let Some(bundle) = entry.bundle.clone() else { continue };

@@ -40,6 +40,7 @@ impl Access {
             nkey: self.nkey.clone(),
             authorities: self.tls_ca.clone(),
             certificate: self.tls_cert.clone().zip(self.tls_key.clone()),
+            ..Server::default()
         }
     }
 }

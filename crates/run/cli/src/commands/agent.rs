@@ -22,14 +22,14 @@ use crate::notes;
 /// Options of `agent`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll agent --config node1/agent.toml --allow-path /mnt/test\n  plimsoll agent --server nats://10.0.0.5 --trust fleet.key.pub --allow-path \
+    after_help = "Examples:\n  plimsoll agent node1/agent.toml --allow-path /mnt/test\n  plimsoll agent --server nats://10.0.0.5 --trust fleet.key.pub --allow-path \
     /mnt/test\n  plimsoll agent --server tls://nats.example --creds node1.creds --trust RWQ... --allow-device \
     /dev/nvme1n1\n\n`plimsoll run PLAN --fleet nats://10.0.0.5 --sign fleet.key` runs a plan on all agents."
 )]
 pub struct Options {
     /// File that `plimsoll fleet init` wrote for this host: server, name, keys, certificate,
     /// trusted keys.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["creds", "nkey", "tls_ca", "tls_cert"])]
+    #[arg(value_name = "FILE", conflicts_with_all = ["creds", "nkey", "tls_ca", "tls_cert"])]
     config: Option<PathBuf>,
     /// The NATS server with JetStream, nats://host:4222 or tls://host:4222.
     #[arg(long, value_name = "URL", required_unless_present = "config")]
@@ -67,7 +67,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     let config = config.unwrap_or_default();
     let trust = config.trust.iter().chain(&options.trust).map(|key| signature::public_key(key));
     let trust = trust.collect::<Result<Vec<_>, _>>()?;
-    let allow = options.allowed.read()?;
+    let allow = options.allowed.read_with(&config.allow_paths)?;
     let host = || {
         let name = rustix::system::uname();
         let name = name.nodename().to_string_lossy();

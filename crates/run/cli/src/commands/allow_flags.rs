@@ -33,7 +33,16 @@ impl Allowed {
     /// # Errors
     /// A missing directory or device, or an invalid export or bucket.
     pub fn read(&self) -> Result<Allow, CliError> {
-        let allow = Allow::new(&self.allow_path, &self.allow_device, &self.allow_nfs)?;
+        self.read_with(&[])
+    }
+
+    /// As [`Self::read`], with further directories from a file.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_with(&self, more: &[PathBuf]) -> Result<Allow, CliError> {
+        let paths: Vec<PathBuf> = self.allow_path.iter().chain(more).cloned().collect();
+        let allow = Allow::new(&paths, &self.allow_device, &self.allow_nfs)?;
         allow.with_buckets(&self.allow_s3)
     }
 }

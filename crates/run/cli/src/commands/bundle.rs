@@ -122,7 +122,7 @@ pub fn style(common: &Globals) -> Style {
 /// # Errors
 /// None. The command finishes its work first.
 pub fn print(text: &str) -> Result<(), CliError> {
-    print_bytes(text.as_bytes())
+    print_bytes(notes::without_control(text).as_bytes())
 }
 
 /// Like [`print()`], for bytes.

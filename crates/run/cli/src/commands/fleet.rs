@@ -1,5 +1,6 @@
 //! `plimsoll fleet`: sets up a fleet, adds and removes hosts, shows and drains agents.
 
+mod check;
 mod hosts;
 mod init;
 pub mod status;
@@ -57,6 +58,8 @@ enum FleetCommand {
         /// The plan.
         plan: String,
         #[command(flatten)]
+        sign: Sign,
+        #[command(flatten)]
         changes: Box<Changes>,
     },
 }
@@ -69,8 +72,6 @@ pub struct FleetArgument {
     fleet: String,
     #[command(flatten)]
     access: Access,
-    #[command(flatten)]
-    sign: Sign,
 }
 
 /// Runs a subcommand.
@@ -84,8 +85,8 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         FleetCommand::Remove(of) => hosts::remove(of, common),
         FleetCommand::Status(of) => status::status(of, common),
         FleetCommand::Drain { of, agents, undo, .. } => status::drain(of, agents, *undo, common),
-        FleetCommand::Check { of, plan, changes } => {
-            status::check(of, &changes.plan(plan)?, common)
+        FleetCommand::Check { of, plan, sign, changes } => {
+            check::check(of, sign, &changes.plan(plan)?, common)
         }
     }
 }

@@ -19,7 +19,6 @@ use crate::keys::{self, Sign};
 use crate::places::Places;
 use crate::progress::StderrProgress;
 
-/// Prefix of the number of agents of a local fleet.
 const LOCAL: &str = "local:";
 /// Options of a fleet.
 #[derive(Clone, Debug, Default, Args)]
@@ -33,27 +32,28 @@ pub struct LoadHosts {
     /// Number of agents, in the order of their names; by default all connected agents.
     #[arg(long, value_name = "N", requires = "fleet", value_parser = clap::value_parser!(u32).range(1..))]
     agents: Option<u32>,
+    /// Run without this host of the fleet. May be given several times.
+    #[arg(long, value_name = "HOST", requires = "fleet")]
+    without: Vec<String>,
     #[command(flatten)]
     access: Access,
 }
 
-/// Selected driver, with Plimsoll's directories.
+/// Driver with Plimsoll's directories.
 pub struct HostDriver {
     /// Directories of this user, with the key that signs plans.
     pub places: Places,
-    /// Driver.
     pub driver: Box<dyn Driver>,
     /// Local fleet, which ends with this value.
     _local: Option<(LocalFleet, Scratch)>,
 }
 
 impl LoadHosts {
-    /// Returns true if a fleet is requested.
     pub fn uses_fleet(&self) -> bool {
         self.fleet.is_some()
     }
 
-    /// Reports estimates and checks this host's targets; agents check their own targets later.
+    /// Reports estimates and checks this host's targets; agents check theirs later.
     ///
     /// # Errors
     /// An unusable target, or `--dry-run` with a fleet.
@@ -67,9 +67,8 @@ impl LoadHosts {
             return preflight::check(plan, before, progress);
         }
         if before.dry_run {
-            return Err(CliError::usage("--dry-run cannot be used with --fleet").hint(
-                "`plimsoll fleet check FLEET PLAN` shows whether the agents would accept it",
-            ));
+            let hint = "`plimsoll fleet check FLEET PLAN` shows whether the agents would accept it";
+            return Err(CliError::usage("--dry-run cannot be used with --fleet").hint(hint));
         }
         Ok(true)
     }
@@ -77,12 +76,12 @@ impl LoadHosts {
     /// Returns the server of existing agents, to resume a run.
     ///
     /// # Errors
-    /// No server, a local fleet, or an unreadable file or key.
+    /// A local fleet, or an unreadable file or key.
     pub fn reached(&self, sign: &Sign) -> Result<(Server, Places), CliError> {
         let named = self.fleet.as_deref().unwrap_or_default();
         if named.starts_with(LOCAL) {
-            return Err(CliError::usage("a local fleet ends with the command that started it")
-                .hint("name the server of the agents: --fleet nats://host:4222"));
+            let error = CliError::usage("a local fleet ends with the command that started it");
+            return Err(error.hint("name the server of the agents: --fleet nats://host:4222"));
         }
         reached(named, &self.access, sign)
     }
@@ -104,17 +103,18 @@ impl LoadHosts {
         };
         let (server, agents, places, local) = match named.strip_prefix(LOCAL) {
             None => {
-                let (server, places) = reached(named, &self.access, sign)?;
+                let (mut server, places) = reached(named, &self.access, sign)?;
+                server.without.clone_from(&self.without);
                 (server, self.agents, places, None)
             }
             Some(count) => {
-                let (local, scratch, count, places) =
-                    start(count, plan, sign, progress, interrupt)?;
+                let local = start(count, plan, sign, progress, interrupt)?;
+                let (local, scratch, count, places) = local;
                 (local.server(), Some(count), places, Some((local, scratch)))
             }
         };
-        let (bundles, own, names) = (places.runs.clone(), places.clone(), Vec::new());
-        let options = FleetOptions { server, agents, names, places: own, bundles };
+        let (bundles, own) = (places.runs.clone(), places.clone());
+        let options = FleetOptions { server, agents, names: Vec::new(), places: own, bundles };
         Ok(HostDriver { places, driver: Box::new(FleetDriver::new(options, plan)?), _local: local })
     }
 }

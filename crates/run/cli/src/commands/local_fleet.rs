@@ -8,6 +8,7 @@ use plimsoll_evidence::signature::{Signer, make_keys};
 use plimsoll_fleet::local::LocalFleet;
 use plimsoll_plan::ResolvedPlan;
 
+use crate::ceilings;
 use crate::error::CliError;
 use crate::keys::{self, Sign};
 use crate::places::Places;
@@ -45,7 +46,10 @@ pub fn start(
         CliError::environment(format!("cannot find this program's file: {error}"))
     })?;
     let trust = trust.unwrap_or_default();
-    let local = LocalFleet::start(&scratch.0, count, &program, &trust, &allow, interrupt)?;
+    let calibration = ceilings::shared_file(&places, progress);
+    let calibration = calibration.as_deref();
+    let local =
+        LocalFleet::start(&scratch.0, count, &program, &trust, &allow, calibration, interrupt)?;
     progress.say(&format!("a private server and {count} agents run on this host"));
     Ok((local, scratch, count, places))
 }

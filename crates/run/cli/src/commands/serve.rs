@@ -1,12 +1,12 @@
 //! `plimsoll serve`: the web page.
 
 mod errors;
-mod password;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use plimsoll_runner::private_file;
 use plimsoll_serve::{ServeOptions, Tls, Tokens, serve};
 use serde_json::json;
 
@@ -29,15 +29,15 @@ use crate::team;
     http://127.0.0.1:7460\n  plimsoll serve --listen 0           on a port that is free\n  plimsoll serve \
     --listen 192.0.2.7:7460 --token-file /etc/plimsoll/tokens --tls-cert page.pem --tls-key page.key\n  plimsoll serve \
     --allow-path /mnt/test     runs may be started there from the page\n  ssh -L 7460:127.0.0.1:7460 HOST     to look \
-    from elsewhere without opening a port\n\nA line of the token file is `view TOKEN` or `run TOKEN`; in a token's \
-    place may stand what `plimsoll serve --hash-password`\nprints for a password. docs/serve.md says more."
+    from elsewhere without opening a port\n\nA line of the token file is `view TOKEN NAME` or `run TOKEN NAME`; \
+    the log on stderr has the name.\ndocs/serve.md says more."
 )]
 pub struct Options {
     /// Address of the page; port 0 picks a free port. Without an address, only this host can
     /// connect.
     #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:7460", value_parser = crate::listen::address)]
     listen: SocketAddr,
-    /// File of access tokens: a role and a token on each line.
+    /// File of access tokens: a role, a token and a name on each line.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// TLS certificate of the server, followed by intermediate certificates (PEM).
@@ -58,9 +58,6 @@ pub struct Options {
     /// Serve on a reachable address without tokens or without TLS.
     #[arg(long)]
     insecure: bool,
-    /// Read a password from standard input, print its hash for the token file, and exit.
-    #[arg(long, exclusive = true)]
-    hash_password: bool,
 }
 
 /// Serves until a signal ends it.
@@ -68,10 +65,10 @@ pub struct Options {
 /// # Errors
 /// An address that is in use or publicly reachable, or an invalid token file.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
-    if options.hash_password {
-        return password::print_hash();
-    }
     let places = Places::from_environment()?;
+    for secret in options.token_file.iter().chain(&options.tls_key) {
+        private_file::check(secret)?;
+    }
     let tokens =
         options.token_file.as_deref().map(Tokens::read).transpose().map_err(errors::tokens)?;
     let allow = options.allowed.read()?;
@@ -98,6 +95,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         roots: Box::new(move || catalogue::roots(&of)),
         team: team::client().cloned(),
         hosts: options.fleet.as_deref().map(hosts).transpose()?,
+        log: Box::new(notes::tell),
     };
     let mut unsaid = None;
     let told = |at: SocketAddr| unsaid = say(scheme, at, common).err();

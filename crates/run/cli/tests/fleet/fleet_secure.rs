@@ -53,7 +53,7 @@ impl Secure {
 
     fn agent(&self, config: &str) -> Command {
         let config = self.at(config).display().to_string();
-        let mut command = self.sandbox.command(&["agent", "--config", &config, "--allow-path"]);
+        let mut command = self.sandbox.command(&["agent", &config, "--allow-path"]);
         command.arg(self.sandbox.data());
         command
     }
@@ -117,8 +117,17 @@ fn are_on_the_page(sandbox: &Sandbox, fleet: &str) {
 fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_asked() {
     let secure = Secure::new();
     let (sandbox, fleet) = (&secure.sandbox, secure.fleet());
-    sandbox.run(&["fleet", "status", &fleet]).expect(0).says("no agent is connected");
+    // Agents that start before the first coordinator wait for it, and say so.
     let _agents = [secure.start("node1"), secure.start("node2")];
+    wait_until("their log", || {
+        ["log-node1", "log-node2"].iter().all(|log| {
+            let said = fs::read_to_string(secure.at(log)).unwrap();
+            said.contains("waits until a coordinator has prepared tls://127.0.0.1")
+        })
+    });
+    // Longer than the coordinator's own timeout.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    sandbox.run(&["fleet", "status", &fleet]).expect(0);
     wait_until("both", || {
         let seen = sandbox.run(&["fleet", "status", &fleet, "--json"]).expect(0).json();
         let known = |agent: &serde_json::Value| agent["clock"]["error_ns"].as_u64().is_some();
@@ -153,7 +162,7 @@ fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_ask
     sandbox.run(&["fleet", "drain", &fleet, "no.name"]).expect(2);
     sandbox
         .run(&["fleet", "drain", &fleet, "nobody"])
-        .expect(0)
+        .expect(2)
         .says("no agent named nobody is connected");
     sandbox.run(&["fleet", "drain", &fleet, "--all"]).expect(0).says("node1, node2");
     sandbox.run(&["run", &inside, "--fleet", &fleet]).expect(5).says("drained with");

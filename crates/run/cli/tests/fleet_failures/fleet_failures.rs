@@ -1,6 +1,7 @@
 //! Failures during a fleet run: the server, the network, an agent for a while, the coordinator.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
@@ -262,4 +263,113 @@ fn a_network_that_is_lost_for_five_seconds_costs_nothing_and_one_for_good_its_ho
     assert!(verdict["total"].is_null(), "{verdict:#}");
     let own = fs::read_dir(sandbox.path("share-node1/plimsoll/runs")).unwrap();
     assert!(own.flatten().filter(|entry| entry.path().is_dir()).count() >= 2, "it keeps its own");
+}
+
+/// A host that is killed leaves the live sum after ten seconds, while the measurement continues.
+#[test]
+fn a_killed_agent_is_reported_and_counts_no_more() {
+    let sandbox = Sandbox::new();
+    let key = make_key(&sandbox);
+    let broker = Server::start(&sandbox);
+    let _one = agent(&sandbox, &broker.url(), "one");
+    let mut two = agent(&sandbox, &broker.url(), "two");
+    let mut command = two_agents(&sandbox, &broker.url(), "25s", &key);
+    let port = free_port();
+    command.args(["--metrics", &port.to_string()]);
+    let mut run = begun(&sandbox, command, "run.log");
+    let hosts = || {
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        let mut text = String::new();
+        stream.read_to_string(&mut text).unwrap();
+        let known = ["one", "two"].map(|host| text.contains(&format!("host=\"{host}\"")));
+        known.iter().filter(|known| **known).count()
+    };
+    wait_until("both hosts", || hosts() == 2);
+    two.0.kill().unwrap();
+    two.0.wait().unwrap();
+    let killed = std::time::Instant::now();
+    wait_until("the silence", || said(&sandbox).contains("two is silent: no message for 10 s"));
+    assert!(killed.elapsed() < Duration::from_secs(14), "{:?}", killed.elapsed());
+    wait_until("one host less", || hosts() == 1);
+    assert!(run.0.try_wait().unwrap().is_none(), "the measurement goes on");
+    assert_eq!(run.wait(), 3, "{}", said(&sandbox));
+    let verdict = json(&sandbox.path("run.json"));
+    assert_eq!(verdict["verdict"], "INVALID", "{verdict:#}");
+}
+
+#[test]
+fn a_plan_may_stop_all_hosts_when_one_is_lost() {
+    let sandbox = Sandbox::new();
+    let key = make_key(&sandbox);
+    let broker = Server::start(&sandbox);
+    let _one = agent(&sandbox, &broker.url(), "one");
+    let mut two = agent(&sandbox, &broker.url(), "two");
+    let mut command = two_agents(&sandbox, &broker.url(), "100s", &key);
+    command.args(["--set", "fleet.on_lost_host=stop"]);
+    let mut run = begun(&sandbox, command, "run.log");
+    two.0.kill().unwrap();
+    two.0.wait().unwrap();
+    let killed = std::time::Instant::now();
+    assert_eq!(run.wait(), 3, "{}", said(&sandbox));
+    assert!(killed.elapsed() < Duration::from_secs(40), "{:?}", killed.elapsed());
+    let verdict = json(&sandbox.path("run.json"));
+    assert!(verdict["reason"].as_str().unwrap().contains("two was lost"), "{verdict:#}");
+    // The other host did not stop by itself, and not because its operator wanted it.
+    let host = fleet_in(&sandbox.path("share/plimsoll/runs")).join("hosts/one");
+    let own = fs::read_dir(host).unwrap().next().unwrap().unwrap().path();
+    let end = json(&own.join("run.json"))["end"]["says"].as_str().unwrap().to_owned();
+    assert!(end.contains("interrupted by the coordinator (two was lost"), "{end}");
+}
+
+/// The second coordinator waited for 30 s and then called the busy agent lost.
+#[test]
+fn an_agent_that_two_coordinators_want_at_once_is_busy_for_one() {
+    let sandbox = Sandbox::new();
+    let key = make_key(&sandbox);
+    let broker = Server::start(&sandbox);
+    let _one = agent(&sandbox, &broker.url(), "one");
+    wait_until("the agent", || {
+        let seen = sandbox.run(&["fleet", "status", &broker.url(), "--json"]).json();
+        seen.as_array().unwrap().len() == 1
+    });
+    let plan = plan(&sandbox, &sandbox.data().join("{host}"), "2s");
+    let start = |number: usize| {
+        let arguments = ["run", &plan, "--fleet", &broker.url(), "--agents", "1", "--sign", &key];
+        let mut command = sandbox.command(&arguments);
+        command.env("XDG_STATE_HOME", sandbox.path(&format!("state-{number}")));
+        command.env("XDG_DATA_HOME", sandbox.path(&format!("share-{number}")));
+        command.stdout(Stdio::null());
+        command.stderr(fs::File::create(sandbox.path(&format!("said-{number}"))).unwrap());
+        Process::start(command)
+    };
+    let began = std::time::Instant::now();
+    let mut both = [start(1), start(2)];
+    let codes: Vec<i32> = both.iter_mut().map(Process::wait).collect();
+    let said = [1, 2].map(|n| fs::read_to_string(sandbox.path(&format!("said-{n}"))).unwrap());
+    assert!(codes.iter().any(|code| [0, 3].contains(code)), "{codes:?} {said:?}");
+    let busy = codes.iter().position(|code| *code == 5);
+    let busy = busy.unwrap_or_else(|| panic!("{codes:?} {said:?}"));
+    assert!(said[busy].contains("busy with"), "{}", said[busy]);
+    assert!(!said[busy].contains("lost"), "{}", said[busy]);
+    assert!(began.elapsed() < Duration::from_secs(29), "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_killed_agent_removes_its_data_when_it_starts_again() {
+    let sandbox = Sandbox::new();
+    let key = make_key(&sandbox);
+    let broker = Server::start(&sandbox);
+    let _one = agent(&sandbox, &broker.url(), "one");
+    let mut two = agent(&sandbox, &broker.url(), "two");
+    let mut run = begun(&sandbox, two_agents(&sandbox, &broker.url(), "3s", &key), "run.log");
+    let left = || fs::read_dir(sandbox.data().join("two")).unwrap().count();
+    two.0.kill().unwrap();
+    two.0.wait().unwrap();
+    assert!(left() > 0, "its data");
+    let _two = agent(&sandbox, &broker.url(), "two");
+    wait_until("the removal", || left() == 0);
+    let log = || fs::read_to_string(sandbox.path("log-two")).unwrap();
+    wait_until("its log", || log().contains("removed data that a killed agent left"));
+    assert_eq!(run.wait(), 3, "{}", said(&sandbox));
 }

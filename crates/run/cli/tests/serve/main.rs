@@ -5,6 +5,7 @@
 mod support;
 
 mod api_fuzz;
+mod attacks;
 mod live;
 mod serve;
 mod team;

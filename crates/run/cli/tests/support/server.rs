@@ -48,7 +48,11 @@ impl Answer {
 impl Server {
     pub fn start(sandbox: &Sandbox, options: &[&str]) -> Self {
         let all = [&["serve", "--listen", "0", "--json"], options].concat();
-        let mut child = sandbox.start(&all);
+        Self::of(sandbox.start(&all))
+    }
+
+    /// A server that was started with `--json` and a piped stdout.
+    pub fn of(mut child: Child) -> Self {
         let mut said = String::new();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         // The output is one JSON object on several lines.

@@ -25,6 +25,8 @@ struct State {
     scheduled: Option<(u32, u64)>,
     /// True once the run must stop: phases no longer wait.
     open: bool,
+    /// Reason of the coordinator for stopping the run.
+    stop_reason: Option<String>,
     run_start_ns: Option<u64>,
     starts: Vec<PhaseStart>,
 }
@@ -49,6 +51,13 @@ impl Gate {
         self.state().open = true;
     }
 
+    /// Lets all phases pass, because the coordinator stopped the run.
+    pub(super) fn stop(&self, reason: &str) {
+        let mut state = self.state();
+        state.open = true;
+        state.stop_reason = Some(format!("the coordinator ({reason})"));
+    }
+
     /// Returns whether a phase is waiting for its start time.
     pub(super) fn is_waiting(&self) -> bool {
         let state = self.state();
@@ -63,6 +72,10 @@ impl Gate {
 }
 
 impl progress::Gate for Gate {
+    fn stop_reason(&self) -> Option<String> {
+        self.state().stop_reason.clone()
+    }
+
     fn begins_at(&self, kind: PhaseKind, run_start_ns: u64, ready_ns: u64) -> Option<u64> {
         let mut state = self.state();
         state.run_start_ns = Some(run_start_ns);

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use plimsoll_catalogue as archive;
+use plimsoll_evidence::fleet::BY_OPERATOR;
 use plimsoll_evidence::seal;
 use plimsoll_observe::device::unit_of;
-use plimsoll_plan::{ResolvedPlan, TargetKind};
+use plimsoll_plan::{ResolvedPlan, TargetKind, foreign};
 use plimsoll_runner::run::{self, Event, Runner, SharedRun};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -182,9 +183,13 @@ async fn execute_plan(
                 match decoded {
                     Some(CoordinatorMessage::Begin { number, at_ns }) => gate.schedule(number, at_ns),
                     Some(CoordinatorMessage::Stop { reason }) => {
+                        let reason = foreign(&reason);
                         log(&format!("stopping run {}: {reason}", order.run_id));
+                        match reason == BY_OPERATOR {
+                            true => gate.open(),
+                            false => gate.stop(&reason),
+                        }
                         stop_flag.store(true, Ordering::Relaxed);
-                        gate.open();
                     }
                     Some(CoordinatorMessage::Wait { .. }) => {}
                     // A message of another version, or the broker is unavailable.
@@ -202,9 +207,9 @@ async fn execute_plan(
                 } else if last_heard.elapsed() > options.coordinator_timeout && host_run.orphaned.is_none() {
                     let error = format!("no message from the coordinator for {} s", last_heard.elapsed().as_secs());
                     log(&format!("stopping run {}: {error}", order.run_id));
+                    gate.stop(&error);
                     host_run.orphaned = Some(error);
                     stop_flag.store(true, Ordering::Relaxed);
-                    gate.open();
                 }
                 let now = broker.connections();
                 is_stale |= now != connections;

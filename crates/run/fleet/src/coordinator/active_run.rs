@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use plimsoll_evidence::fleet::BY_OPERATOR;
+use plimsoll_plan::{OnLostHost, ResolvedPlan};
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::listener::{FleetProgress, HostStatus};
 use plimsoll_sys::clock;
@@ -15,7 +16,7 @@ use tokio::io::AsyncReadExt;
 
 use super::Event;
 use super::host_state::{HostState, shared_unit_error};
-use crate::broker::Broker;
+use crate::broker::{BUNDLE_BYTES_MAX, Broker};
 use crate::card::Card;
 use crate::message::{AgentMessage, CoordinatorMessage, HostProgress};
 use crate::offset::{measure, to_agent_ns};
@@ -53,6 +54,8 @@ pub(super) struct ActiveRun<'a> {
     last_check: Instant,
     /// Time and number of the last keepalive message.
     keepalive: (Instant, u64),
+    /// Whether a silent host is lost even if no other host waits for it.
+    stops_on_loss: bool,
     /// Latest progress of each host, and the number of reports in that phase.
     progress: BTreeMap<String, (HostProgress, u32)>,
     /// Time at which the plan was sent, on this host's monotonic clock.
@@ -63,7 +66,13 @@ pub(super) struct ActiveRun<'a> {
 }
 
 impl<'a> ActiveRun<'a> {
-    pub(super) fn new(broker: &'a Broker, run_id: &'a str, hosts: Vec<HostState>) -> Self {
+    pub(super) fn new(
+        broker: &'a Broker,
+        run_id: &'a str,
+        hosts: Vec<HostState>,
+        plan: &ResolvedPlan,
+    ) -> Self {
+        let on_lost_host = plan.fleet.as_ref().map(|fleet| fleet.on_lost_host);
         let (last_report, progress) = (Instant::now(), BTreeMap::new());
         let keepalive = (Instant::now(), 0);
         Self {
@@ -74,6 +83,7 @@ impl<'a> ActiveRun<'a> {
             last_report,
             last_check: last_report,
             keepalive,
+            stops_on_loss: on_lost_host == Some(OnLostHost::Stop),
             progress,
             sent_ns: 0,
             last_sequence: 0,
@@ -132,7 +142,7 @@ impl<'a> ActiveRun<'a> {
                     None => return Err(failed("the server closed the agents' bucket".to_owned())),
                 },
                 message = live.next() => match message {
-                    Some(message) => self.report_progress(&message.subject, &message.payload, report),
+                    Some(message) => self.note_progress(&message.subject, &message.payload),
                     None => tokio::time::sleep(POLL_INTERVAL).await,
                 },
                 _ = poll.tick() => {
@@ -149,6 +159,8 @@ impl<'a> ActiveRun<'a> {
                         self.hosts.iter_mut().for_each(HostState::reset_silence);
                     }
                     self.advance(interrupt, report).await;
+                    self.report_silence(report);
+                    self.report_progress(report);
                 }
             }
         }
@@ -173,7 +185,7 @@ impl<'a> ActiveRun<'a> {
     fn handle_message(&mut self, subject: &str, payload: &[u8], report: &mut dyn FnMut(Event)) {
         let name = subject.rsplit('.').next().unwrap_or_default().to_owned();
         let Some(host) = self.host(&name) else { return };
-        let Ok(message) = serde_json::from_slice::<AgentMessage>(payload) else {
+        let Some(message) = AgentMessage::parse(payload) else {
             report(Event::Warning(format!(
                 "{name} sent a message that this build does not understand"
             )));
@@ -185,7 +197,7 @@ impl<'a> ActiveRun<'a> {
                 let seconds = phase.duration_ns as f64 / 1e9;
                 report(Event::Note(format!("{name}: {} took {seconds:.1} s", phase.kind.label())));
             }
-            AgentMessage::Refused { reason } => {
+            AgentMessage::Refused { reason, .. } => {
                 report(Event::Warning(format!("{name} refused the plan: {reason}")));
             }
             AgentMessage::Accepted { .. }
@@ -198,21 +210,44 @@ impl<'a> ActiveRun<'a> {
     }
 
     fn handle_heartbeat(&mut self, name: &str, value: &[u8]) {
-        let Ok(card) = serde_json::from_slice::<Card>(value) else { return };
+        let Some(card) = Card::parse(value) else { return };
         let run_id = self.run_id;
         if let Some(host) = self.host(name) {
             host.apply_heartbeat(&card, run_id);
         }
     }
 
-    fn report_progress(&mut self, subject: &str, payload: &[u8], report: &mut dyn FnMut(Event)) {
+    fn note_progress(&mut self, subject: &str, payload: &[u8]) {
         let Ok(live) = serde_json::from_slice::<HostProgress>(payload) else { return };
         let name = subject.rsplit('.').next().unwrap_or_default();
+        let Some(host) = self.host(name) else { return };
+        host.reset_silence();
         let before = self.progress.get(name).filter(|(before, _)| before.kind == live.kind);
         let reports = before.map_or(1, |(_, reports)| reports.saturating_add(1));
-        let kind = live.kind;
         self.progress.insert(name.to_owned(), (live, reports));
-        if self.last_report.elapsed() < Duration::from_secs(1) {
+    }
+
+    /// Reports hosts that became silent, and those that are heard again.
+    fn report_silence(&mut self, report: &mut dyn FnMut(Event)) {
+        for host in self.hosts.iter_mut().filter(|host| !host.is_finished()) {
+            let is_silent = host.silence() > SILENCE_TIMEOUT;
+            if is_silent == std::mem::replace(&mut host.is_silent, is_silent) {
+                continue;
+            }
+            let (name, seconds) = (&host.card.name, SILENCE_TIMEOUT.as_secs());
+            report(match is_silent {
+                true => Event::Warning(format!(
+                    "{name} is silent: no message for {seconds} s, {}; it does not count until it is heard again",
+                    host.last_step()
+                )),
+                false => Event::Note(format!("{name} is heard again")),
+            });
+        }
+    }
+
+    /// Reports the progress of the hosts that are heard, once a second.
+    fn report_progress(&mut self, report: &mut dyn FnMut(Event)) {
+        if self.progress.is_empty() || self.last_report.elapsed() < Duration::from_secs(1) {
             return;
         }
         self.last_report = Instant::now();
@@ -227,10 +262,15 @@ impl<'a> ActiveRun<'a> {
             total_bytes: live.total_bytes,
             reports_in_phase: *reports,
         };
+        let is_heard = |name: &str| {
+            let host = self.hosts.iter().find(|host| host.card.name == name);
+            host.is_some_and(|host| host.lost.is_none() && !host.is_silent)
+        };
+        let heard = self.progress.iter().filter(|(name, _)| is_heard(name));
         report(Event::Live(FleetProgress {
-            kind: Some(kind),
+            kind: heard.clone().map(|(_, (live, _))| live.kind).next(),
             count: self.hosts.len(),
-            hosts: self.progress.iter().map(|(name, live)| (name.clone(), host(live))).collect(),
+            hosts: heard.map(|(name, live)| (name.clone(), host(live))).collect(),
         }));
     }
 
@@ -313,6 +353,7 @@ impl<'a> ActiveRun<'a> {
             clock::monotonic_ns().saturating_sub(self.sent_ns) > ACCEPT_TIMEOUT.as_nanos() as u64;
         let stopped = self.stopped.is_some();
         let waited_for = stopped
+            || self.stops_on_loss
             || self.hosts.iter().any(|host| !host.is_finished() && host.is_waiting())
             || self
                 .hosts
@@ -466,8 +507,12 @@ async fn fetch_with_retries(
 
 async fn fetch(broker: &Broker, agent: &str, object: &str) -> Result<Vec<u8>, String> {
     let store = broker.evidence_store(agent).await?;
-    let mut found = store.get(object).await.map_err(|error| error.to_string())?;
+    let found = store.get(object).await.map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
-    found.read_to_end(&mut bytes).await.map_err(|error| error.to_string())?;
-    Ok(bytes)
+    let mut bounded = found.take(BUNDLE_BYTES_MAX + 1);
+    bounded.read_to_end(&mut bytes).await.map_err(|error| error.to_string())?;
+    match bytes.len() as u64 > BUNDLE_BYTES_MAX {
+        true => Err(format!("it is larger than {} MiB", BUNDLE_BYTES_MAX >> 20)),
+        false => Ok(bytes),
+    }
 }

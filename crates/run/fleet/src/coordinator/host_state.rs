@@ -24,6 +24,10 @@ pub(super) struct HostState {
     pub(super) offsets: Vec<Offset>,
     pub(super) accepted: bool,
     pub(super) refused: Option<String>,
+    /// Whether it refused the plan because it runs another.
+    pub(super) is_busy: bool,
+    /// Whether its silence was reported.
+    pub(super) is_silent: bool,
     pub(super) pending: Option<PendingPhase>,
     pub(super) ended: Option<RunOutcome>,
     /// Reason for declaring the host lost.
@@ -60,6 +64,8 @@ impl HostState {
             offsets: vec![offset],
             accepted: false,
             refused: None,
+            is_busy: false,
+            is_silent: false,
             pending: None,
             ended: None,
             lost: None,
@@ -119,7 +125,10 @@ impl HostState {
                 self.units = units;
             }
             AgentMessage::Acceptable | AgentMessage::Released { .. } => {}
-            AgentMessage::Refused { reason } => self.refused = Some(reason),
+            AgentMessage::Refused { reason, busy_with } => {
+                self.is_busy = busy_with.is_some();
+                self.refused = Some(reason);
+            }
             AgentMessage::Ready { kind, number, .. } => {
                 self.last_phase = Some(kind);
                 self.pending = Some(PendingPhase { kind, number });
@@ -238,7 +247,7 @@ mod tests {
         assert!(!host.accepted);
         host.apply_heartbeat(&Card { busy_with: Some("r".into()), ..same }, "r");
         assert!(host.accepted, "it carries the plan out, whatever it has said yet");
-        host.apply_message(AgentMessage::Refused { reason: "no".into() });
+        host.apply_message(AgentMessage::Refused { reason: "no".into(), busy_with: None });
         assert!(host.is_finished());
     }
 }

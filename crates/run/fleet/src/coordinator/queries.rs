@@ -20,7 +20,7 @@ use crate::block_on_runtime;
 use crate::broker::{Broker, Role, Server};
 use crate::card::{Card, is_name};
 use crate::message::AgentMessage;
-use crate::offset::measure;
+use crate::offset::compare_clocks;
 use crate::order::Order;
 
 /// Bucket with the names of drained agents.
@@ -37,6 +37,8 @@ pub struct AgentStatus {
     pub card: Card,
     /// Offset of its clock from this host's. `None` if the agent does not answer.
     pub clock: Option<Offset>,
+    /// Difference of its time of day from this host's, in nanoseconds, positive if it is ahead.
+    pub time_of_day_ns: Option<i64>,
     /// Whether the agent is excluded from new runs.
     pub is_drained: bool,
     /// Whether the agent has the build of this program, which a run from here requires.
@@ -62,13 +64,15 @@ pub struct PlanAcceptance {
 /// The server cannot be reached.
 pub fn status(server: &Server) -> Result<Vec<AgentStatus>, RunnerError> {
     block_on_runtime(async {
-        let broker = Broker::connect(server, Role::Coordinator).await?;
+        let broker = Broker::connect(server, Role::Coordinator, &mut |_| false).await?;
         let found = read_cards(&broker, &AgentSelection::default()).await?;
         let drained = drained(&broker, &found).await?;
         let mut statuses = Vec::new();
         for card in found.into_values() {
+            let compared = compare_clocks(&broker, &card.name).await;
             statuses.push(AgentStatus {
-                clock: measure(&broker, &card.name).await,
+                clock: compared.as_ref().map(|compared| compared.offset),
+                time_of_day_ns: compared.and_then(|compared| compared.time_of_day_ns),
                 is_drained: drained.contains(&card.name),
                 is_own_build: card.build == plimsoll_report::BUILD,
                 card,
@@ -87,7 +91,7 @@ pub fn drain(server: &Server, agents: &[String], undo: bool) -> Result<(), Runne
         return Err(RunnerError::usage(format!("{wrong:?} is not a valid agent name")));
     }
     block_on_runtime(async {
-        let broker = Broker::connect(server, Role::Coordinator).await?;
+        let broker = Broker::connect(server, Role::Coordinator, &mut |_| false).await?;
         let store = drained_store(&broker).await?;
         for name in agents {
             let noted = match undo {
@@ -159,7 +163,7 @@ pub fn check_acceptance(
     let shares = resolved.fleet.filter(|fleet| fleet.carries == Carries::Share);
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned_error()) };
     block_on_runtime(async {
-        let broker = Broker::connect(&options.server, Role::Coordinator).await?;
+        let broker = Broker::connect(&options.server, Role::Coordinator, &mut |_| false).await?;
         let mut found = read_cards(&broker, &AgentSelection::default()).await?;
         if let Some(fleet) = &shares {
             found.retain(|name, _| fleet.names.contains(name));
@@ -205,9 +209,9 @@ pub fn check_acceptance(
         {
             let Ok(message) = message else { continue };
             let name = message.subject.rsplit('.').next().unwrap_or_default().to_owned();
-            let reason = match serde_json::from_slice::<AgentMessage>(&message.payload) {
-                Ok(AgentMessage::Acceptable) => String::new(),
-                Ok(AgentMessage::Refused { reason }) => reason,
+            let reason = match AgentMessage::parse(&message.payload) {
+                Some(AgentMessage::Acceptable) => String::new(),
+                Some(AgentMessage::Refused { reason, .. }) => reason,
                 _ => continue,
             };
             if let Some(card) = found.get(&name) {
@@ -244,7 +248,7 @@ pub fn release(
 ) -> Result<Vec<(String, String)>, RunnerError> {
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned_error()) };
     block_on_runtime(async {
-        let broker = Broker::connect(&options.server, Role::Coordinator).await?;
+        let broker = Broker::connect(&options.server, Role::Coordinator, &mut |_| false).await?;
         // An agent that is not connected removes its data by itself or in its next run.
         let there = read_cards(&broker, &AgentSelection::default()).await?;
         let names = &names
@@ -270,9 +274,9 @@ pub fn release(
         {
             let Ok(message) = message else { continue };
             let name = message.subject.rsplit('.').next().unwrap_or_default().to_owned();
-            let reason = match serde_json::from_slice::<AgentMessage>(&message.payload) {
-                Ok(AgentMessage::Released { error }) => error,
-                Ok(AgentMessage::Refused { reason }) => reason,
+            let reason = match AgentMessage::parse(&message.payload) {
+                Some(AgentMessage::Released { error }) => error,
+                Some(AgentMessage::Refused { reason, .. }) => reason,
                 _ => continue,
             };
             answers.insert(name, reason);

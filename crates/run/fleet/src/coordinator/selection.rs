@@ -6,7 +6,7 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use plimsoll_runner::error::RunnerError;
 
-use crate::broker::Broker;
+use crate::broker::{Broker, Server};
 use crate::card::{Card, is_name};
 
 /// Time to collect cards if no number of agents is given. Agents write their cards once a second.
@@ -32,6 +32,11 @@ impl AgentSelection {
             0 => self.agents,
             count => u32::try_from(count).ok(),
         }
+    }
+
+    /// Returns whether all agents are selected.
+    pub(super) fn is_all(&self) -> bool {
+        self.agents.is_none() && self.names.is_empty() && self.labels.is_empty()
     }
 
     /// Returns whether an agent meets the requirements.
@@ -68,8 +73,8 @@ pub(super) async fn read_cards(
     let until = tokio::time::Instant::now() + timeout;
     while let Ok(Some(entry)) = tokio::time::timeout_at(until, watch.next()).await {
         let entry = entry.map_err(|error| failed(error.to_string()))?;
-        match serde_json::from_slice::<Card>(&entry.value) {
-            Ok(card) if is_name(&card.name) && card.name == entry.key => {
+        match Card::parse(&entry.value) {
+            Some(card) if is_name(&card.name) && card.name == entry.key => {
                 found.insert(card.name.clone(), card);
             }
             _ => drop(found.remove(&entry.key)),
@@ -83,6 +88,37 @@ pub(super) async fn read_cards(
         }
     }
     Ok(found)
+}
+
+/// Checks that the hosts of the fleet are connected and free: a smaller fleet carries another load.
+pub(super) fn check_complete(
+    cards: &BTreeMap<String, Card>,
+    server: &Server,
+) -> Result<(), RunnerError> {
+    let Server { hosts, without, .. } = server;
+    if let Some(unknown) = without.iter().find(|name| !hosts.is_empty() && !hosts.contains(name)) {
+        return Err(RunnerError::usage(format!("--without {unknown}: the fleet has no such host"))
+            .hint(format!("its hosts are {}", hosts.join(", "))));
+    }
+    let required = || hosts.iter().filter(|name| !without.contains(name));
+    let missing: Vec<&str> =
+        required().filter(|name| !cards.contains_key(*name)).map(String::as_str).collect();
+    let busy = required().filter_map(|name| Some((name, cards.get(name)?.busy_with.as_ref()?)));
+    let options = |names: &[&str]| {
+        let all: Vec<String> = names.iter().map(|name| format!("--without {name}")).collect();
+        all.join(" ")
+    };
+    if !missing.is_empty() {
+        let message = format!("hosts of the fleet are not connected: {}", missing.join(", "));
+        return Err(RunnerError::environment(message)
+            .hint("start their agents (`plimsoll agent agent.toml`)")
+            .hint(format!("or run without them: {}", options(&missing))));
+    }
+    if let Some((name, run)) = busy.into_iter().next() {
+        return Err(RunnerError::environment(format!("host {name} is busy with {run}"))
+            .hint(format!("wait until it has finished, or run without it: --without {name}")));
+    }
+    Ok(())
 }
 
 /// Selects the first free agents by name.
@@ -163,6 +199,26 @@ mod tests {
         assert!(pick_names(&[], None).unwrap_err().contains("0 of 0"));
         let error = pick_names(&[("a", "b", false), ("z", "old", false)], None).unwrap_err();
         assert!(error.contains("another build of Plimsoll than this host: z"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_host_of_the_fleet_is_named_and_needs_an_option() {
+        let cards: BTreeMap<String, Card> =
+            [card("a", "b", false), card("c", "b", true)].into_iter().collect();
+        let of = |hosts: &[&str], without: &[&str]| {
+            let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+            let (hosts, without) = (texts(hosts), texts(without));
+            let server = Server { hosts, without, ..Server::default() };
+            check_complete(&cards, &server).map_err(|error| error.to_string())
+        };
+        assert_eq!(of(&[], &[]), Ok(()));
+        assert_eq!(of(&["a"], &[]), Ok(()));
+        let error = of(&["a", "b", "d"], &[]).unwrap_err();
+        assert!(error.contains("not connected: b, d"), "{error}");
+        assert!(error.contains("--without b --without d"), "{error}");
+        assert_eq!(of(&["a", "b"], &["b"]), Ok(()));
+        assert!(of(&["a", "c"], &[]).unwrap_err().contains("c is busy with other"));
+        assert!(of(&["a"], &["z"]).unwrap_err().contains("no such host"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ fn setup(root: &Path) -> Setup {
         server_name: "nats.example".to_owned(),
         port: 4222,
         agents: vec!["node1".to_owned(), "node2".to_owned()],
+        allow_paths: vec!["/mnt/test".into()],
         forgets_authority: false,
     }
 }
@@ -43,6 +44,7 @@ fn each_host_gets_its_own_directory_and_no_file_is_overwritten() {
     let made = set_up(&setup).unwrap();
     let access = Access::read(&made.agents[1].join("agent.toml")).unwrap();
     assert_eq!(access.name.as_deref(), Some("node2"));
+    assert_eq!(access.allow_paths, [PathBuf::from("/mnt/test")]);
     assert_eq!(access.server, "tls://nats.example:4222");
     let seed = |directory: &Path| fs::read_to_string(directory.join("user.nk")).unwrap();
     assert_ne!(seed(&made.agents[0]), seed(&made.agents[1]));
@@ -81,18 +83,22 @@ fn adding_and_removing_hosts_leaves_the_others_unchanged() {
     let own = fs::read_to_string(&configuration).unwrap().replace("4MB", "8MB");
     fs::write(&configuration, own).unwrap();
     let before = files(directory);
-    let changed = add(directory, &names(&["node3", "node4"]), None).unwrap();
+    let changed = add(directory, &names(&["node3", "node4"]), &[], None).unwrap();
     assert_eq!(changed.server, "tls://nats.example:4222");
     let path = directory.join("server/users.conf");
     assert_eq!((&changed.users, mode(&path)), (&path, 0o600));
     let after = files(directory);
     let kept = |files: &[(PathBuf, String)]| -> Vec<(PathBuf, String)> {
         let is_old = |(file, _): &&(PathBuf, String)| {
-            *file != path && !changed.agents.iter().any(|agent| file.starts_with(agent))
+            *file != path
+                && !file.ends_with("fleet.toml")
+                && !changed.agents.iter().any(|agent| file.starts_with(agent))
         };
         files.iter().filter(is_old).cloned().collect()
     };
     assert_eq!(kept(&after), kept(&before));
+    let hosts = || Access::read(&directory.join("coordinator/fleet.toml")).unwrap().hosts;
+    assert_eq!(hosts(), ["node1", "node2", "node3", "node4"]);
     let access = |name: &str| Access::read(&directory.join("agents").join(name).join("agent.toml"));
     let (first, third) = (access("node1").unwrap(), access("node3").unwrap());
     assert_eq!((third.name.as_deref(), &third.trust), (Some("node3"), &first.trust));
@@ -113,7 +119,7 @@ fn adding_and_removing_hosts_leaves_the_others_unchanged() {
         (&["node5", "node5"], "twice"),
         (&["../node5"], "not a valid agent name"),
     ] {
-        refused(add(directory, &names(wrong), None).unwrap_err(), says);
+        refused(add(directory, &names(wrong), &[], None).unwrap_err(), says);
         assert!(!directory.join("agents/node5").exists());
     }
     refused(remove(directory, &names(&["node4", "node9"])).unwrap_err(), "cannot remove node9");
@@ -121,12 +127,13 @@ fn adding_and_removing_hosts_leaves_the_others_unchanged() {
     refused(remove(directory, &names(&["the coordinator"])).unwrap_err(), "not a valid agent name");
 
     remove(directory, &names(&["node4"])).unwrap();
+    assert_eq!(hosts(), ["node1", "node2", "node3"]);
     let now = fs::read_to_string(&path).unwrap();
     assert_eq!((users(&now), now.contains("node4")), (4, false));
-    let error = add(directory, &names(&["node4"]), None).unwrap_err();
+    let error = add(directory, &names(&["node4"]), &[], None).unwrap_err();
     assert!(error.message.contains("has no such agent"), "{error:?}");
     fs::remove_dir_all(directory.join("agents/node4")).unwrap();
-    add(directory, &names(&["node4"]), None).unwrap();
+    add(directory, &names(&["node4"]), &[], None).unwrap();
 }
 
 #[test]
@@ -139,7 +146,7 @@ fn add_needs_the_authority_and_an_unchanged_list_of_users() {
     let authority = set_up(&kept).unwrap().authority.unwrap();
     let new = names(&["node3"]);
     let refused = |directory: &Path, authority: Option<&Path>, says: &str| {
-        let error = add(directory, &new, authority).unwrap_err();
+        let error = add(directory, &new, &[], authority).unwrap_err();
         assert!(error.message.contains(says), "{error:?}");
         assert!(!error.hints.is_empty(), "{error:?}");
         assert!(!directory.join("agents/node3").exists());
@@ -168,7 +175,7 @@ fn add_needs_the_authority_and_an_unchanged_list_of_users() {
         let _other = lock(directory).unwrap();
         refused(directory, Some(&offline), "cannot lock");
     }
-    add(directory, &new, Some(&offline)).unwrap();
+    add(directory, &new, &[], Some(&offline)).unwrap();
     // The layout of an earlier version: all users in one file.
     fs::remove_file(&users).unwrap();
     fs::remove_dir_all(directory.join("agents/node3")).unwrap();

@@ -30,6 +30,7 @@ fn start(root: &Path) -> (Server, FleetFiles) {
         server_name: "127.0.0.1".to_owned(),
         port,
         agents: vec!["node1".to_owned(), "node2".to_owned()],
+        allow_paths: Vec::new(),
         forgets_authority: false,
     })
     .unwrap();
@@ -249,7 +250,8 @@ fn an_agents_key_gives_no_access_to_other_agents() {
             .unwrap();
 
         // Add an agent while the others are connected.
-        let added = setup::add(&root.path().join("fleet"), &["node3".to_owned()], None).unwrap();
+        let added =
+            setup::add(&root.path().join("fleet"), &["node3".to_owned()], &[], None).unwrap();
         let signal = format!("reload={}", server.0.id());
         let done = Command::new("nats-server").args(["--signal", &signal]).status().unwrap();
         assert!(done.success());

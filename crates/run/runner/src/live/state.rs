@@ -320,6 +320,8 @@ impl State {
 
     /// Applies reports of a fleet's hosts for the `duration_ns` before `at_ns` of the run.
     pub fn fleet(&mut self, hosts: &BTreeMap<String, HostStatus>, at_ns: u64, duration_ns: u64) {
+        // A silent host is not in the reports.
+        self.hosts.retain(|name, _| hosts.contains_key(name));
         for (name, now) in hosts {
             let Some(host) = entry(&mut self.hosts, name.clone(), CLASSES_MAX) else { continue };
             host.clone_from(now);

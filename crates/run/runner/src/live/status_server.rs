@@ -1,5 +1,6 @@
-//! HTTP server that reports the status of the current run. It answers one request at a time on a
-//! thread and ends when it is dropped. A request every few seconds needs no asynchronous runtime.
+//! HTTP server that reports the status of the current run. One thread waits for all clients and
+//! answers each complete request at once, so that a silent client delays no other. It ends when it
+//! is dropped. A request every few seconds needs no asynchronous runtime.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -10,10 +11,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
-/// Time limit of one request. Further requests wait.
+/// Time limit of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+/// Maximum number of clients whose request is incomplete. A further one replaces the oldest.
+const CLIENTS_MAX: usize = 32;
+/// Interval between checks of timeouts, while there are clients.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum size of a request.
 const REQUEST_BYTES_MAX: usize = 4 << 10;
 
@@ -53,11 +58,10 @@ impl StatusServer {
     pub fn open(at: SocketAddr, handler: Box<Handler>) -> io::Result<Self> {
         let listener = TcpListener::bind(at)?;
         let endpoint = Endpoint::Address(listener.local_addr()?);
-        Self::spawn(listener, endpoint, handler, |listener, handler| {
+        Self::spawn(listener, endpoint, handler, |listener| {
             let (stream, _) = listener.accept()?;
-            stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
-            stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
-            respond(stream, handler)
+            stream.set_nonblocking(true)?;
+            Ok(stream)
         })
     }
 
@@ -68,30 +72,24 @@ impl StatusServer {
     /// As [`StatusServer::open`].
     pub fn open_socket(at: &Path, file: PathBuf, handler: Box<Handler>) -> io::Result<Self> {
         let listener = UnixListener::bind(at)?;
-        Self::spawn(listener, Endpoint::File(file), handler, |listener, handler| {
+        Self::spawn(listener, Endpoint::File(file), handler, |listener| {
             let (stream, _) = listener.accept()?;
-            stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
-            stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
-            respond(stream, handler)
+            stream.set_nonblocking(true)?;
+            Ok(stream)
         })
     }
 
-    fn spawn<L: AsFd + Send + 'static>(
+    fn spawn<L: AsFd + Send + 'static, S: Stream>(
         listener: L,
         endpoint: Endpoint,
         handler: Box<Handler>,
-        one: fn(&L, &Handler) -> io::Result<()>,
+        accept: fn(&L) -> io::Result<S>,
     ) -> io::Result<Self> {
         // Non-blocking, because a client may disconnect before it is accepted.
         rustix::io::ioctl_fionbio(&listener, true)?;
         let close = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let closed = Arc::clone(&close);
-        let serve = move || {
-            while wait_for_client(&listener, &closed) {
-                // A client that disconnects is not an error.
-                let _ = one(&listener, &*handler);
-            }
-        };
+        let serve = move || serve(&listener, &closed, accept, &*handler);
         let thread = std::thread::Builder::new().name("status".to_owned()).spawn(serve)?;
         Ok(Self { endpoint, close, thread: Some(thread) })
     }
@@ -110,8 +108,7 @@ impl Drop for StatusServer {
         // An unread eventfd accepts a write.
         let _ = rustix::io::write(&*self.close, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
-            // The thread answers for two timeouts at most. Its panics are already reported as
-            // defects.
+            // Its panics are already reported as defects.
             drop(thread.join());
         }
         if let Endpoint::File(file) = &self.endpoint {
@@ -123,37 +120,101 @@ impl Drop for StatusServer {
     }
 }
 
-/// Waits for a client. Returns false if the server is closed.
-fn wait_for_client(listener: &impl AsFd, close: &OwnedFd) -> bool {
+/// A connection to a client, not blocking.
+trait Stream: Read + Write + AsFd + Send + 'static {}
+
+impl<S: Read + Write + AsFd + Send + 'static> Stream for S {}
+
+/// A client, with what it has sent.
+struct Client<S> {
+    stream: S,
+    request: Vec<u8>,
+    /// Unsent rest of the response; empty until the request is complete.
+    response: Vec<u8>,
+    since: Instant,
+}
+
+/// Serves clients until the server is closed.
+fn serve<L: AsFd, S: Stream>(
+    listener: &L,
+    close: &OwnedFd,
+    accept: fn(&L) -> io::Result<S>,
+    handler: &Handler,
+) {
+    let mut clients: Vec<Client<S>> = Vec::new();
     loop {
-        let mut fds = [
+        let wanted = |client: &Client<S>| match client.response.is_empty() {
+            true => PollFlags::IN,
+            false => PollFlags::OUT,
+        };
+        let mut fds = vec![
             PollFd::new(close, PollFlags::IN),
             PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN),
         ];
-        match poll(&mut fds, None) {
-            Ok(_) => return fds[0].revents().is_empty(),
+        fds.extend(clients.iter().map(|client| PollFd::new(&client.stream, wanted(client))));
+        let timeout = (!clients.is_empty()).then(|| Timespec {
+            tv_sec: 0,
+            tv_nsec: i64::try_from(POLL_INTERVAL.as_nanos()).unwrap_or(i64::MAX),
+        });
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) => {}
             // Interrupted by a signal.
-            Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return false,
+            Err(rustix::io::Errno::INTR) => continue,
+            Err(_) => return,
+        }
+        if !fds[0].revents().is_empty() {
+            return;
+        }
+        let is_new = !fds[1].revents().is_empty();
+        let is_ready: Vec<bool> = fds[2..].iter().map(|fd| !fd.revents().is_empty()).collect();
+        drop(fds);
+        let mut ready = is_ready.into_iter();
+        clients.retain_mut(|client| {
+            let is_ready = ready.next().unwrap_or(false);
+            // A client that disconnects is not an error.
+            let is_open = !is_ready || client.advance(handler).unwrap_or(false);
+            is_open && client.since.elapsed() < REQUEST_TIMEOUT
+        });
+        if is_new && let Ok(stream) = accept(listener) {
+            if clients.len() == CLIENTS_MAX {
+                clients.remove(0);
+            }
+            let (request, response) = (Vec::new(), Vec::new());
+            clients.push(Client { stream, request, response, since: Instant::now() });
         }
     }
 }
 
-fn respond(mut stream: impl Read + Write, handler: &Handler) -> io::Result<()> {
-    let mut request = [0; REQUEST_BYTES_MAX];
-    let mut length = 0;
-    let deadline = Instant::now() + REQUEST_TIMEOUT;
-    // Read the whole request: closing a connection with unread bytes would reset it.
-    while Instant::now() < deadline
-        && length < request.len()
-        && !request[..length].windows(4).any(|four| four == b"\r\n\r\n")
-    {
-        match stream.read(&mut request[length..])? {
-            0 => break,
-            more => length += more,
+impl<S: Stream> Client<S> {
+    /// Reads or writes as much as possible. Returns false once the response is sent.
+    fn advance(&mut self, handler: &Handler) -> io::Result<bool> {
+        while self.response.is_empty() {
+            let mut piece = [0; REQUEST_BYTES_MAX];
+            let length = match self.stream.read(&mut piece) {
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+                Err(error) => return Err(error),
+            };
+            self.request.extend_from_slice(&piece[..length]);
+            // Read the whole request: closing a connection with unread bytes would reset it.
+            let is_complete = self.request.windows(4).any(|four| four == b"\r\n\r\n");
+            if is_complete || length == 0 || self.request.len() >= REQUEST_BYTES_MAX {
+                self.response = response(&self.request, handler);
+            }
         }
+        while !self.response.is_empty() {
+            match self.stream.write(&self.response) {
+                Ok(length) => drop(self.response.drain(..length)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
     }
-    let line = String::from_utf8_lossy(&request[..length]);
+}
+
+fn response(request: &[u8], handler: &Handler) -> Vec<u8> {
+    let line = String::from_utf8_lossy(request);
     let path = line.split_whitespace().nth(1).unwrap_or_default();
     let plain =
         |body: &str| Response { content_type: "text/plain; charset=utf-8", body: body.to_owned() };
@@ -165,9 +226,37 @@ fn respond(mut stream: impl Read + Write, handler: &Handler) -> io::Result<()> {
         false => ("405 Method Not Allowed", plain("")),
     };
     let Response { content_type, body } = response;
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-        body.len()
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {content_type}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
     )
+    .into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::net::TcpStream;
+
+    use super::*;
+
+    #[test]
+    fn silent_clients_delay_no_other() {
+        let answer = |_: &str| Some(Response { content_type: "text/plain", body: "ok".into() });
+        let server = StatusServer::open("127.0.0.1:0".parse().unwrap(), Box::new(answer)).unwrap();
+        let at = server.address().unwrap();
+        let silent: Vec<TcpStream> =
+            (0..2 * CLIENTS_MAX).map(|_| TcpStream::connect(at).unwrap()).collect();
+        for _ in 0..3 {
+            let began = Instant::now();
+            let mut stream = TcpStream::connect(at).unwrap();
+            stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).unwrap();
+            assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("ok"), "{text}");
+            // Three silent clients delayed it by six seconds.
+            assert!(began.elapsed() < REQUEST_TIMEOUT, "{:?}", began.elapsed());
+        }
+        drop(silent);
+    }
 }

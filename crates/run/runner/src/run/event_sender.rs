@@ -49,6 +49,10 @@ impl Watcher for EventSender<'_> {
         self.gate.map_or(Some(ready_ns), |gate| gate.begins_at(kind, run_start_ns, ready_ns))
     }
 
+    fn stop_reason(&self) -> Option<String> {
+        self.gate.and_then(Gate::stop_reason)
+    }
+
     fn begin(&mut self, kind: PhaseKind) {
         self.last_progress = None;
         let expected_ns = self.plan.map(|plan| &plan.phases).and_then(|phases| match kind {

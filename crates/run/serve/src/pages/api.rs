@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use plimsoll_catalogue::{Entry, Filter};
+use plimsoll_catalogue::{Entry, Filter, UNVERIFIED};
 use plimsoll_report::exports::prometheus::escaped as label;
 use plimsoll_runner::live;
 use serde_json::json;
@@ -101,8 +101,9 @@ fn metrics_of(runs: &[Entry]) -> String {
     for run in runs {
         let verdict = run.verdict.as_deref().unwrap_or("none").to_lowercase();
         *verdicts.entry(verdict).or_default() += 1;
-        // Modelled rates are not measurements.
-        if run.has_bundle() && !run.is_modelled() {
+        // Modelled rates are not measurements, and anyone may have written unverified ones.
+        let is_unverified = run.verdict.as_deref() == Some(UNVERIFIED);
+        if run.has_bundle() && !run.is_modelled() && !is_unverified {
             latest.insert(run.name.as_str(), run);
         }
     }

@@ -85,8 +85,8 @@ pub fn others(site: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
 ///
 /// # Errors
 /// This server has no run in progress.
-pub fn stop(site: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
-    site.live.stop()?;
+pub fn stop(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    stop_json(site, request)?;
     Ok(PageResponse::Redirect("/live".to_owned()))
 }
 
@@ -114,7 +114,8 @@ pub fn events(site: &Site, request: &PageRequest) -> Result<PageResponse, Proble
 ///
 /// # Errors
 /// This server has no run in progress.
-pub fn stop_json(site: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
+pub fn stop_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     site.live.stop()?;
+    site.access.record(&request.identity, "stopped the run");
     answer(&json!({"is_stopping": true}))
 }

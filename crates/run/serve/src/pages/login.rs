@@ -15,12 +15,13 @@ pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
     site.page("login.html", "Log in", "", request, context! {})
 }
 
-/// Logs in with a token or password.
+/// Logs in with a token.
 ///
 /// # Errors
-/// Wrong secret.
+/// Wrong token.
 pub fn log_in(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
-    let session = site.access.log_in(request.field("token").unwrap_or_default())?;
+    let session =
+        site.access.log_in(&request.identity, request.field("token").unwrap_or_default())?;
     let cookie = cookie(site, &session);
     Ok(PageResponse::RedirectWithCookie("/".to_owned(), cookie))
 }
@@ -32,6 +33,7 @@ pub fn log_in(site: &Site, request: &PageRequest) -> Result<PageResponse, Proble
 pub fn log_out(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     if let Some(session) = &request.identity.session {
         site.access.sessions.end(session);
+        site.access.record(&request.identity, "logged out");
     }
     Ok(PageResponse::RedirectWithCookie(
         "/login".to_owned(),

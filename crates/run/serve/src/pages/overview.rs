@@ -115,13 +115,12 @@ fn trend(number: usize, (plan, target): Subject<'_>, latest_first: &[&Entry]) ->
         width_px: 480.0,
         height_px: 190.0,
     };
-    let modelled = if last.is_modelled() { "MODELLED " } else { "" };
     context! {
         plan,
         path => crate::request::quoted(plan),
         target,
         runs => latest_first.len(),
-        verdict => format!("{modelled}{}", last.verdict.as_deref().unwrap_or("none")),
+        verdict => last.verdict_label(),
         tone => tone(last),
         now => show(now),
         before => show(before),

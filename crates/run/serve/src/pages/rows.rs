@@ -10,7 +10,8 @@ use crate::request::{PageRequest, quoted};
 use crate::response::Problem;
 
 /// Verdicts that a list can be asked for.
-pub const VERDICTS: [&str; 5] = ["pass", "fail", "invalid", "inconclusive", "measured"];
+pub const VERDICTS: [&str; 6] =
+    ["pass", "fail", "invalid", "inconclusive", "measured", "unverified"];
 /// Default number of listed runs.
 pub const LISTED: u32 = 50;
 /// And at most.
@@ -64,15 +65,13 @@ impl Row {
             base.map_or("n/a".to_owned(), |base| unit.show(base, Letters::Unicode))
         };
         let latency = |ns: Option<u64>| show(Unit::Latency, ns.map(|ns| ns as f64));
-        let verdict = run.verdict.as_deref().unwrap_or("none");
-        let modelled = if run.is_modelled() { "MODELLED " } else { "" };
         Self {
             path: quoted(&run.run_id),
             is_there: run.has_bundle(),
             number: run.position.map_or("-".to_owned(), |position| position.to_string()),
             started: utc(run.started_unix_ns),
             target: run.target.clone().unwrap_or_default(),
-            verdict: format!("{modelled}{verdict}"),
+            verdict: run.verdict_label(),
             tone: tone(run),
             reason: run.reason.clone().unwrap_or_default(),
             rate: show(Unit::Rate, run.achieved_iops_per_s),
@@ -159,11 +158,10 @@ impl Row {
 
 /// How a verdict is set off. What was not measured is not coloured as if it were.
 pub fn tone(run: &Entry) -> &'static str {
-    match run.verdict.as_deref() {
-        _ if run.is_modelled() => "plain",
-        Some("PASS") => "good",
-        Some("FAIL" | "INVALID") => "bad",
-        Some("INCONCLUSIVE") => "warn",
+    match run.verdict_label().as_str() {
+        "PASS" => "good",
+        "FAIL" | "INVALID" => "bad",
+        "INCONCLUSIVE" => "warn",
         _ => "plain",
     }
 }

@@ -105,6 +105,7 @@ pub fn label(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem
     let labels = Labels { tags: tags.into_iter().collect(), note: note.to_owned() };
     labels.write(&directory)?;
     site.catalogue.invalidate();
+    site.access.record(&request.identity, &format!("noted on {}", request.part("id")));
     let id = directory.file_name().map(|name| name.to_string_lossy().into_owned());
     Ok(PageResponse::Redirect(format!("/runs/{}", quoted(&id.unwrap_or_default()))))
 }

@@ -66,7 +66,7 @@ pub fn start(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem
         Err(problem) => PlanCheck { refused: Some(problem.message), ..PlanCheck::default() },
     };
     if request.field("do") == Some("start") && checked.can_start {
-        begin(site, &mut checked)?;
+        begin(site, request, &mut checked)?;
         return Ok(PageResponse::Redirect("/live".to_owned()));
     }
     form(site, request, &kind, &fields, &given, &checked)
@@ -91,7 +91,7 @@ pub fn start_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Pr
         return Err(Problem::bad_request(says).hint(first.help.clone()));
     }
     let plan = checked.work.as_ref().map(|work| work.name().to_owned());
-    begin(site, &mut checked)?;
+    begin(site, request, &mut checked)?;
     answer(&json!({"plan": plan, "live": "/api/live"}))
 }
 
@@ -103,7 +103,7 @@ fn check_request(site: &Site, request: &PageRequest) -> Result<PlanCheck, Proble
     draft::check_form(&|name| request.field(name).map(str::to_owned), &site.allow)
 }
 
-fn begin(site: &Site, checked: &mut PlanCheck) -> Result<(), Problem> {
+fn begin(site: &Site, request: &PageRequest, checked: &mut PlanCheck) -> Result<(), Problem> {
     let work = match (checked.work.take(), &checked.refused) {
         (Some(work), None) => work,
         (_, why) => {
@@ -123,7 +123,10 @@ fn begin(site: &Site, checked: &mut PlanCheck) -> Result<(), Problem> {
         }
     };
     let known = Arc::clone(&site.catalogue);
-    site.live.start(work, &site.allow, checked.time_max, move || known.invalidate())
+    let plan = work.name().to_owned();
+    site.live.start(work, &site.allow, checked.time_max, move || known.invalidate())?;
+    site.access.record(&request.identity, &format!("started the plan {plan}"));
+    Ok(())
 }
 
 fn fields_of(kind: &str) -> Result<Vec<Field>, Problem> {

@@ -32,6 +32,7 @@ fn site(directory: &Path, asks: bool) -> Arc<Site> {
         sessions: Sessions::new().unwrap(),
         names: Vec::new(),
         is_secure: false,
+        log: Box::new(|_| {}),
     };
     let roots = Roots {
         directories: vec![directory.join("runs")],

@@ -16,6 +16,9 @@ use crate::exit::Exit;
 pub struct Add {
     #[command(flatten)]
     of: HostSelection,
+    /// Directory that plans may use on the new hosts. May be given several times.
+    #[arg(long, value_name = "DIR")]
+    allow_path: Vec<PathBuf>,
     /// Directory of the authority's key, if not the fleet's directory.
     #[arg(long, value_name = "DIR")]
     authority: Option<PathBuf>,
@@ -38,8 +41,8 @@ pub struct HostSelection {
 /// As [`setup::add`].
 pub fn add(options: &Add, common: &Globals) -> Result<Exit, CliError> {
     let HostSelection { directory, names } = &options.of;
-    let changed = setup::add(directory, names, options.authority.as_deref())?;
-    let hosts = "on each host     copy its directory of {} there, and: plimsoll agent --config agent.toml --allow-path DIR";
+    let changed = setup::add(directory, names, &options.allow_path, options.authority.as_deref())?;
+    let hosts = "on each host     copy its directory of {} there, and: plimsoll agent agent.toml --allow-path DIR";
     let hosts = hosts.replace("{}", &shown(&directory.join("agents")));
     told("added", &changed, names, &hosts, common)
 }

@@ -26,6 +26,9 @@ pub struct Options {
     /// names are harmless.
     #[arg(long, value_name = "NAMES|N")]
     agents: String,
+    /// Directory that plans may use on each host. May be given several times; agent.toml lists them.
+    #[arg(long, value_name = "DIR")]
+    allow_path: Vec<PathBuf>,
     /// Discard the authority's key: no further hosts can be added, not even by `fleet add`.
     #[arg(long)]
     forget_authority: bool,
@@ -46,6 +49,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         server_name,
         port: options.port,
         agents,
+        allow_paths: options.allow_path.clone(),
         forgets_authority: options.forget_authority,
     })?;
     let shown = |path: &std::path::Path| path.display().to_string();
@@ -62,12 +66,12 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
             shown(path)
         )
     });
+    let allow = if options.allow_path.is_empty() { " --allow-path DIR" } else { "" };
     let fleet = shown(&made.coordinator.join("fleet.toml"));
     bundle::print(&format!(
         "set up: a server, a user who runs plans, and {} agents. Every directory contains secret keys.\n\n\
          on {}     copy {} there, and in it: nats-server -c nats.conf\n\
-         on each host     copy its directory of {} there, and: plimsoll agent --config agent.toml --allow-path DIR\n\
-         here     plimsoll fleet status {fleet}\n\
+         on each host     copy its directory of {} there, and: plimsoll agent agent.toml{allow}\n\
          here     plimsoll run PLAN --fleet {fleet}\n{authority}",
         made.agents.len(),
         options.server_name,

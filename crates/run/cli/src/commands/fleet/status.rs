@@ -1,8 +1,7 @@
-//! `plimsoll fleet status`, `drain` and `check`: lists agents, drains them, checks them for a plan.
+//! `plimsoll fleet status` and `drain`: lists agents and drains them.
 
-use plimsoll_fleet::coordinator::{self, AgentStatus, Options};
-use plimsoll_plan::Plan;
-use plimsoll_report::hosts::{AcceptanceRow, HostRow, acceptance_table, hosts_table};
+use plimsoll_fleet::coordinator::{self, AgentStatus};
+use plimsoll_report::hosts::{HostRow, hosts_table};
 use plimsoll_report::text;
 use plimsoll_serve::FindHosts;
 use serde_json::json;
@@ -14,7 +13,6 @@ use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::keys::Sign;
-use crate::notes;
 
 /// Lists the agents.
 pub fn status(of: &FleetArgument, common: &Globals) -> Result<Exit, CliError> {
@@ -43,6 +41,7 @@ fn row(one: AgentStatus) -> HostRow {
         is_own_build: one.is_own_build,
         cpus: one.card.cpus,
         clock_error_ns: one.clock.map(|clock| clock.error_ns),
+        time_of_day_ns: one.time_of_day_ns,
         busy_with: one.card.busy_with,
         is_drained: one.is_drained,
         labels: one.card.labels,
@@ -65,7 +64,7 @@ pub fn hosts(fleet: &str) -> Result<FindHosts, CliError> {
 /// Drains agents, or all if none is named, or undoes that.
 ///
 /// # Errors
-/// An unreachable server, or an unknown agent.
+/// An unreachable server, or an agent that is not connected.
 pub fn drain(
     of: &FleetArgument,
     agents: &[String],
@@ -76,10 +75,11 @@ pub fn drain(
     let there = coordinator::status(&server)?.into_iter().map(|one| one.card.name);
     let there: Vec<String> = there.collect();
     let agents = if agents.is_empty() { &there[..] } else { agents };
-    coordinator::drain(&server, agents, undo)?;
-    for name in agents.iter().filter(|name| !there.contains(name)) {
-        notes::tell(&format!("warning: no agent named {name} is connected"));
+    if let Some(name) = agents.iter().find(|name| !there.contains(name)) {
+        return Err(CliError::usage(format!("no agent named {name} is connected"))
+            .hint("`plimsoll fleet status` lists the connected agents"));
     }
+    coordinator::drain(&server, agents, undo)?;
     let (word, said) = match undo {
         true => ("taken_in", "accepts runs again"),
         false => ("left_out", "draining: finishes its current run, accepts no new ones"),
@@ -89,32 +89,4 @@ pub fn drain(
         false => bundle::print(&format!("{}: {said}\n", agents.join(", ")))?,
     }
     Ok(Exit::Ok)
-}
-
-/// Shows which agents would accept a plan.
-///
-/// # Errors
-/// An invalid plan, or an unreachable server.
-pub fn check(of: &FleetArgument, plan: &Plan, common: &Globals) -> Result<Exit, CliError> {
-    let (server, places) = reached(&of.fleet, &of.access, &of.sign)?;
-    let bundles = places.runs.clone();
-    let would = coordinator::check_acceptance(
-        plan,
-        &Options { server, agents: None, names: Vec::new(), places, bundles },
-    )?;
-    let all = !would.is_empty() && would.iter().all(|one| one.takes);
-    if common.json {
-        bundle::print(&bundle::json(&would)?)?;
-    } else if would.is_empty() {
-        bundle::print("no agent is connected; start `plimsoll agent` on each host\n")?;
-    } else {
-        let rows = would.into_iter().map(|one| AcceptanceRow {
-            name: one.name,
-            takes: one.takes,
-            says: one.reason,
-            carries: one.carries,
-        });
-        bundle::print(&text::grid(&acceptance_table(rows), &bundle::style(common)))?;
-    }
-    Ok(if all { Exit::Ok } else { Exit::Fail })
 }

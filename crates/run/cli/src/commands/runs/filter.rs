@@ -7,8 +7,9 @@ use plimsoll_plan::{DurationNs, OpsPerS, UnitError};
 /// Filter of listed runs.
 #[derive(Debug, Default, Args)]
 pub struct RunFilter {
-    /// Runs with this verdict: pass, fail, invalid, inconclusive, measured.
-    #[arg(long, value_parser = ["pass", "fail", "invalid", "inconclusive", "measured"], ignore_case = true)]
+    /// Runs with this verdict: pass, fail, invalid, inconclusive, measured, or unverified (this
+    /// machine's ledger does not confirm it).
+    #[arg(long, value_parser = ["pass", "fail", "invalid", "inconclusive", "measured", "unverified"], ignore_case = true)]
     verdict: Option<String>,
     /// Runs of plans whose name contains this.
     #[arg(long)]

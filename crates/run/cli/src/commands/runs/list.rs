@@ -58,8 +58,7 @@ fn row(run: &Entry) -> RunRow {
     RunRow {
         position: run.position,
         run_id: run.run_id.clone(),
-        verdict: run.verdict.clone(),
-        is_modelled: run.is_modelled(),
+        verdict: run.verdict_label(),
         achieved_iops_per_s: run.achieved_iops_per_s,
         read_latency_ns_avg: run.read_latency_ns_avg,
         write_latency_ns_avg: run.write_latency_ns_avg,

@@ -26,9 +26,8 @@ pub fn tokens(error: TokensError) -> CliError {
     let says = CliError::usage(error.to_string());
     match error {
         TokensError::Unreadable { .. } => CliError::environment(error.to_string()),
-        TokensError::Public(path) => says.hint(format!("chmod 600 {}", path.display())),
         TokensError::Line { .. } | TokensError::Empty(_) => {
-            says.hint("a line is `view TOKEN` or `run TOKEN`")
+            says.hint("a line is `view TOKEN NAME` or `run TOKEN NAME`")
         }
     }
 }

@@ -1,0 +1,70 @@
+//! Data that a killed agent left on this host. The directories of each run are noted before it
+//! starts; the next start of the agent removes what is there.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use plimsoll_engine::remove_data;
+use plimsoll_plan::{ResolvedPlan, TargetKind};
+use plimsoll_runner::places::Places;
+
+/// List of the directories that an agent's runs use.
+pub(super) struct LeftoverData {
+    file: PathBuf,
+}
+
+impl LeftoverData {
+    /// Opens the list of an agent, which need not exist.
+    pub(super) fn of_agent(places: &Places, name: &str) -> Self {
+        Self { file: places.state.join(format!("fleet-data-{name}")) }
+    }
+
+    /// Notes the directories of a run.
+    pub(super) fn note(&self, plan: &ResolvedPlan) -> std::io::Result<()> {
+        let mut all = self.read();
+        all.extend(plan.targets.iter().flat_map(|target| match &target.kind {
+            TargetKind::Path { path } => vec![path.clone()],
+            TargetKind::Directories { databases, logs } => {
+                databases.iter().chain(logs).cloned().collect()
+            }
+            _ => Vec::new(),
+        }));
+        let text: String = all.iter().map(|path| format!("{path}\n")).collect();
+        fs::create_dir_all(self.file.parent().unwrap_or(Path::new(".")))?;
+        fs::write(&self.file, text)
+    }
+
+    /// Removes the data that killed runs left, and returns a line for the log about each directory.
+    /// Data that was kept on purpose stays.
+    pub(super) fn remove(&self, places: &Places) -> Vec<String> {
+        let mut lines = Vec::new();
+        for path in self.read() {
+            // A directory that is gone has no data.
+            if !Path::new(&path).is_dir() {
+                continue;
+            }
+            match remove_data(Path::new(&path), &places.stores(), false) {
+                Ok(report) => lines.extend(report.removed.iter().map(|removed| {
+                    format!("removed data that a killed agent left: {}", removed.display())
+                })),
+                Err(error) => lines.push(format!(
+                    "cannot remove data that a killed agent left in {path}: {error}; try `plimsoll clean {path}`"
+                )),
+            }
+        }
+        self.forget();
+        lines
+    }
+
+    /// Forgets the directories, once the agent has removed its data.
+    pub(super) fn forget(&self) {
+        // A leftover list makes the next start look for data that is not there.
+        let _ = fs::remove_file(&self.file);
+    }
+
+    fn read(&self) -> BTreeSet<String> {
+        let text = fs::read_to_string(&self.file).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+}
