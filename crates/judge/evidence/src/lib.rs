@@ -29,6 +29,7 @@ pub mod bundle;
 pub mod cells;
 pub mod environment;
 pub mod error;
+pub mod events;
 pub mod external_directories;
 pub mod fleet;
 pub mod foreign;

@@ -34,6 +34,7 @@ pub mod checks;
 pub mod claim;
 pub mod compare;
 pub mod conservation;
+pub mod events;
 pub mod experiment;
 pub mod figures;
 pub mod finding;

@@ -44,6 +44,7 @@ pub mod custody;
 pub mod data_slot;
 pub mod driver;
 pub mod error;
+mod events;
 pub mod exit;
 pub mod experiment;
 pub mod finished_run;

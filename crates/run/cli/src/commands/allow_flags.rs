@@ -25,6 +25,10 @@ pub struct Allowed {
     /// from this process's environment.
     #[arg(long, value_name = "BUCKET")]
     allow_s3: Vec<String>,
+    /// Command that the events of such plans may run, word for word: "ssh bmc-3 power off". Without
+    /// it, plans with commands are rejected.
+    #[arg(long, value_name = "COMMAND")]
+    allow_event: Vec<String>,
 }
 
 impl Allowed {
@@ -34,6 +38,6 @@ impl Allowed {
     /// A missing directory or device, or an invalid export or bucket.
     pub fn read(&self) -> Result<Allow, CliError> {
         let allow = Allow::new(&self.allow_path, &self.allow_device, &self.allow_nfs)?;
-        allow.with_buckets(&self.allow_s3)
+        Ok(allow.with_buckets(&self.allow_s3)?.with_commands(&self.allow_event))
     }
 }
