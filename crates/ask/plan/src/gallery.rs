@@ -38,6 +38,11 @@ const GALLERY: &[GalleryPlan] = gallery![
     "video" in "plans/gallery",
     "ai-training-read" in "plans/gallery",
     "ai-checkpoint" in "plans/gallery",
+    "neighbour-backup" in "plans/gallery",
+    "neighbour-boot-storm" in "plans/gallery",
+    "failover-nfs" in "plans/gallery",
+    "failure-node" in "plans/gallery",
+    "failure-disk-rebuild" in "plans/gallery",
 ];
 
 /// Other names of plans: the product or the short form that people type.
