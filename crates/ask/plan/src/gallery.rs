@@ -41,6 +41,11 @@ const GALLERY: &[GalleryPlan] = gallery![
     "ai-restore" in "plans/gallery",
     "kv-cache" in "plans/gallery",
     "s3-small-objects" in "plans/gallery",
+    "neighbour-backup" in "plans/gallery",
+    "neighbour-boot-storm" in "plans/gallery",
+    "failover-nfs" in "plans/gallery",
+    "failure-node" in "plans/gallery",
+    "failure-disk-rebuild" in "plans/gallery",
 ];
 
 /// Other names of plans: the product or the short form that people type.

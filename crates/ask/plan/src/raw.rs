@@ -1,6 +1,8 @@
 //! The plan as written, by section.
 
+mod event;
 mod fleet;
+mod latency;
 mod mailbox;
 mod matrix;
 mod requirement;
@@ -8,17 +10,21 @@ mod root;
 mod run_settings;
 mod target;
 mod trace;
+mod window;
 
+pub(crate) use event::EventRaw;
 pub(crate) use fleet::{FleetHostRaw, FleetRaw};
+pub(crate) use latency::latency_fields;
 pub(crate) use mailbox::{MailboxRaw, MixRaw};
 pub(crate) use matrix::{FioRaw, MatrixRaw, MetadataMixRaw, SizeShareRaw};
-pub(crate) use requirement::{RequirementFields, RequirementRaw, latency_fields};
+pub(crate) use requirement::{RequirementFields, RequirementRaw};
 pub(crate) use root::{Root, WorkloadRaw};
 pub(crate) use run_settings::{
     CompareRaw, EngineRaw, EvidenceRaw, MetricsRaw, ObserveRaw, PhasesRaw, RepeatRaw,
 };
 pub(crate) use target::TargetRaw;
 pub(crate) use trace::TraceRaw;
+pub(crate) use window::{OrShare, WindowFields, WindowRaw};
 
 use crate::read::section::{FieldDoc, Section};
 
@@ -47,6 +53,7 @@ const fn documented<S: Section>(name: &'static str) -> SectionDoc {
 pub(crate) const SECTIONS: &[SectionDoc] = &[
     documented::<Root>(""),
     documented::<RequirementFields>("requirement"),
+    documented::<WindowFields>("requirement.during"),
     documented::<TargetRaw>("target"),
     documented::<WorkloadRaw>("workload"),
     documented::<MailboxRaw>("workload.mailbox"),
@@ -56,6 +63,7 @@ pub(crate) const SECTIONS: &[SectionDoc] = &[
     documented::<MetadataMixRaw>("workload.matrix.metadata_mix"),
     documented::<FioRaw>("workload.fio"),
     documented::<TraceRaw>("workload.trace"),
+    documented::<EventRaw>("event"),
     documented::<PhasesRaw>("phases"),
     documented::<EvidenceRaw>("evidence"),
     documented::<ObserveRaw>("observe"),

@@ -275,9 +275,12 @@ mod tests {
             "workload.matrix" => "[workload.matrix]",
             "workload.trace" => "[workload.trace]",
             "observe.metrics" => "[observe.metrics]",
+            "event" => "[event]",
             _ => "NEW",
         };
-        let metrics = if section != "observe.metrics" {
+        let metrics = if section == "event" {
+            "[event]\nname = \"e\"\nat = \"1m\"\nrun = [\"true\"]\n"
+        } else if section != "observe.metrics" {
             ""
         } else {
             "[observe.metrics]\nurl = \"http://host/metrics\"\n\

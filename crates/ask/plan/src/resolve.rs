@@ -1,8 +1,10 @@
 //! Resolution of the plan as written: defaults that depend on other fields, and checks across
 //! fields. All errors are recorded at their fields.
 
+mod event;
 mod fio;
 mod fleet;
+mod latency;
 mod mailbox;
 mod matrix;
 mod phases;
@@ -10,6 +12,7 @@ mod requirement;
 mod run_settings;
 mod target;
 mod trace;
+mod window;
 
 use crate::job::JobSource;
 use crate::raw::Root;
@@ -45,6 +48,7 @@ pub(crate) fn resolve(
     let loaded = loaded?;
     let evidence = phases::evidence(root, &loaded.workload, &phases, cx);
     let requirement = requirement::resolve(root, &loaded.workload, &phases, &targets, cx);
+    let events = event::resolve(root, &loaded, &phases, &targets, cx);
     let claims = requirement::claims(root, requirement.is_some(), &loaded.workload, &targets, cx);
     let stated = root.requirement.as_ref().is_some_and(|r| r.value.fields.claims.is_some());
     let replays = loaded.workload.trace().is_some();
@@ -64,6 +68,7 @@ pub(crate) fn resolve(
         requirement,
         targets,
         workload: loaded.workload,
+        events,
         phases,
         evidence,
         observe: observe?,

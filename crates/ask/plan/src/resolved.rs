@@ -5,6 +5,7 @@
 //! older versions, and no field is ever renamed. [`RESOLVED_VERSION`] increases if an older reader
 //! would misread the form.
 
+mod event;
 mod fleet;
 mod limits;
 mod mailbox;
@@ -21,6 +22,7 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
+pub use event::{Bound, Event, Limits, RelativeLimit, StreamLimits, Window, WindowLimits};
 pub use fleet::{HostChange, Placement};
 pub use limits::{LatencyClass, LatencyLimit, LatencyStatistic, LimitOrigin, LimitSet};
 pub use mailbox::{
@@ -83,6 +85,9 @@ pub struct ResolvedPlan {
     pub targets: Vec<Target>,
     /// Source of the operations.
     pub workload: Workload,
+    /// Events in the measured phase. Omitted if empty, so that older hashes stay valid.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<Event>,
     /// Phases and their lengths.
     pub phases: Phases,
     /// Amount and resolution of the measurement.
@@ -146,6 +151,13 @@ impl Workload {
 }
 
 impl ResolvedPlan {
+    /// Returns true if the run continues after a failed I/O, because a window allows some.
+    #[must_use]
+    pub fn allows_errors(&self) -> bool {
+        let windows = self.requirement.iter().flat_map(|requirement| &requirement.windows);
+        windows.filter_map(|window| window.limits.errors_max).any(|errors| errors > 0)
+    }
+
     /// Returns the plan for one of its targets. `None` if the index is out of range.
     #[must_use]
     pub fn for_target(&self, index: usize) -> Option<Self> {

@@ -30,6 +30,7 @@ pub mod cells;
 pub mod durability;
 pub mod environment;
 pub mod error;
+pub mod events;
 pub mod external_directories;
 pub mod fleet;
 pub mod foreign;

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::events::EventRecord;
+
 /// Schema version that this build writes. Readers accept every older one.
 pub const SCHEMA_VERSION: u32 = 1;
 
@@ -501,6 +503,9 @@ pub struct Run {
     pub counters: BTreeMap<String, u64>,
     /// Results of the data checks.
     pub checks: Checks,
+    /// Events of the plan; empty if it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventRecord>,
 }
 
 impl Run {
@@ -546,6 +551,7 @@ pub(crate) mod fixtures {
             instances: Vec::new(),
             counters: BTreeMap::new(),
             checks: Checks::default(),
+            events: Vec::new(),
         }
     }
 }

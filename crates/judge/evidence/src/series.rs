@@ -29,6 +29,21 @@ pub fn drained_class(name: &str) -> Option<&str> {
     name.strip_suffix(DRAINED)
 }
 
+/// Prefix of the names of gauges with failed I/Os.
+const ERRORS: &str = "errors.";
+
+/// Returns the name of the gauge with a class's failed I/Os in an interval.
+#[must_use]
+pub fn errors_name(class: &str) -> String {
+    format!("{ERRORS}{class}")
+}
+
+/// Returns the class of a gauge with failed I/Os; `None` for other rows.
+#[must_use]
+pub fn errors_class(name: &str) -> Option<&str> {
+    name.strip_prefix(ERRORS)
+}
+
 /// Row of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {

@@ -61,6 +61,7 @@ fn bundle(name: &str, plan_text: &str, plan: ResolvedPlan, duration_ns: u64) -> 
             instances: Vec::new(),
             counters: std::collections::BTreeMap::new(),
             checks: Checks::default(),
+            events: Vec::new(),
         },
         plan_text: plan_text.to_owned(),
         job_text: None,

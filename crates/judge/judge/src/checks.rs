@@ -44,6 +44,8 @@ pub fn all(bundle: &Bundle, requirement: &Requirement, accepts_hidden_latency: b
         page_fault_stalls_max_per_s,
         limit_set: _, // where `limits` come from
         limits,
+        windows: _, // checked by `events`
+        streams: _, // checked by `events`
     } = requirement;
     let mut checks = Vec::new();
     checks.extend(iops_per_s.map(|limit| achieved_iops(bundle, limit)));

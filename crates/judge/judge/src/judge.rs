@@ -7,6 +7,7 @@ use plimsoll_evidence::run::{Driver, EndKind, Tier};
 
 use crate::checks;
 use crate::claim::{Claim, ClaimStatus};
+use crate::events;
 use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
 use crate::rules::{self, Rule, coordinated_omission, evidence, generator_limit};
@@ -14,12 +15,24 @@ use crate::verdict::{Check, RULES_VERSION, Verdict, VerdictKind};
 
 /// Judges a run.
 pub fn judge(bundle: &Bundle) -> Verdict {
-    let mut findings: Vec<Finding> =
-        rules::ALL.iter().filter_map(|rule| (rule.check)(bundle)).collect();
+    let before = events::before(bundle);
+    let mut findings: Vec<Finding> = rules::ALL
+        .iter()
+        .filter_map(|rule| {
+            let of_before = before.as_ref().filter(|_| OF_BEFORE.contains(&rule.id));
+            (rule.check)(of_before.unwrap_or(bundle))
+        })
+        .collect();
     let claimed = claims_of(bundle);
     let requirement = bundle.plan.requirement.as_ref();
     let accepts_omission = is_accepted(bundle, coordinated_omission::RULE.id);
-    let checked = |accepts| requirement.map_or_else(Vec::new, |r| checks::all(bundle, r, accepts));
+    let checked = |accepts| {
+        requirement.map_or_else(Vec::new, |required| {
+            let mut checks = checks::all(bundle, required, accepts);
+            checks.extend(events::checks::all(bundle, required, accepts));
+            checks
+        })
+    };
     let mut checks = checked(accepts_omission);
     let omission_decides = accepts_omission && checks != checked(false);
     checks.extend(rules::replay::checks(bundle));
@@ -98,8 +111,14 @@ fn claims_of(bundle: &Bundle) -> Vec<Claim> {
 }
 
 /// Rules that no plan may accept as unknown: they check that the run was executed at all.
-pub const NOT_ACCEPTED: [&str; 5] =
-    ["io-errors", "measured-too-short", "never-settled", "not-completed", "operations-lost"];
+pub const NOT_ACCEPTED: [&str; 6] = [
+    "events",
+    "io-errors",
+    "measured-too-short",
+    "never-settled",
+    "not-completed",
+    "operations-lost",
+];
 
 /// Returns true if the plan accepts that a rule stays unknown.
 pub(crate) fn is_accepted(bundle: &Bundle, rule: &str) -> bool {
@@ -212,10 +231,27 @@ fn has_specific_proof(findings: &[Finding], claim: Claim) -> bool {
     findings.iter().any(|f| own.contains(&f.rule.as_str()) && f.outcome == Outcome::Pass)
 }
 
+/// Rules that a run with events is asked before the first event only: an event is meant to change
+/// the rate.
+const OF_BEFORE: [&str; 6] = [
+    "not-steady",
+    "rate-capped",
+    "burst-credit",
+    "load-not-reached",
+    "coordinated-omission",
+    "percentile-samples",
+];
+
 /// Rules that leave a run undecided if they are unknown, regardless of the claims: the run was not
 /// executed as planned.
-const ALWAYS_DECIDE: [&str; 5] =
-    ["measured-too-short", "not-completed", "check-failed", "never-settled", "observation-gaps"];
+const ALWAYS_DECIDE: [&str; 6] = [
+    "events",
+    "measured-too-short",
+    "not-completed",
+    "check-failed",
+    "never-settled",
+    "observation-gaps",
+];
 
 /// Those of them that decide a result of another tool only if a claim or a requirement is stated.
 /// The tool chose the length of its run, and its formats may not name its files.
@@ -223,7 +259,7 @@ const ONLY_WITH_CLAIM: [&str; 2] = ["measured-too-short", "observation-gaps"];
 
 /// Rules that invalidate a run if they fail, regardless of the claims. The evidence does not come
 /// from a run, or does not describe the observed system.
-const ALWAYS_REFUTE: [&str; 2] = ["evidence-consistent", "observation-gaps"];
+const ALWAYS_REFUTE: [&str; 3] = ["evidence-consistent", "events", "observation-gaps"];
 
 /// Inputs of a verdict.
 struct Case<'a> {

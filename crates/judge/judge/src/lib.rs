@@ -35,6 +35,7 @@ pub mod claim;
 pub mod compare;
 pub mod conservation;
 pub mod durability;
+pub mod events;
 pub mod experiment;
 pub mod figures;
 pub mod finding;

@@ -10,6 +10,7 @@ use crate::claim::Claim;
 use crate::finding::Finding;
 
 pub(crate) mod balance;
+pub mod before_steady;
 pub mod best_of_many;
 pub mod burst_credit;
 pub mod bytes_balance;
@@ -24,6 +25,7 @@ pub mod cpu_frequency;
 pub mod cpu_steal;
 pub mod data_content;
 pub mod data_reduced;
+pub mod events;
 pub(crate) mod evidence;
 pub mod evidence_consistent;
 pub mod experiment;
@@ -122,6 +124,8 @@ impl Rule {
 /// All rules, in the order of their report at equal severity.
 pub const ALL: &[Rule] = &[
     io_errors::RULE,
+    events::RULE,
+    before_steady::RULE,
     server_outage::RULE,
     evidence_consistent::RULE,
     check_failed::RULE,

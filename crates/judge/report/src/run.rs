@@ -9,6 +9,7 @@ mod carried;
 pub(crate) mod checks;
 mod condition;
 pub(crate) mod distribution;
+mod events;
 pub(crate) mod findings;
 mod host;
 mod inside;
@@ -38,6 +39,7 @@ use crate::time::utc;
 pub fn run_document(bundle: &Bundle, verdict: &Verdict) -> Document {
     let sections = [
         checks::section(verdict),
+        events::section(bundle),
         carried::section(bundle, verdict),
         findings::section(verdict),
         findings::claims_line(verdict),
@@ -51,6 +53,7 @@ pub fn run_document(bundle: &Bundle, verdict: &Verdict) -> Document {
         io::section(bundle),
         distribution::section(bundle),
         inside::section(bundle),
+        events::outputs(bundle),
         phases::section(bundle),
         host::performance(bundle),
         findings::claims_section(verdict),

@@ -246,12 +246,16 @@ impl Retain {
         while let Some(other) = later {
             let other = self.get(other);
             let (from, to) = (other.offset_bytes, other.end_bytes());
+            later = other.next;
+            // Thousands of writes may follow, and few of them touch this one.
+            if parts.iter().all(|(start, end)| to <= *start || *end <= from) {
+                continue;
+            }
             parts = parts
                 .into_iter()
                 .flat_map(|(start, end)| [(start, end.min(from)), (start.max(to), end)])
                 .filter(|(start, end)| start < end)
                 .collect();
-            later = other.next;
         }
         parts
             .into_iter()

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_evidence::events::EventRecord;
 use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::observed::Observed;
 use plimsoll_evidence::run::{
@@ -43,6 +44,8 @@ pub struct Recording {
     pub counters: BTreeMap<String, u64>,
     /// Results of data checks.
     pub checks: Checks,
+    /// Events of the plan.
+    pub events: Vec<EventRecord>,
     /// Rows.
     pub series: Vec<Row>,
     /// Histograms.
@@ -69,6 +72,7 @@ impl Recording {
             instances: Vec::new(),
             counters: BTreeMap::new(),
             checks: Checks::default(),
+            events: Vec::new(),
             series: Vec::new(),
             intervals: Vec::new(),
             observed: Observed::default(),

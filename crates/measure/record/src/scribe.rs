@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::latency::Interval as Histogram;
 use plimsoll_evidence::run::PhaseKind;
-use plimsoll_evidence::series::{Data, Row, drained_class, drained_name};
+use plimsoll_evidence::series::{Data, Row, drained_class, drained_name, errors_name};
 use plimsoll_workload::step::Class;
 
 use crate::cells::Sums;
@@ -112,6 +112,11 @@ impl Scribe {
                     max_ns: *longest_ns,
                 };
                 let name = class.name.clone();
+                recording.series.push(Row { phase, start_ns, duration_ns, name, data });
+            }
+            if totals.sums.errors > 0 {
+                let (name, data) =
+                    (errors_name(&class.name), Data::Gauge(totals.sums.errors as f64));
                 recording.series.push(Row { phase, start_ns, duration_ns, name, data });
             }
             if drained.counted() > 0 {

@@ -118,6 +118,10 @@ pub fn check(resolved: &ResolvedPlan) -> Result<(), RunnerError> {
             "run the points one after the other with `plimsoll sweep PLAN --fleet …`",
         );
     }
+    if !resolved.events.is_empty() {
+        let hint = "remove the events, or run the plan on one host";
+        return refused("events are not supported on a fleet yet", hint);
+    }
     if resolved.phases.until_steady {
         let hint = "set `measure` to a time: hosts become steady at different times";
         return refused("a fleet run needs a fixed measuring time", hint);

@@ -15,6 +15,8 @@ pub struct Allow {
     /// NFS URLs of the exports, as the operator wrote them.
     exports: Vec<String>,
     buckets: Vec<Bucket>,
+    /// Commands of events, with their arguments separated by spaces.
+    commands: Vec<String>,
 }
 
 /// A bucket of an object store, or the objects of one with a common prefix.
@@ -89,7 +91,7 @@ impl Allow {
         let urls = exports.iter().map(parsed).collect::<Result<_, _>>()?;
         let exports = exports.iter().map(|export| export.trim_end_matches('/').to_owned());
         let places = AllowList { directories, devices, exports: urls };
-        Ok(Self { places, exports: exports.collect(), buckets: Vec::new() })
+        Ok(Self { places, exports: exports.collect(), ..Self::default() })
     }
 
     /// Also allows these buckets or prefixes: `https://host:port/bucket/prefix`.
@@ -105,6 +107,13 @@ impl Allow {
         };
         let buckets = buckets.iter().map(parsed).collect::<Result<_, _>>()?;
         Ok(Self { buckets, ..self })
+    }
+
+    /// Also allows plans to run these commands in their events: program and arguments, separated by
+    /// single spaces.
+    #[must_use]
+    pub fn with_commands(self, commands: &[String]) -> Self {
+        Self { commands: commands.to_vec(), ..self }
     }
 
     /// Returns true if no target is allowed.
@@ -128,7 +137,8 @@ impl Allow {
         let exports = self.exports.iter().map(|export| format!("nfs {export}"));
         let bucket = |bucket: &Bucket| format!("s3 {}/{}", bucket.endpoint, bucket.path_prefix);
         let buckets = self.buckets.iter().map(bucket);
-        paths.chain(devices).chain(exports).chain(buckets).collect()
+        let commands = self.commands.iter().map(|command| format!("event {command}"));
+        paths.chain(devices).chain(exports).chain(buckets).chain(commands).collect()
     }
 
     /// Checks that a plan's only target is allowed and that the plan needs no other resource of
@@ -154,18 +164,46 @@ impl Allow {
         self.check_plan(plan, false)
     }
 
-    /// Checks only that all targets are allowed. A model needs no permission.
+    /// Checks only that all targets and commands are allowed. A model needs no permission.
     ///
     /// # Errors
     /// As [`Self::check`].
     pub fn check_targets(&self, plan: &ResolvedPlan) -> Result<(), String> {
+        self.check_events(plan)?;
         let targets = plan.targets.iter().map(|target| &target.kind);
         targets
             .filter(|kind| !matches!(kind, TargetKind::Model { .. }))
             .try_for_each(|kind| self.check_target(kind, false))
     }
 
+    /// Checks that every command of an event is one that the operator allows, word for word.
+    fn check_events(&self, plan: &ResolvedPlan) -> Result<(), String> {
+        for event in &plan.events {
+            if event.prompt.is_some() {
+                return Err(format!(
+                    "event \"{}\" asks an operator, and there is none here",
+                    event.name
+                ));
+            }
+            for command in
+                [&event.run, &event.undo].into_iter().filter(|command| !command.is_empty())
+            {
+                let line = command.join(" ");
+                // An argument with a space could pass for two.
+                let is_plain = command.iter().all(|word| !word.contains(char::is_whitespace));
+                if !is_plain || !self.commands.contains(&line) {
+                    return Err(format!(
+                        "event \"{}\" runs the command \"{line}\", which no --allow-event allows here",
+                        event.name
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn check_plan(&self, plan: &ResolvedPlan, create: bool) -> Result<(), String> {
+        self.check_events(plan)?;
         if !plan.observe.metrics.is_empty() {
             return Err("[observe.metrics] is not accepted here: this host would send requests to other servers".to_owned());
         }
@@ -297,6 +335,34 @@ mod tests {
         );
         let plan = Plan::parse(&text, "p.toml").unwrap_or_else(|errors| panic!("{errors}"));
         assert!(allow.check(&plan.resolve()).is_err(), "logs count too");
+    }
+
+    #[test]
+    fn a_command_of_an_event_is_run_for_others_only_if_it_is_allowed_word_for_word() {
+        let event = |fields: &str| {
+            let text = format!(
+                "[target]\nnull = true\n[workload.matrix]\nfile_size = \"1MiB\"\n\
+                 [[event]]\nname = \"e\"\nat = \"1m\"\n{fields}\n"
+            );
+            Plan::parse(&text, "p.toml").unwrap_or_else(|errors| panic!("{errors}")).resolve()
+        };
+        let allow = Allow::default().with_commands(&["kill 7".to_owned()]);
+        let checks = [Allow::check, Allow::check_without_creating, Allow::check_targets];
+        for (fields, accepted) in [
+            ("run = [\"kill\", \"7\"]", true),
+            ("run = [\"kill\", \"7\"]\nundo = [\"kill\", \"7\"]", true),
+            ("run = [\"kill\", \"77\"]", false),
+            ("run = [\"kill 7\"]", false),
+            ("run = [\"kill\", \"7\"]\nundo = [\"reboot\"]", false),
+            ("prompt = \"Pull the disk\"", false),
+        ] {
+            let plan = event(fields);
+            for check in checks {
+                assert_eq!(check(&allow, &plan).is_ok(), accepted, "{fields}");
+                let error = check(&Allow::default(), &plan).unwrap_err();
+                assert!(error.contains("event \"e\""), "{error}");
+            }
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::ceilings;
 use crate::custody;
 use crate::data_slot::{Data, SlotData};
 use crate::error::{RunnerError, engine_error};
+use crate::events::{self, EventListener, StreamGates};
 use crate::finished_run::FinishedRun;
 use crate::listener::Listener;
 use crate::model_run;
@@ -37,6 +38,7 @@ pub fn run_once(
     progress: &mut dyn Listener,
 ) -> Result<FinishedRun, RunnerError> {
     check_plan(request.config.resolved)?;
+    events::check_terminal(request.config.resolved)?;
     match run_kind(request.config.resolved)? {
         RunKind::Model(model) => run_model(request, model, progress),
         RunKind::Mail(target, mailbox) => run_mail(request, target, mailbox, progress),
@@ -139,7 +141,8 @@ fn run_mail(
         let is_prepared = store_directories.is_prepared();
         (recording, store_directories, is_prepared)
     };
-    let prepared = PreparedRun { id, run_data: store_directories, data_of_run, places };
+    let prepared =
+        PreparedRun { id, run_data: store_directories, data_of_run, places, gates: Vec::new() };
     prepared.carry_out(request, Data::Mail, drive, progress)
 }
 
@@ -149,6 +152,7 @@ struct PreparedRun<H> {
     run_data: H,
     data_of_run: Option<String>,
     places: Vec<PathBuf>,
+    gates: StreamGates,
 }
 
 impl<H> PreparedRun<H> {
@@ -161,12 +165,14 @@ impl<H> PreparedRun<H> {
         drive: impl FnOnce(H, &mut dyn Listener) -> (Recording, H, bool),
         progress: &mut dyn Listener,
     ) -> Result<FinishedRun, RunnerError> {
-        let Self { id, run_data, data_of_run, places } = self;
+        let Self { id, run_data, data_of_run, places, gates } = self;
         let session = match Session::begin(request, &places, id, data_of_run, progress) {
             Ok(session) => session,
             Err(error) => return Err(start_failed(data(run_data), error)),
         };
-        let (recording, run_data, is_prepared) = drive(run_data, progress);
+        let mut listener = EventListener::new(request.config.resolved, gates, progress);
+        let (mut recording, run_data, is_prepared) = drive(run_data, &mut listener);
+        recording.events = listener.finish(recording.start_ns);
         let is_reusable = is_prepared && recording.is_well();
         let ended = session.release_data(data(run_data), is_reusable, recording.left_behind);
         session.end(recording, ended, progress)
@@ -194,6 +200,8 @@ fn run_matrix(
         progress.say(REPLACED);
     }
     let places = data_set.places();
+    let gates = events::gates(request.config.resolved);
+    let gates_of_run = gates.clone();
     let drive = |data_set: DataSet, progress: &mut dyn Listener| {
         let (recording, data_set) = matrix::run(MatrixRun {
             plan: request.config.resolved,
@@ -204,11 +212,12 @@ fn run_matrix(
             watcher: progress,
             end_condition: &mut end_condition,
             overwriting: &overwriting,
+            gates: gates_of_run,
         });
         let is_created = data_set.is_created;
         (recording, data_set, is_created)
     };
-    let prepared = PreparedRun { id, run_data: data_set, data_of_run, places };
+    let prepared = PreparedRun { id, run_data: data_set, data_of_run, places, gates };
     prepared.carry_out(request, Data::Matrix, drive, progress)
 }
 
@@ -434,6 +443,7 @@ impl<'a> Session<'a> {
             instances: recording.instances.clone(),
             counters: recording.counters.clone(),
             checks: recording.checks.clone(),
+            events: recording.events.clone(),
         };
         let fallbacks =
             bundle_location::fallback_directories(request.config.places, request.config.bundles);

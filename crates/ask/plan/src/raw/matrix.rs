@@ -1,5 +1,6 @@
 //! `[workload.matrix]` and `[workload.fio]`.
 
+use super::window::WindowRaw;
 use crate::read::list::{List, OneOrMore, Sizes};
 use crate::read::section::section;
 use crate::read::value::{Count, Name, NotNegative, Ratio};
@@ -94,6 +95,10 @@ section! {
         verify_reads: bool = false;
         /// Content of the files before the first operation.
         layout: Layout = "written";
+        /// Start of the stream: `event:NAME` waits for that event.
+        start: Name | "with the load";
+        /// Limits of this stream: `{ read_latency_p99 = "5ms", iops = 3000 }`.
+        requirement: WindowRaw | "none";
     }
 }
 

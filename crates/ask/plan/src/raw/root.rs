@@ -1,8 +1,8 @@
 //! Top level of a plan.
 
 use super::{
-    CompareRaw, EngineRaw, EvidenceRaw, FioRaw, FleetRaw, MailboxRaw, MatrixRaw, ObserveRaw,
-    PhasesRaw, RepeatRaw, RequirementRaw, TargetRaw, TraceRaw,
+    CompareRaw, EngineRaw, EventRaw, EvidenceRaw, FioRaw, FleetRaw, MailboxRaw, MatrixRaw,
+    ObserveRaw, PhasesRaw, RepeatRaw, RequirementRaw, TargetRaw, TraceRaw,
 };
 use crate::read::list::OneOrMore;
 use crate::read::section::section;
@@ -34,6 +34,8 @@ section! {
         target: OneOrMore<TargetRaw> | "required";
         /// Source of the operations.
         workload: WorkloadRaw | "required";
+        /// Events during the measurement. Use `[[event]]` for several.
+        event: OneOrMore<EventRaw> | "none";
         /// Phases before, during and after the measurement.
         phases: PhasesRaw = "{}";
         /// Amount and resolution of the measurement.

@@ -36,12 +36,12 @@ pub(crate) trait Section: Sized {
 }
 
 /// Declares a section. Each field has its meaning, type, default or the rule to compute it (after
-/// `|`), and a source (after `,`). A default is TOML, or the text of a TOML string.
+/// `|`), and a source (after `,`). `field as "name"` has another name in the plan. A default is TOML, or the text of a TOML string.
 macro_rules! section {
     ($(#[doc = $section_doc:literal])+ $name:ident {
         $(
             $(#[doc = $doc:literal])+
-            $field:ident: $kind:ty $(= $default:literal)? $(| $computed:literal)? $(, $source:literal)?;
+            $field:ident $(as $name_in_plan:literal)?: $kind:ty $(= $default:literal)? $(| $computed:literal)? $(, $source:literal)?;
         )+
     }) => {
         $(#[doc = $section_doc])+
@@ -56,7 +56,7 @@ macro_rules! section {
         impl $crate::read::section::Section for $name {
             const FIELDS: &'static [$crate::read::section::FieldDoc] = &[$(
                 $crate::read::section::FieldDoc {
-                    name: stringify!($field),
+                    name: $crate::read::section::field_name!($field $(, $name_in_plan)?),
                     kind: <$kind as $crate::read::value::ReadValue>::kind,
                     default: $crate::read::section::optional!($($default)?),
                     computed: $crate::read::section::optional!($($computed)?),
@@ -74,7 +74,7 @@ macro_rules! section {
                 Some(Self {
                     at: at.clone(),
                     $($field: $crate::read::section::read_field!(
-                        $kind, table, stringify!($field), at, cx $(, $default)?
+                        $kind, table, $crate::read::section::field_name!($field $(, $name_in_plan)?), at, cx $(, $default)?
                     ),)+
                 })
             }
@@ -111,6 +111,16 @@ macro_rules! read_field {
     };
 }
 
+/// Name of a field in the plan, if the struct needs another.
+macro_rules! field_name {
+    ($field:ident) => {
+        stringify!($field)
+    };
+    ($field:ident, $name:literal) => {
+        $name
+    };
+}
+
 macro_rules! optional {
     () => {
         None
@@ -120,7 +130,7 @@ macro_rules! optional {
     };
 }
 
-pub(crate) use {field_type, optional, read_field, section};
+pub(crate) use {field_name, field_type, optional, read_field, section};
 
 /// Reads a section and rejects unknown names.
 pub(crate) fn read_whole<S: Section>(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<S> {

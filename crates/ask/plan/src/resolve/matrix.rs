@@ -206,6 +206,7 @@ fn stream(
         files,
         metadata_mix: metadata_mix(raw, cx),
         trace: None,
+        start_event: start_event(raw, cx),
     };
     check(raw, &stream, axes, targets, cx);
     Some(stream)
@@ -407,6 +408,18 @@ fn check_files(raw: &MatrixRaw, set: &FileSet, cx: &mut Cx) {
     if let Some(given) = raw.working_set.as_ref().filter(|g| g.value > reachable) {
         let message = format!("\"{}\" is more than the available \"{reachable}\"", given.value);
         cx.fail(&given.at, message, "write a smaller one, or more or larger files");
+    }
+}
+
+/// Returns the event at which the stream starts.
+fn start_event(raw: &MatrixRaw, cx: &mut Cx) -> Option<String> {
+    let start = raw.start.as_ref()?;
+    match start.value.0.trim().strip_prefix("event:").map(str::trim) {
+        Some(name) if !name.is_empty() => Some(name.to_owned()),
+        _ => {
+            cx.fail(&start.at, "names no event", "write start = \"event:NAME\"");
+            None
+        }
     }
 }
 

@@ -1,17 +1,16 @@
 //! Requirement: the limits, the set that they come from, and the claims.
 
+use super::latency::{self, Ceiling};
 use crate::raw::{RequirementFields, Root};
 use crate::read::{Cx, Located};
 use crate::resolved::{
-    Claim, LatencyClass, LatencyLimit, LatencyStatistic, LimitOrigin, LimitSet, Matrix, Phases,
-    Requirement, SyncKind, Target, TargetKind, Workload,
+    Claim, LatencyClass, LatencyLimit, LatencyStatistic, LimitOrigin, LimitSet, Phases,
+    Requirement, Target, TargetKind, Workload,
 };
 use crate::units::{DurationNs, SizeBytes};
 
 /// Jetstress uses its lenient limits for longer runs.
 const STRICT_UP_TO: DurationNs = DurationNs::s(6 * 3600);
-
-type Ceiling = (LatencyClass, LatencyStatistic, Located<DurationNs>);
 
 pub(super) fn resolve(
     root: &Root,
@@ -20,9 +19,13 @@ pub(super) fn resolve(
     targets: &[Target],
     cx: &mut Cx,
 ) -> Option<Requirement> {
-    let raw = &root.requirement.as_ref()?.value;
+    let Some(given) = &root.requirement else {
+        super::window::reject_stray_limits(root, cx);
+        return None;
+    };
+    let raw = &given.value;
     let fields = &raw.fields;
-    check_classes(&raw.limits, workload, cx);
+    latency::check_classes(&raw.limits, workload, cx);
     let set = limit_set(workload, phases);
     let limits = limits(set, &raw.limits);
     if limits.iter().any(|l| l.statistic == LatencyStatistic::Max) {
@@ -53,12 +56,16 @@ pub(super) fn resolve(
         page_fault_stalls_max_per_s: store.map(|_| fields.page_fault_stalls_max.value.0),
         limit_set: set,
         limits,
+        windows: super::window::windows(root, workload, cx),
+        streams: super::window::streams(root, workload, cx),
     };
     let is_empty = requirement.iops_per_s.is_none()
         && requirement.metadata_ops_per_s.is_none()
         && requirement.bandwidth_bytes_per_s.is_none()
         && requirement.capacity_bytes.is_none()
-        && requirement.limits.is_empty();
+        && requirement.limits.is_empty()
+        && requirement.windows.is_empty()
+        && requirement.streams.is_empty();
     if !is_empty {
         if targets.iter().any(|target| target.kind == TargetKind::Null) {
             let help = "remove [requirement], or name a target that stores something";
@@ -159,42 +166,6 @@ fn limits(set: LimitSet, written: &[Ceiling]) -> Vec<LatencyLimit> {
         }
     }
     limits
-}
-
-fn check_classes(written: &[Ceiling], workload: &Workload, cx: &mut Cx) {
-    use LatencyClass::{All, DbRead, DbWrite, LogWrite, Metadata, Read, Sync, Write};
-    let is_mailbox = workload.mailbox().is_some();
-    for (class, statistic, given) in written {
-        let fits = match class {
-            DbRead | DbWrite | LogWrite => is_mailbox,
-            Read | Write | Sync | Metadata | All => !is_mailbox,
-        };
-        if !fits {
-            let kind = workload.kind();
-            let instead = match class {
-                DbWrite => Write,
-                LogWrite | Write | Sync if is_mailbox => LogWrite,
-                LogWrite => Write,
-                _ if is_mailbox => DbRead,
-                _ => Read,
-            };
-            let help = format!("did you mean `{}`?", LatencyLimit::field(instead, *statistic));
-            cx.fail(&given.at, format!("is not a latency of a {kind} workload"), help);
-        }
-        let flushes = |matrix: &Matrix| {
-            matrix.streams.iter().any(|stream| {
-                matches!(stream.sync.kind, SyncKind::Fsync | SyncKind::Fdatasync)
-                    || stream.trace.is_some()
-            })
-        };
-        if *class == Sync && workload.matrix().is_some_and(|matrix| !flushes(matrix)) {
-            let help = "write sync = \"fsync\" or \"fdatasync\" in the workload, or remove it";
-            cx.fail(&given.at, "limits flushes, and no stream flushes", help);
-        }
-        if given.value.0 == 0 {
-            cx.fail(&given.at, "is 0, which nothing can meet", "write a duration such as \"20ms\"");
-        }
-    }
 }
 
 /// Checks that maximum intervals consist of whole series intervals and fit the measured phase.

@@ -88,6 +88,7 @@ pub(super) fn resolve(
         },
         files,
         metadata_mix: no_metadata(),
+        start_event: None,
         trace: Some(source),
     };
     let matrix = Matrix { axes, streams: vec![stream], imported: None };

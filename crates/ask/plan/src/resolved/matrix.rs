@@ -86,6 +86,9 @@ pub struct Stream {
     /// Trace to replay, with its offsets and order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<TraceSource>,
+    /// Event at which the stream starts; `None`: it starts with the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_event: Option<String>,
 }
 
 /// Transfer size and its percentage.

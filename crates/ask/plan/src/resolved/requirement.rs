@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::event::{StreamLimits, WindowLimits};
 use super::limits::{LatencyLimit, LimitSet};
 
 /// Requirement of the application.
@@ -30,4 +31,10 @@ pub struct Requirement {
     pub limit_set: LimitSet,
     /// Latency limits; each is one row of the verdict.
     pub limits: Vec<LatencyLimit>,
+    /// Limits of the windows around the events.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<WindowLimits>,
+    /// Limits of single streams.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<StreamLimits>,
 }

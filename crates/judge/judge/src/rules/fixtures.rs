@@ -144,6 +144,7 @@ fn run(plan: &Plan, class: ClassTotals) -> Run {
         boundary_error_ns: (kind == PhaseKind::Measure).then_some(0),
     };
     Run {
+        events: Vec::new(),
         schema_version: 1,
         tool_version: "0".into(),
         build: None,

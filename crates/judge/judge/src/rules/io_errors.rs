@@ -6,6 +6,7 @@ use plimsoll_evidence::run::{EndKind, Tier};
 
 use super::{Rule, Weight};
 use crate::claim::Claim;
+use crate::events;
 use crate::finding::{Finding, Outcome};
 
 pub const RULE: Rule = Rule {
@@ -30,7 +31,8 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    let counted: u64 = bundle.run.classes.iter().map(|class| class.errors).sum();
+    let all: u64 = bundle.run.classes.iter().map(|class| class.errors).sum();
+    let counted = all.saturating_sub(events::errors_judged_by_windows(bundle));
     let logged = logged(bundle);
     let end = &bundle.run.end;
     let finding = match end.kind {

@@ -94,6 +94,19 @@ pub(crate) fn label(name: &str) -> String {
         "trace_lag_end" => return "lag behind the trace, at its end".to_owned(),
         _ => {}
     }
+    if let Some((stream, check)) = name.split_once(": ") {
+        return format!("{stream}: {}", label(check));
+    }
+    for window in ["before", "during", "after"] {
+        match name.strip_prefix(window).and_then(|rest| rest.strip_prefix('_')) {
+            Some("iops") => return format!("{window}: I/Os"),
+            Some(check @ ("outage" | "errors" | "recovery")) => {
+                return format!("{window}: {check}");
+            }
+            Some(check) => return format!("{window}: {}", label(check)),
+            None => {}
+        }
+    }
     let (what, statistic) = name.rsplit_once('_').unwrap_or((name, ""));
     let statistic = match statistic {
         "avg" => "average",
@@ -119,5 +132,8 @@ mod tests {
         assert_eq!(label("log_write_latency_max"), "log write latency, maximum");
         assert_eq!(label("latency_p999"), "latency, p99.9");
         assert_eq!(label("achieved_iops"), "achieved I/Os");
+        assert_eq!(label("during_outage"), "during: outage");
+        assert_eq!(label("before_read_latency_p99"), "before: read latency, p99");
+        assert_eq!(label("database: read_latency_p99"), "database: read latency, p99");
     }
 }

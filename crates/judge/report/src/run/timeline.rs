@@ -6,7 +6,8 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{ClassTotals, PhaseKind};
 use plimsoll_evidence::series::{Data, drained_class};
 use plimsoll_judge::Verdict;
-use plimsoll_plan::{LatencyClass, LatencyStatistic};
+use plimsoll_judge::events::Windows;
+use plimsoll_plan::{LatencyClass, LatencyStatistic, Window};
 
 use super::empty_section;
 use super::kinds::{Kind, kinds};
@@ -234,7 +235,19 @@ fn bands(bundle: &Bundle, (low, high): (f64, f64)) -> Vec<Band> {
         label: phase.kind.label().to_owned(),
         clear: phase.kind == PhaseKind::Measure,
     });
-    phases.filter(|band| band.to > band.from).collect()
+    let shown = |band: &Band| band.to > band.from;
+    let Some(windows) = Windows::of(bundle) else { return phases.filter(shown).collect() };
+    let parts = windows.parts.iter().map(|part| Band {
+        from: (part.from_ns as f64).max(low),
+        to: (part.to_ns as f64).min(high),
+        label: part.window.word().to_owned(),
+        clear: part.window != Window::During,
+    });
+    // The windows are the measured phase.
+    let mut bands: Vec<Band> =
+        phases.filter(|band| !band.clear).chain(parts).filter(shown).collect();
+    bands.sort_by(|a, b| a.from.total_cmp(&b.from));
+    bands
 }
 
 fn rate_plot(bundle: &Bundle, all: &[KindTimeline], time: Axis, verdict: &Verdict) -> Plot {

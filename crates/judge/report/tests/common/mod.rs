@@ -154,6 +154,7 @@ pub fn bundle(sample: Sample) -> Bundle {
                 log_blocks_checked: Some(59_000),
                 ..Checks::default()
             },
+            events: Vec::new(),
         },
         plan_text: text,
         job_text: None,

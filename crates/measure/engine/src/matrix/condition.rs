@@ -39,6 +39,7 @@ pub fn random_overwrite(matrix: &Matrix) -> Matrix {
         arrival: Arrival::Closed { rate_cap_per_s: None },
         sync: SyncPolicy { kind: SyncKind::None, every_writes: 1 },
         trace: None,
+        start_event: None,
         ..stream.clone()
     };
     let mut overwriting = matrix.clone();
@@ -135,7 +136,7 @@ impl MatrixRunState<'_> {
             let checks = source.checks();
             self.note_damage(checks.counts.damaged(), checks.first_finding);
         }
-        self.note_report(&report);
+        self.note_report(&report, false);
         self.note_interrupt();
         Ok(self.recording.is_well())
     }

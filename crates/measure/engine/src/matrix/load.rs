@@ -66,6 +66,10 @@ impl MatrixRunState<'_> {
                 Pace::Open { places, .. } => *places,
                 _ => stream.queue_depth.max(1) * clients.len() as u32,
             };
+            let pace = match self.matrix.gates.get(number).cloned().flatten() {
+                Some(gate) => Pace::Gated { gate, pace: Box::new(pace) },
+                None => pace,
+            };
             let count = clients.len() as u32;
             let before = configs[..number].iter();
             let first_class: usize = before.map(|config| config.classes().len()).sum();
@@ -173,6 +177,7 @@ impl MatrixRunState<'_> {
                 false => drain::BACKLOG_NS,
             },
             spin_ns,
+            carry_on: plan.allows_errors(),
             ..self.run_config(names, warm_up_ns, measure_ns)
         };
         let stop = AtomicBool::new(false);
@@ -203,7 +208,7 @@ impl MatrixRunState<'_> {
             self.note_checked(&checks);
             self.note_damage(checks.counts.damaged(), checks.first_finding);
         }
-        self.note_report(&report);
+        self.note_report(&report, config.carry_on);
         self.recording.observed.workload = access_profile;
         self.note_generator(&report);
         if report.measured_ns() < measure_ns {

@@ -134,7 +134,7 @@ impl MatrixRunState<'_> {
         let note = format!("a sample of what was written: {blocks} blocks read back");
         self.end_phase(phase, monotonic_ns(), outcome.is_ok(), &note);
         let (report, _) = outcome?;
-        self.note_report(&report);
+        self.note_report(&report, false);
         let sampled = self.recording.checks.sampled.get_or_insert_default();
         (sampled.writes_read_back, sampled.blocks_read_back) = (found.reads, found.counts.good);
         self.note_damage(found.counts.damaged(), found.first_finding);

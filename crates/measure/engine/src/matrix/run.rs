@@ -286,7 +286,7 @@ impl MatrixRunState<'_> {
         let whole = plan.done_bytes.load(Ordering::Relaxed) == plan.total_bytes();
         self.end_phase(phase, monotonic_ns(), whole, "");
         let (report, sources) = outcome?;
-        self.note_report(&report);
+        self.note_report(&report, false);
         if !whole {
             self.note_interrupt();
         }
@@ -315,9 +315,10 @@ impl MatrixRunState<'_> {
 
     // Results.
 
-    /// Records the results of the groups and the errors that ended them.
-    pub(super) fn note_report(&mut self, report: &RunReport) {
-        self.note_groups(&report.groups);
+    /// Records the results of the groups and the errors that ended them. With `errors_allowed`,
+    /// failed operations did not end them, and the judge counts them.
+    pub(super) fn note_report(&mut self, report: &RunReport, errors_allowed: bool) {
+        self.note_groups(&report.groups, errors_allowed);
         if let Some(error) = &report.error {
             if let (Some(remote), EngineError::Remote { .. }) =
                 (&mut self.matrix.data_set.remote, error)
@@ -328,7 +329,7 @@ impl MatrixRunState<'_> {
         }
     }
 
-    fn note_groups(&mut self, groups: &[GroupReport]) {
+    fn note_groups(&mut self, groups: &[GroupReport], errors_allowed: bool) {
         // Reads that warm the page cache use it on purpose. Their mode of I/O is not that of the
         // load.
         let warming = self.recording.phases.last().is_some_and(|p| p.kind == PhaseKind::Caches);
@@ -342,6 +343,7 @@ impl MatrixRunState<'_> {
             }
             if let Some(error) = group.failure()
                 && error.kind() != ErrorKind::Corrupt
+                && !errors_allowed
             {
                 if let (Some(remote), EngineError::Remote { errno: Some(libc::ETIMEDOUT), .. }) =
                     (&mut self.matrix.data_set.remote, &error)

@@ -1,6 +1,7 @@
 //! State of a matrix run that all phases share.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_evidence::observed::Replay;
@@ -8,6 +9,7 @@ use plimsoll_plan::{Matrix, ResolvedPlan};
 use plimsoll_record::progress::Watcher;
 use plimsoll_record::recording::Recording;
 use plimsoll_record::replay::ReplayTrace;
+use plimsoll_workload::planned::gate::StreamGate;
 
 use super::data_set::DataSet;
 use crate::end_condition::EndCondition;
@@ -31,6 +33,8 @@ pub struct MatrixRun<'a> {
     pub end_condition: &'a mut dyn EndCondition,
     /// Load of `random-overwrite` conditioning ([`super::condition::random_overwrite`]).
     pub overwriting: &'a Matrix,
+    /// Gates of the streams that start at an event, by stream.
+    pub gates: Vec<Option<Arc<StreamGate>>>,
 }
 
 /// Run in progress.

@@ -7,12 +7,14 @@
 mod any_pacing;
 mod batch_barrier;
 mod closed_loop;
+mod gated;
 mod open_loop;
 mod rate_cap;
 
 pub use any_pacing::AnyPacing;
 pub use batch_barrier::BatchBarrier;
 pub use closed_loop::{ClosedLoop, ThinkTimeLoop};
+pub use gated::Gated;
 pub use open_loop::OpenLoop;
 pub use rate_cap::RateCap;
 

@@ -64,6 +64,7 @@ fn streams(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
         plan: &plan,
         matrix,
         trace: None,
+        gates: Vec::new(),
         data_set,
         interrupt: &AtomicBool::new(false),
         watcher: &mut SilentWatcher,

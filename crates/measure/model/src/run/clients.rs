@@ -122,6 +122,8 @@ impl Clients {
             match pace {
                 Pace::Closed { depth } => one.depth = depth,
                 Pace::Barrier { depth } => (one.depth, one.batch) = (depth, true),
+                // The plan refuses events on a model.
+                Pace::Gated { .. } => {}
                 Pace::Thinking { depth, think_ns } => (one.depth, one.think_ns) = (depth, think_ns),
                 Pace::Open { arrivals, places } => {
                     (one.arrivals, one.places) = (Some(arrivals), places);

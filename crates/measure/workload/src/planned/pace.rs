@@ -7,6 +7,7 @@ use plimsoll_plan::{Arrival, Stream};
 use plimsoll_sys::SysError;
 
 use super::PlannedError;
+use super::gate::StreamGate;
 use crate::arrival::{Rate, Recording, Schedule, Warp};
 use crate::trace::Replay;
 
@@ -39,6 +40,13 @@ pub enum Pace {
         /// Maximum number of operations in flight, all clients together.
         places: u32,
     },
+    /// Another pace between the times of a gate.
+    Gated {
+        /// The gate.
+        gate: Arc<StreamGate>,
+        /// Pace while the gate is open.
+        pace: Box<Pace>,
+    },
 }
 
 impl std::fmt::Debug for Pace {
@@ -48,6 +56,7 @@ impl std::fmt::Debug for Pace {
             Self::Barrier { depth } => write!(f, "Barrier({depth})"),
             Self::Thinking { depth, think_ns } => write!(f, "Thinking({depth}, {think_ns} ns)"),
             Self::Open { places, .. } => write!(f, "Open({places})"),
+            Self::Gated { pace, .. } => write!(f, "Gated({pace:?})"),
         }
     }
 }

@@ -25,6 +25,10 @@ pub struct Allowed {
     /// from this process's environment.
     #[arg(long, value_name = "BUCKET")]
     allow_s3: Vec<String>,
+    /// Command that the events of such plans may run, word for word: "ssh bmc-3 power off". Without
+    /// it, plans with commands are rejected.
+    #[arg(long, value_name = "COMMAND")]
+    allow_event: Vec<String>,
 }
 
 impl Allowed {
@@ -43,6 +47,6 @@ impl Allowed {
     pub fn read_with(&self, more: &[PathBuf]) -> Result<Allow, CliError> {
         let paths: Vec<PathBuf> = self.allow_path.iter().chain(more).cloned().collect();
         let allow = Allow::new(&paths, &self.allow_device, &self.allow_nfs)?;
-        allow.with_buckets(&self.allow_s3)
+        Ok(allow.with_buckets(&self.allow_s3)?.with_commands(&self.allow_event))
     }
 }

@@ -6,6 +6,7 @@ mod support;
 
 mod bad_input;
 mod calibrate;
+mod events;
 mod run;
 mod run_matrix;
 mod runs;

@@ -710,6 +710,14 @@ fn nothing_is_started_that_is_not_allowed() {
         let load = "[workload.matrix]\nfile_size = \"1MiB\"\n[phases]\nmeasure = \"10m\"\n";
         send("fedcba9876543210", &format!("[target]\n{target}\n{load}")).expect(403);
     }
+    let touched = outside.join("touched");
+    for event in [format!("run = [\"touch\", {touched:?}]"), "prompt = \"Pull a disk\"".to_owned()]
+    {
+        let event = format!("[[event]]\nname = \"e\"\nat = \"1ms\"\n{event}\n");
+        let plan = format!("{}{event}", plan_on(&inside, "1s"));
+        let refused = send("fedcba9876543210", &plan).expect(403).text();
+        assert!(refused.contains("event \"e\""), "{refused}");
+    }
     send("fedcba9876543210", HOSTILE).expect(400);
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
     assert!(sandbox.bundles().is_empty());

@@ -134,6 +134,7 @@ fn combine_runs(
         instances: runs().flat_map(|run| run.instances.clone()).collect(),
         counters,
         checks: checks(hosts),
+        events: Vec::new(),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use plimsoll_workload::planned::pace::{CapTurns, Pace, StartTimes};
 
-use super::{BatchBarrier, ClosedLoop, OpenLoop, Pacing, RateCap, Start, ThinkTimeLoop};
+use super::{BatchBarrier, ClosedLoop, Gated, OpenLoop, Pacing, RateCap, Start, ThinkTimeLoop};
 
 /// Part of the schedule that a rate cap may catch up with after a stall.
 const CREDIT_NS: u64 = 100_000_000;
@@ -20,6 +20,8 @@ pub enum AnyPacing {
     Open(OpenLoop<StartTimes>),
     /// Closed loop under a rate cap.
     Capped(Box<RateCap<AnyPacing, StartTimes>>),
+    /// Any of these, behind the gate of an event.
+    Gated(Box<Gated<AnyPacing>>),
 }
 
 impl AnyPacing {
@@ -37,6 +39,10 @@ impl AnyPacing {
             }
             Pace::Open { arrivals, places } => {
                 return Self::Open(OpenLoop::new(arrivals, places, start_ns));
+            }
+            Pace::Gated { gate, pace } => {
+                let inner = Self::new(*pace, cap, clients, 0);
+                return Self::Gated(Box::new(Gated::new(gate, inner, start_ns)));
             }
         };
         match cap {
@@ -56,6 +62,7 @@ impl Pacing for AnyPacing {
             Self::Thinking(thinking) => thinking.is_scheduled(),
             Self::Open(open) => open.is_scheduled(),
             Self::Capped(capped) => capped.is_scheduled(),
+            Self::Gated(gated) => gated.is_scheduled(),
         }
     }
 
@@ -67,6 +74,7 @@ impl Pacing for AnyPacing {
             Self::Thinking(thinking) => thinking.next(now_ns),
             Self::Open(open) => open.next(now_ns),
             Self::Capped(capped) => capped.next(now_ns),
+            Self::Gated(gated) => gated.next(now_ns),
         }
     }
 
@@ -78,6 +86,7 @@ impl Pacing for AnyPacing {
             Self::Thinking(thinking) => thinking.due_ns(),
             Self::Open(open) => open.due_ns(),
             Self::Capped(capped) => capped.due_ns(),
+            Self::Gated(gated) => gated.due_ns(),
         }
     }
 
@@ -88,6 +97,7 @@ impl Pacing for AnyPacing {
             Self::Thinking(thinking) => thinking.prepare(),
             Self::Open(open) => open.prepare(),
             Self::Capped(capped) => capped.prepare(),
+            Self::Gated(gated) => gated.prepare(),
         }
     }
 
@@ -99,6 +109,7 @@ impl Pacing for AnyPacing {
             Self::Thinking(thinking) => thinking.completed(place, now_ns),
             Self::Open(open) => open.completed(place, now_ns),
             Self::Capped(capped) => capped.completed(place, now_ns),
+            Self::Gated(gated) => gated.completed(place, now_ns),
         }
     }
 
@@ -109,6 +120,7 @@ impl Pacing for AnyPacing {
             Self::Thinking(thinking) => thinking.retire(start),
             Self::Open(open) => open.retire(start),
             Self::Capped(capped) => capped.retire(start),
+            Self::Gated(gated) => gated.retire(start),
         }
     }
 
@@ -119,6 +131,7 @@ impl Pacing for AnyPacing {
             Self::Thinking(thinking) => thinking.stop(stop_ns),
             Self::Open(open) => open.stop(stop_ns),
             Self::Capped(capped) => capped.stop(stop_ns),
+            Self::Gated(gated) => gated.stop(stop_ns),
         }
     }
 
@@ -129,6 +142,7 @@ impl Pacing for AnyPacing {
             Self::Thinking(thinking) => thinking.never_started(each),
             Self::Open(open) => open.never_started(each),
             Self::Capped(capped) => capped.never_started(each),
+            Self::Gated(gated) => gated.never_started(each),
         }
     }
 }

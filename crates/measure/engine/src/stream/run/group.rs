@@ -150,6 +150,7 @@ fn places(pace: &Pace, clients: u32) -> u32 {
             depth.saturating_mul(clients)
         }
         Pace::Open { places, .. } => *places,
+        Pace::Gated { pace, .. } => places(pace, clients),
     }
     .max(1)
 }

@@ -1,0 +1,81 @@
+//! Names of latency limits: `CLASS_latency_STATISTIC`.
+
+use crate::resolved::{LatencyClass, LatencyLimit, LatencyStatistic};
+
+/// Returns every class and statistic with the name of its limit.
+pub(crate) fn latency_fields() -> Vec<(LatencyClass, LatencyStatistic, String)> {
+    let classes = LatencyClass::ALL.iter();
+    classes
+        .flat_map(|class| {
+            let statistics = LatencyStatistic::ALL.iter();
+            statistics.map(|s| (*class, *s, LatencyLimit::field(*class, *s)))
+        })
+        .collect()
+}
+
+/// Returns the hint for a short form of a latency limit: `p99` means `read_latency_p99`.
+pub(crate) fn latency_hint(name: &str) -> Option<String> {
+    let lower = name.to_lowercase();
+    let mut statistic = None;
+    let mut class = None;
+    let (mut is_database, mut is_log) = (false, false);
+    for word in lower.split(['_', '-', '.', ' ']) {
+        match word {
+            "latency" | "lat" | "clat" => {}
+            "db" | "database" => is_database = true,
+            "avg" | "mean" | "average" => statistic = Some(LatencyStatistic::Avg),
+            "median" => statistic = Some(LatencyStatistic::P50),
+            "read" | "reads" => class = Some(LatencyClass::Read),
+            "write" | "writes" => class = Some(LatencyClass::Write),
+            "log" => is_log = true,
+            "fsync" | "fdatasync" | "flush" | "sync" => class = Some(LatencyClass::Sync),
+            "metadata" => class = Some(LatencyClass::Metadata),
+            "all" => class = Some(LatencyClass::All),
+            word => statistic = Some(LatencyStatistic::from_word(word)?),
+        }
+    }
+    let class = match (class.unwrap_or(LatencyClass::Read), is_database) {
+        _ if is_log => LatencyClass::LogWrite,
+        (LatencyClass::Read, true) => LatencyClass::DbRead,
+        (LatencyClass::Write, true) => LatencyClass::DbWrite,
+        (class, _) => class,
+    };
+    let field = |class| LatencyLimit::field(class, statistic.unwrap_or(LatencyStatistic::P99));
+    let meant = field(class);
+    let other = match class {
+        LatencyClass::Write => LatencyClass::Read,
+        _ => LatencyClass::Write,
+    };
+    // A name that only lacks a letter has a better hint: the most similar field.
+    statistic
+        .map(|_| format!("did you mean `{meant}`? (also `{}`; see docs/plan.md)", field(other)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_forms_of_a_latency_limit_name_the_field() {
+        for (typed, meant) in [
+            ("p99", "read_latency_p99"),
+            ("P99", "read_latency_p99"),
+            ("latency-p99", "read_latency_p99"),
+            ("p999_latency", "read_latency_p999"),
+            ("write_p99", "write_latency_p99"),
+            ("mean", "read_latency_avg"),
+            ("fdatasync_p99", "sync_latency_p99"),
+            ("db_p95", "db_read_latency_p95"),
+            ("log_p99", "log_write_latency_p99"),
+            ("log_write_p99", "log_write_latency_p99"),
+        ] {
+            let hint = latency_hint(typed).unwrap_or_default();
+            assert!(hint.contains(&format!("did you mean `{meant}`?")), "{typed}: {hint}");
+            assert!(latency_fields().iter().any(|(_, _, name)| name == meant), "{meant}");
+        }
+        // Other names keep the hint by similarity.
+        for other in ["iosp", "latency", "read", "p98", "bandwith"] {
+            assert_eq!(latency_hint(other), None, "{other}");
+        }
+    }
+}

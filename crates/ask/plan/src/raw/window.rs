@@ -1,0 +1,90 @@
+//! `[requirement.before]`, `[requirement.during]`, `[requirement.after]`, and the limits of a stream.
+
+use toml::de::DeValue;
+
+use super::latency::{latency_fields, latency_hint};
+use crate::read::section::{Section, read_optional, reject_unknown_with, section};
+use crate::read::value::{Integer, ReadValue};
+use crate::read::{Cx, Located, Position};
+use crate::resolved::{LatencyClass, LatencyStatistic};
+use crate::units::{BytesPerS, DurationNs, OpsPerS};
+
+section! {
+    /// Limits of one window of a plan with events: `[requirement.before]`, `[requirement.during]`
+    /// (from the first event until the recovery) and `[requirement.after]`. Latency
+    /// limits are named as in `[requirement]`.
+    WindowFields {
+        /// Minimum I/Os per second.
+        iops: OrShare<OpsPerS> | "none";
+        /// Minimum bytes per second, of reads and writes together.
+        bandwidth: OrShare<BytesPerS> | "none";
+        /// Longest time without one completion.
+        outage_max: DurationNs | "none";
+        /// Longest time from the event, or from its undo, until the rate and the p99 are those of
+        /// before again (`after`). See [events.md](events.md) for the definition.
+        recovery_max: DurationNs | "none";
+        /// Maximum number of failed I/Os. A plan with this limit continues after a failed I/O.
+        errors_max: Integer<0> | "none: a failed I/O ends the run";
+    }
+}
+
+/// Limit in its own unit, or as a share of what was measured before the event.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OrShare<T> {
+    /// In its own unit.
+    Value(T),
+    /// Factor of the value before.
+    OfBefore(f64),
+}
+
+impl<T: ReadValue> ReadValue for OrShare<T> {
+    fn kind() -> String {
+        format!("{}, or `\"70% of before\"`", T::kind())
+    }
+
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
+        let share = value.as_str().and_then(|text| text.trim().strip_suffix("of before"));
+        let Some(share) = share else { return T::read(value, at, cx).map(Self::Value) };
+        let percent = share.trim().strip_suffix('%').and_then(|n| n.trim().parse::<f64>().ok());
+        match percent.filter(|percent| percent.is_finite() && *percent > 0.0) {
+            Some(percent) => Some(Self::OfBefore(percent / 100.0)),
+            None => {
+                cx.fail(at, "is not a share of before", "write such as \"70% of before\"");
+                None
+            }
+        }
+    }
+}
+
+/// Limits with their latencies.
+#[derive(Clone, Debug)]
+pub(crate) struct WindowRaw {
+    /// Fields with fixed names.
+    pub(crate) fields: WindowFields,
+    /// Latency limits.
+    pub(crate) limits: Vec<(LatencyClass, LatencyStatistic, Located<OrShare<DurationNs>>)>,
+}
+
+impl ReadValue for WindowRaw {
+    fn kind() -> String {
+        "table".to_owned()
+    }
+
+    fn read(value: &DeValue<'_>, at: &Position, cx: &mut Cx) -> Option<Self> {
+        let Some(table) = value.as_table() else {
+            cx.fail(at, "is not a table", "write { read_latency_p99 = \"5ms\" }");
+            return None;
+        };
+        let latencies = latency_fields();
+        let fields = WindowFields::FIELDS.iter().map(|f| f.name);
+        let names: Vec<&str> = fields.chain(latencies.iter().map(|(_, _, n)| n.as_str())).collect();
+        reject_unknown_with(table, &names, at, cx, latency_hint);
+        let mut limits = Vec::new();
+        for (class, statistic, name) in &latencies {
+            if let Some(limit) = read_optional(table, name, at, cx) {
+                limits.push((*class, *statistic, limit));
+            }
+        }
+        Some(Self { fields: WindowFields::read_table(table, at, cx)?, limits })
+    }
+}

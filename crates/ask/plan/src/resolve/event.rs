@@ -1,0 +1,202 @@
+//! `[[event]]`: times, actions, and the streams that start at them.
+
+use super::ResolvedWorkload;
+use crate::display_text::one_line;
+use crate::raw::{EventRaw, Root};
+use crate::read::list::List;
+use crate::read::value::Name;
+use crate::read::{Cx, Located, Position};
+use crate::resolved::{Event, Phases, Target, TargetKind, Workload};
+use crate::units::DurationNs;
+
+/// Maximum number of events. A larger number is a mistake.
+const EVENTS_MAX: usize = 64;
+
+/// Returns the events, in the order of the plan.
+pub(super) fn resolve(
+    root: &Root,
+    loaded: &ResolvedWorkload,
+    phases: &Phases,
+    targets: &[Target],
+    cx: &mut Cx,
+) -> Vec<Event> {
+    let raw = root.event.as_ref().map_or(&[][..], |given| given.value.items.as_slice());
+    let streams = loaded.workload.matrix().map_or(&[][..], |matrix| &matrix.streams);
+    let starts_at = |name: &str| streams.iter().any(|s| s.start_event.as_deref() == Some(name));
+    let mut events: Vec<Event> = Vec::new();
+    for (event, at) in raw {
+        if let Some(event) = one(event, at, &starts_at, phases, cx) {
+            if events.iter().any(|other| other.name == event.name) {
+                let says = format!("has the name \"{}\" of another event", one_line(&event.name));
+                cx.fail(at, says, "choose another name");
+            }
+            events.push(event);
+        }
+    }
+    if let Some((_, at)) = raw.get(EVENTS_MAX) {
+        cx.fail(at, "is one event too many", format!("the most is {EVENTS_MAX}"));
+    }
+    check_order(raw, &events, cx);
+    check_streams(root, &loaded.workload, &events, cx);
+    if let Some((_, at)) = raw.first() {
+        check_support(root, at, loaded, phases, targets, cx);
+    }
+    events
+}
+
+fn one(
+    raw: &EventRaw,
+    at: &Position,
+    starts_at: &dyn Fn(&str) -> bool,
+    phases: &Phases,
+    cx: &mut Cx,
+) -> Option<Event> {
+    let Some(name) = &raw.name else {
+        cx.missing(
+            &at.unwritten("name"),
+            "is missing",
+            "write such as name = \"power off node 3\"",
+        );
+        return None;
+    };
+    let command = |given: &Option<Located<List<Name>>>| {
+        let list = given.as_ref().map_or(&[][..], |given| given.value.0.as_slice());
+        list.iter().map(|argument| argument.0.clone()).collect::<Vec<_>>()
+    };
+    let time = |given: &Option<Located<DurationNs>>| given.as_ref().map(|given| given.value.0);
+    let event = Event {
+        name: name.value.0.trim().to_owned(),
+        at_ns: time(&raw.at_time),
+        after: raw.after.as_ref().map(|after| after.value.0.trim().to_owned()),
+        delay_ns: time(&raw.delay).unwrap_or(0),
+        run: command(&raw.run),
+        timeout_ns: raw.timeout.value.0,
+        prompt: raw.prompt.as_ref().map(|prompt| prompt.value.0.clone()),
+        undo: command(&raw.undo),
+        undo_at_ns: time(&raw.undo_at),
+    };
+    check_times(raw, at, &event, phases, cx);
+    let starts = starts_at(&event.name);
+    if event.run.is_empty() && event.prompt.is_none() && !starts {
+        let help = format!(
+            "write `run` or `prompt`, or start = \"event:{}\" in a stream",
+            one_line(&event.name)
+        );
+        cx.fail(at, "does nothing", help);
+    }
+    if let (false, Some(prompt)) = (event.run.is_empty(), &raw.prompt) {
+        cx.fail(&prompt.at, "is given beside `run`", "make two events");
+    }
+    if let Some(undo_at) = raw.undo_at.as_ref().filter(|_| event.undo.is_empty() && !starts) {
+        cx.fail(&undo_at.at, "has nothing to undo", "write `undo`, or remove it");
+    }
+    Some(event)
+}
+
+fn check_times(raw: &EventRaw, at: &Position, event: &Event, phases: &Phases, cx: &mut Cx) {
+    let measure = DurationNs(phases.measure_ns);
+    match (&raw.at_time, &raw.after) {
+        (Some(_), Some(after)) => {
+            cx.fail(&after.at, "is given beside `at`", "remove one of the two");
+        }
+        (None, None) => cx.missing(at, "has no time", "write such as at = \"10m\""),
+        _ => {}
+    }
+    if let Some(delay) = raw.delay.as_ref().filter(|_| raw.after.is_none()) {
+        cx.fail(&delay.at, "has an effect only with `after`", "add it to `at`");
+    }
+    let outside = |given: &Option<Located<DurationNs>>, cx: &mut Cx| {
+        if let Some(given) = given.as_ref().filter(|given| given.value >= measure) {
+            let says = format!("\"{}\" is outside the measured phase, \"{measure}\"", given.value);
+            cx.fail(&given.at, says, "write an earlier time, or measure longer");
+        }
+    };
+    outside(&raw.at_time, cx);
+    outside(&raw.undo_at, cx);
+    outside(&raw.delay, cx);
+    if let Some(undo_at) = &raw.undo_at
+        && undo_at.value.0 <= event.at_ns.unwrap_or(0)
+    {
+        cx.fail(&undo_at.at, "is not after the event", "write a time after `at`");
+    }
+    if let Some(first) = raw.at_time.as_ref().filter(|given| given.value.0 == 0) {
+        cx.fail(&first.at, "leaves no time before the event", "write such as at = \"10m\"");
+    }
+    if raw.timeout.value.0 == 0 {
+        cx.fail(&raw.timeout.at, "is 0", "write a duration such as \"1m\"");
+    }
+}
+
+/// Rejects an event that follows an unknown one, itself, or a later one in a circle.
+fn check_order(raw: &[(EventRaw, Position)], events: &[Event], cx: &mut Cx) {
+    for (raw, _) in raw {
+        let Some(after) = &raw.after else { continue };
+        let mut name = after.value.0.trim();
+        let mut steps = 0;
+        while let Some(other) = events.iter().find(|event| event.name == name) {
+            steps += 1;
+            let Some(next) = other.after.as_deref().filter(|_| steps <= events.len()) else {
+                break;
+            };
+            name = next;
+        }
+        if !events.iter().any(|event| event.name == after.value.0.trim()) {
+            let names: Vec<&str> = events.iter().map(|event| event.name.as_str()).collect();
+            let says = format!("\"{}\" is not an event of the plan", one_line(&after.value.0));
+            cx.fail(&after.at, says, format!("the events are: {}", one_line(&names.join(", "))));
+        } else if steps > events.len() {
+            cx.fail(
+                &after.at,
+                "follows itself, by way of others",
+                "give one of them a time (`at`)",
+            );
+        }
+    }
+}
+
+/// Rejects streams that start at an unknown event.
+fn check_streams(root: &Root, workload: &Workload, events: &[Event], cx: &mut Cx) {
+    let Some(matrix) = workload.matrix() else { return };
+    let raw = root.workload.as_ref().and_then(|workload| workload.value.matrix.as_ref());
+    let raw = raw.map_or(&[][..], |given| given.value.items.as_slice());
+    for (stream, (raw, _)) in matrix.streams.iter().zip(raw) {
+        let (Some(name), Some(start)) = (&stream.start_event, &raw.start) else { continue };
+        if !events.iter().any(|event| event.name == *name) {
+            let says = format!("\"{}\" is not an event of the plan", one_line(name));
+            cx.fail(&start.at, says, "add an [[event]] with that name");
+        }
+    }
+    let waits = |stream: &&crate::resolved::Stream| stream.start_event.is_some();
+    if let (true, Some((raw, _))) = (matrix.streams.iter().all(|s| waits(&s)), raw.first())
+        && let Some(start) = &raw.start
+    {
+        let help = "add a stream that runs from the start: it is what the events happen to";
+        cx.fail(&start.at, "leaves nothing to measure before the event", help);
+    }
+}
+
+/// Rejects events where this version cannot carry them out.
+fn check_support(
+    root: &Root,
+    at: &Position,
+    loaded: &ResolvedWorkload,
+    phases: &Phases,
+    targets: &[Target],
+    cx: &mut Cx,
+) {
+    let help = "remove the events, or run the plan on real storage of one host";
+    if targets.iter().any(|target| matches!(target.kind, TargetKind::Model { .. })) {
+        cx.fail(at, "is not supported on a model yet", help);
+    }
+    if root.fleet.is_some() {
+        cx.fail(at, "is not supported on a fleet yet", help);
+    }
+    if phases.until_steady {
+        let help = "write a fixed length, such as measure = \"30m\"";
+        cx.fail(at, "needs a measured phase of fixed length", help);
+    }
+    if loaded.workload.matrix().is_some_and(|matrix| matrix.point_count() > 1) {
+        let help = "give each axis of the workload one value";
+        cx.fail(at, "is not supported in a sweep", help);
+    }
+}

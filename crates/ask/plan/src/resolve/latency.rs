@@ -1,0 +1,44 @@
+//! Latency limits that the workload cannot have.
+
+use crate::read::{Cx, Located};
+use crate::resolved::{LatencyClass, LatencyLimit, LatencyStatistic, Matrix, SyncKind, Workload};
+use crate::units::DurationNs;
+
+/// Limit as written.
+pub(super) type Ceiling = (LatencyClass, LatencyStatistic, Located<DurationNs>);
+
+pub(super) fn check_classes(written: &[Ceiling], workload: &Workload, cx: &mut Cx) {
+    use LatencyClass::{All, DbRead, DbWrite, LogWrite, Metadata, Read, Sync, Write};
+    let is_mailbox = workload.mailbox().is_some();
+    for (class, statistic, given) in written {
+        let fits = match class {
+            DbRead | DbWrite | LogWrite => is_mailbox,
+            Read | Write | Sync | Metadata | All => !is_mailbox,
+        };
+        if !fits {
+            let kind = workload.kind();
+            let instead = match class {
+                DbWrite => Write,
+                LogWrite | Write | Sync if is_mailbox => LogWrite,
+                LogWrite => Write,
+                _ if is_mailbox => DbRead,
+                _ => Read,
+            };
+            let help = format!("did you mean `{}`?", LatencyLimit::field(instead, *statistic));
+            cx.fail(&given.at, format!("is not a latency of a {kind} workload"), help);
+        }
+        let flushes = |matrix: &Matrix| {
+            matrix.streams.iter().any(|stream| {
+                matches!(stream.sync.kind, SyncKind::Fsync | SyncKind::Fdatasync)
+                    || stream.trace.is_some()
+            })
+        };
+        if *class == Sync && workload.matrix().is_some_and(|matrix| !flushes(matrix)) {
+            let help = "write sync = \"fsync\" or \"fdatasync\" in the workload, or remove it";
+            cx.fail(&given.at, "limits flushes, and no stream flushes", help);
+        }
+        if given.value.0 == 0 {
+            cx.fail(&given.at, "is 0, which nothing can meet", "write a duration such as \"20ms\"");
+        }
+    }
+}

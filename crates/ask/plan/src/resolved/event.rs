@@ -1,0 +1,123 @@
+//! Events, and limits of the windows around them.
+
+use serde::{Deserialize, Serialize};
+
+use super::limits::{LatencyClass, LatencyLimit, LatencyStatistic};
+use super::words::words;
+
+/// Something that happens to the storage system during the measured phase.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// Name, unique in the plan.
+    pub name: String,
+    /// Time in the measured phase; `None` if it follows another event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_ns: Option<u64>,
+    /// Event that it follows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// Time after the end of that event.
+    #[serde(default)]
+    pub delay_ns: u64,
+    /// Command: program and arguments; empty for none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub run: Vec<String>,
+    /// Time after which a command is killed.
+    pub timeout_ns: u64,
+    /// Text for the operator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<String>,
+    /// Command that ends the event; empty for none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undo: Vec<String>,
+    /// Time of the undo in the measured phase; `None`: at its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo_at_ns: Option<u64>,
+}
+
+impl Event {
+    /// Returns true if the event or its undo is a command.
+    #[must_use]
+    pub fn has_command(&self) -> bool {
+        !self.run.is_empty() || !self.undo.is_empty()
+    }
+}
+
+words! {
+    /// Part of the measured phase, relative to the events.
+    Window {
+        /// Before the first event.
+        Before = "before",
+        /// From the first event until the recovery, and at least until the last undo.
+        During = "during",
+        /// From then until the end.
+        After = "after",
+    }
+}
+
+/// Limit in its own unit, or as a share of the value before.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// In its own unit, per second.
+    PerS(f64),
+    /// Factor of the value before the event.
+    OfBefore(f64),
+}
+
+/// Latency limit as a share of the value before.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RelativeLimit {
+    /// Operations that it applies to.
+    pub class: LatencyClass,
+    /// Statistic that it applies to.
+    pub statistic: LatencyStatistic,
+    /// Factor of the value before the event.
+    pub of_before: f64,
+}
+
+/// Limits of a window, or of a stream.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Minimum I/Os per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iops: Option<Bound>,
+    /// Minimum bytes per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<Bound>,
+    /// Longest time without a completion.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outage_max_ns: Option<u64>,
+    /// Longest time until the level of before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery_max_ns: Option<u64>,
+    /// Maximum number of failed I/Os.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errors_max: Option<u64>,
+    /// Latency limits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latencies: Vec<LatencyLimit>,
+    /// Latency limits as shares of the values before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub relative: Vec<RelativeLimit>,
+}
+
+/// Limits of one window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WindowLimits {
+    /// The window.
+    pub window: Window,
+    /// Its limits.
+    #[serde(flatten)]
+    pub limits: Limits,
+}
+
+/// Limits of one stream of a matrix, over the time in which it runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StreamLimits {
+    /// Index of the stream.
+    pub stream: u32,
+    /// Its limits.
+    #[serde(flatten)]
+    pub limits: Limits,
+}

@@ -1,0 +1,132 @@
+//! Events, windows and limits of streams.
+
+use plimsoll_plan::{Bound, Plan, ResolvedPlan, Window};
+
+const PLAN: &str = "\
+[requirement]
+[requirement.before]
+read_latency_p99 = \"5ms\"
+[requirement.during]
+iops = \"70% of before\"
+outage_max = \"10s\"
+[requirement.after]
+recovery_max = \"5m\"
+latency_p99 = \"125% of before\"
+
+[[event]]
+name = \"power off node 3\"
+at = \"5m\"
+run = [\"ssh\", \"bmc-3\", \"power\", \"off\"]
+undo = [\"ssh\", \"bmc-3\", \"power\", \"on\"]
+undo_at = \"8m\"
+[[event]]
+name = \"backup\"
+after = \"power off node 3\"
+delay = \"30s\"
+
+[target]
+path = \"/mnt/fs\"
+
+[[workload.matrix]]
+name = \"database\"
+requirement = { read_latency_p99 = \"5ms\", iops = 3000 }
+[[workload.matrix]]
+name = \"backup\"
+start = \"event:backup\"
+";
+
+fn plan() -> ResolvedPlan {
+    Plan::parse(PLAN, "p.toml").unwrap_or_else(|e| panic!("{e}")).resolve()
+}
+
+fn error(from: &str, to: &str) -> String {
+    assert!(PLAN.contains(from), "{from}");
+    match Plan::parse(&PLAN.replacen(from, to, 1), "p.toml") {
+        Ok(_) => panic!("accepted: {to}"),
+        Err(errors) => errors.to_string(),
+    }
+}
+
+#[test]
+fn events_windows_and_limits_of_streams_are_resolved_and_read_back() {
+    let plan = plan();
+    let [node, backup] = &plan.events[..] else { panic!("{:?}", plan.events) };
+    assert_eq!((node.at_ns, node.undo_at_ns), (Some(300_000_000_000), Some(480_000_000_000)));
+    assert_eq!(node.run, ["ssh", "bmc-3", "power", "off"]);
+    assert_eq!((backup.after.as_deref(), backup.has_command()), (Some("power off node 3"), false));
+    let requirement = plan.requirement.as_ref().unwrap();
+    let windows: Vec<Window> = requirement.windows.iter().map(|w| w.window).collect();
+    assert_eq!(windows, [Window::Before, Window::During, Window::After]);
+    assert_eq!(requirement.windows[1].limits.iops, Some(Bound::OfBefore(0.7)));
+    assert_eq!(requirement.windows[2].limits.relative[0].of_before, 1.25);
+    assert_eq!(requirement.streams[0].limits.iops, Some(Bound::PerS(3000.0)));
+    let streams = &plan.workload.matrix().unwrap().streams;
+    assert_eq!(streams[1].start_event.as_deref(), Some("backup"));
+    assert_eq!(ResolvedPlan::from_toml(&plan.to_toml().unwrap()).unwrap(), plan);
+}
+
+#[test]
+fn a_plan_without_events_keeps_its_resolved_form() {
+    let plan = Plan::parse("[target]\npath = \"/mnt/x\"\n[workload.matrix]\n", "p.toml").unwrap();
+    let text = plan.resolve().to_toml().unwrap();
+    for word in ["event", "windows", "streams = []"] {
+        assert!(!text.contains(word), "{word}: {text}");
+    }
+}
+
+#[test]
+fn unknown_and_impossible_events_are_refused_at_their_field() {
+    for (from, to, says) in [
+        ("at = \"5m\"", "at = \"10m\"", "event[0].at: \"10m\" is outside the measured phase"),
+        ("at = \"5m\"", "at = \"0s\"", "leaves no time before"),
+        ("at = \"5m\"\n", "", "has no time"),
+        ("at = \"5m\"", "at = \"5m\"\nafter = \"backup\"", "given beside `at`"),
+        ("undo_at = \"8m\"", "undo_at = \"4m\"", "is not after the event"),
+        ("undo_at = \"8m\"", "undo_at = \"20m\"", "outside the measured phase"),
+        ("undo = [\"ssh\", \"bmc-3\", \"power\", \"on\"]\n", "", "has nothing to undo"),
+        ("undo_at = \"8m\"", "undo = [\"true\"]", "duplicate key"),
+        ("after = \"power off node 3\"", "after = \"nothing\"", "is not an event of the plan"),
+        ("after = \"power off node 3\"", "after = \"backup\"", "follows itself"),
+        ("name = \"power off node 3\"\n", "", "event[0].name: is missing"),
+        ("run = [", "prompt = \"x\"\nrun = [", "given beside `run`"),
+        ("run = [\"ssh\", \"bmc-3\", \"power\", \"off\"]\n", "", "does nothing"),
+        ("run = [\"ssh\", \"bmc-3\", \"power\", \"off\"]", "run = \"poweroff\"", "a list"),
+        ("start = \"event:backup\"", "start = \"event:x\"", "is not an event of the plan"),
+        ("start = \"event:backup\"", "start = \"backup\"", "names no event"),
+        ("start = \"event:backup\"\n", "", "does nothing"),
+        (
+            "name = \"database\"",
+            "name = \"database\"\nstart = \"event:backup\"",
+            "leaves nothing to measure before",
+        ),
+        ("path = \"/mnt/fs\"", "model = \"single-hdd\"", "not supported on a model yet"),
+        ("[target]", "[fleet]\nagents = 2\n[target]", "not supported on a fleet yet"),
+        ("[target]", "[phases]\nmeasure = \"until-steady\"\n[target]", "fixed length"),
+        ("iops = \"70% of before\"", "iops = \"70 of before\"", "is not a share of before"),
+        ("outage_max = \"10s\"", "recovery_max = \"1s\"", "belongs to [requirement.after]"),
+        (
+            "read_latency_p99 = \"5ms\"\n",
+            "read_latency_p99 = \"50% of before\"\n",
+            "share of before here",
+        ),
+        ("iops = 3000", "outage_max = \"1s\"", "limit of a window"),
+        ("iops = 3000", "iops = \"5% of before\"", "share of before here"),
+        ("outage_max", "outage", "did you mean `outage_max`"),
+        (
+            "[requirement]\n[requirement.before]\nread_latency_p99 = \"5ms\"\n[requirement.during]\niops = \"70% of before\"\noutage_max = \"10s\"\n[requirement.after]\nrecovery_max = \"5m\"\nlatency_p99 = \"125% of before\"\n",
+            "",
+            "needs a [requirement]",
+        ),
+    ] {
+        let said = error(from, to);
+        assert!(said.contains(says), "{to}: expected {says:?} in:\n{said}");
+    }
+    let none = PLAN.replace("[[event]]", "[[observe.metrics]]");
+    assert!(Plan::parse(&none, "p.toml").is_err());
+    let sweep = "[target]\npath = \"/x\"\n[workload.matrix]\nqueue_depth = [1, 2]\n[[event]]\nname = \"e\"\nat = \"1m\"\nrun = [\"true\"]\n";
+    let said = Plan::parse(sweep, "p.toml").unwrap_err().to_string();
+    assert!(said.contains("not supported in a sweep"), "{said}");
+    let windows = "[target]\npath = \"/x\"\n[workload.matrix]\n[requirement.during]\niops = 1\n";
+    let said = Plan::parse(windows, "p.toml").unwrap_err().to_string();
+    assert!(said.contains("the plan has none"), "{said}");
+}

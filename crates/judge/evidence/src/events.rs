@@ -1,0 +1,58 @@
+//! Events of a run: what happened to the storage system, when, and what the commands answered. All
+//! times count from the start of the run.
+
+use serde::{Deserialize, Serialize};
+
+/// Event of the plan, as it happened.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventRecord {
+    /// Name in the plan.
+    pub name: String,
+    /// Start of its command, answer of the operator, or start of its streams. `None` if it did not
+    /// happen.
+    pub at_ns: Option<u64>,
+    /// Reason why it did not happen; empty otherwise.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub missed: String,
+    /// Its command, if it has one that was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandRecord>,
+    /// Time of its undo, also if only streams end then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo_at_ns: Option<u64>,
+    /// The command of the undo.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<CommandRecord>,
+}
+
+/// Command that the run started.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandRecord {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Start.
+    pub start_ns: u64,
+    /// End.
+    pub end_ns: u64,
+    /// Exit code; `None` if it was killed or could not be started.
+    pub exit_code: Option<i32>,
+    /// Reason why it failed; empty if it succeeded.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub failure: String,
+    /// Last part of its standard output.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stdout: String,
+    /// Last part of its standard error.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub stderr: String,
+}
+
+impl EventRecord {
+    /// Returns the failure of the event or its undo; `None` if both succeeded.
+    #[must_use]
+    pub fn failure(&self) -> Option<&str> {
+        let commands = [&self.command, &self.undo].into_iter().flatten();
+        let mut failures = commands.map(|command| command.failure.as_str());
+        failures.find(|failure| !failure.is_empty())
+    }
+}

@@ -1,0 +1,161 @@
+//! Recovery: the first moment after which the load is at the level of before again.
+//!
+//! The level of before is its mean rate and its p99. An interval of the series is short of it by
+//! two measures: the rate below 95 % of before, and the share of operations slower than 1.25 times
+//! the p99 of before, above 1 %. A system has recovered at the first interval from which both means
+//! keep their bounds over the hold time (a minute; a quarter of the rest if that is shorter), and
+//! from which no shorter stretch breaks them by more than the scatter of before. A step inside the
+//! hold time that least squares find (D. W. K. Andrews, Econometrica 61 (1993)) and whose first part
+//! is short of the level moves the moment to that step.
+
+use crate::stats::Persistence;
+
+/// Share of the rate of before that counts as its level.
+pub const RATE_SHARE: f64 = 0.95;
+/// Factor of the p99 of before that counts as its level.
+pub const P99_FACTOR: f64 = 1.25;
+/// Share of the operations that may be slower: a p99.
+pub const SLOW_SHARE: f64 = 0.01;
+/// Time for which the level must hold.
+pub const HOLD_NS: u64 = 60_000_000_000;
+/// Minimum number of intervals in the hold time.
+const HOLD_INTERVALS_MIN: usize = 10;
+/// Minimum number of intervals before the event.
+const BEFORE_MIN: usize = 10;
+/// Standard errors by which a stretch may be short of the level.
+const Z: f64 = 3.0;
+/// Fall of the squared error, in variances, from which a step inside the hold time counts.
+const STEP_FALL_MIN: f64 = 12.0;
+/// Maximum standard error of the mean over the hold time, as a share of the rate of before. A fall to
+/// [`RATE_SHARE`] is then more than [`Z`] of them.
+const NOISE_MAX: f64 = (1.0 - RATE_SHARE) / Z;
+
+/// Interval of the series.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// Operations per second.
+    pub rate_per_s: f64,
+    /// Share of the operations slower than [`P99_FACTOR`] times the p99 of before; 1 without any
+    /// operation.
+    pub slow_share: f64,
+}
+
+/// Answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Recovery {
+    /// The level is reached this number of intervals after the first.
+    After(usize),
+    /// It is not reached for the hold time in any part of the series.
+    NotWithinRun,
+    /// The series does not decide, for this reason.
+    Unknown(String),
+}
+
+/// One of the two measures, as a deficit: above 0 is short of the level.
+struct Deficit {
+    values: Vec<f64>,
+    /// Standard deviation in before, widened by its autocorrelation.
+    scatter: f64,
+    /// Deficit that the mean over the hold time may have.
+    allowance: f64,
+}
+
+impl Deficit {
+    fn new(before: Vec<f64>, values: Vec<f64>, scatter_min: f64) -> Self {
+        let n = before.len() as f64;
+        let mean = before.iter().sum::<f64>() / n;
+        let square = before.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / (n - 1.0);
+        // Dependent values scatter more in the mean.
+        let dependence = n / Persistence::of(&before).n_effective.clamp(1.0, n);
+        let scatter = (square * dependence).sqrt().max(scatter_min);
+        Self { values, scatter, allowance: 0.0 }
+    }
+
+    fn mean(&self, from: usize, to: usize) -> f64 {
+        self.values[from..to].iter().sum::<f64>() / (to - from) as f64
+    }
+
+    /// Returns true if the level holds from `from` until `to`.
+    fn holds(&self, from: usize, to: usize) -> bool {
+        let mut sum = 0.0;
+        let stretches = self.values[from..to].iter().enumerate().all(|(at, value)| {
+            sum += value;
+            let length = (at + 1) as f64;
+            sum / length <= Z * self.scatter / length.sqrt()
+        });
+        stretches && self.mean(from, to) <= self.allowance
+    }
+
+    /// Returns the last step after `from` whose first part is short of the level.
+    fn step(&self, from: usize, to: usize) -> usize {
+        let variance = (self.scatter * self.scatter).max(f64::MIN_POSITIVE);
+        let mut at = from;
+        while at + 2 < to {
+            let falls = (at + 1..to - 1).filter_map(|split| {
+                let (first, rest) = (self.mean(at, split), self.mean(split, to));
+                let (a, b) = ((split - at) as f64, (to - split) as f64);
+                let fall = a * b / (a + b) * (first - rest) * (first - rest) / variance;
+                (first > 0.0 && rest < first && fall > STEP_FALL_MIN).then_some((fall, split))
+            });
+            match falls.max_by(|one, other| one.0.total_cmp(&other.0)) {
+                Some((_, split)) => at = split,
+                None => break,
+            }
+        }
+        at
+    }
+}
+
+/// Finds the recovery in `since`, the intervals from the last action on.
+pub fn find(before: &[Sample], since: &[Sample], interval_ns: u64) -> Recovery {
+    if before.len() < BEFORE_MIN {
+        let count = before.len();
+        return Recovery::Unknown(format!(
+            "{count} intervals before the event are too few to know the level"
+        ));
+    }
+    let rate = before.iter().map(|sample| sample.rate_per_s).sum::<f64>() / before.len() as f64;
+    if rate <= 0.0 {
+        return Recovery::Unknown("nothing completed before the event".to_owned());
+    }
+    let minute = HOLD_NS.div_ceil(interval_ns.max(1)) as usize;
+    let hold = minute.min(since.len() / 4);
+    if hold < HOLD_INTERVALS_MIN {
+        let count = since.len();
+        return Recovery::Unknown(format!(
+            "{count} intervals after it are too few: measure longer"
+        ));
+    }
+    let of = |samples: &[Sample], measure: &dyn Fn(&Sample) -> f64| {
+        samples.iter().map(measure).collect::<Vec<f64>>()
+    };
+    let short = |sample: &Sample| RATE_SHARE - sample.rate_per_s / rate;
+    let rates = Deficit::new(of(before, &short), of(since, &short), 1e-6);
+    let root = (hold as f64).sqrt();
+    if rates.scatter / root > NOISE_MAX {
+        return Recovery::Unknown(format!(
+            "the rate before the event scatters by {:.0} %: its level is not known well enough",
+            rates.scatter * 100.0
+        ));
+    }
+    let slow = |sample: &Sample| sample.slow_share - SLOW_SHARE;
+    let mut slows = Deficit::new(of(before, &slow), of(since, &slow), SLOW_SHARE / 4.0);
+    slows.allowance = slows.scatter / root;
+    let measures = [&rates, &slows];
+    let mut from = 0;
+    while from + hold <= since.len() {
+        if !measures.iter().all(|measure| measure.holds(from, from + hold)) {
+            from += 1;
+            continue;
+        }
+        let moved = measures.iter().map(|measure| measure.step(from, from + hold)).max();
+        match moved.filter(|moved| *moved > from) {
+            Some(moved) => from = moved,
+            None => return Recovery::After(from),
+        }
+    }
+    Recovery::NotWithinRun
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! Windows of made-up runs.
+#![allow(clippy::unwrap_used)]
+
+use plimsoll_evidence::events::{CommandRecord, EventRecord};
+
+use super::*;
+use crate::judge;
+use crate::rules::fixtures::{self, LATENCY_NS, RATE, SECOND_NS};
+use crate::verdict::{Verdict, VerdictKind};
+
+/// The run starts to measure after 5 s, for 60 s; the event is at 20 s of that.
+const EVENT: &str = "[[event]]\nname = \"cut\"\nat = \"20s\"\nrun = [\"cut\"]\n";
+const AT_NS: u64 = 25 * SECOND_NS;
+
+/// Returns a run with an outage of `outage_s` from the event on, and these limits.
+fn run(outage_s: f64, limits: &str) -> Bundle {
+    let plan = format!("[workload.matrix]\nfile_size");
+    let with = format!("[requirement]\n{limits}{EVENT}{plan}");
+    let mut bundle = fixtures::reads_with(&plan, &with);
+    let silent_tenths = (outage_s * 10.0) as u64;
+    let is_silent = |tenth: u64| (200..200 + silent_tenths).contains(&tenth);
+    fixtures::rates(&mut bundle, |tenth| match is_silent(tenth) {
+        true => (0, LATENCY_NS),
+        false => (RATE / 10 + tenth * 7 % 11, LATENCY_NS),
+    });
+    bundle.series.retain(|row| !matches!(row.data, Data::Class { count: 0, .. }));
+    let seconds = outage_s as u64;
+    bundle.latency_spans.retain(|span| {
+        !(AT_NS..AT_NS + seconds * SECOND_NS).contains(&(span.start_ns + span.duration_ns / 2))
+    });
+    let command = CommandRecord {
+        argv: vec!["cut".to_owned()],
+        start_ns: AT_NS,
+        end_ns: AT_NS + SECOND_NS / 10,
+        exit_code: Some(0),
+        ..CommandRecord::default()
+    };
+    bundle.run.events = vec![EventRecord {
+        name: "cut".to_owned(),
+        at_ns: Some(AT_NS),
+        command: Some(command),
+        ..EventRecord::default()
+    }];
+    bundle
+}
+
+fn part(bundle: &Bundle, window: Window) -> Part {
+    Windows::of(bundle).unwrap().part(window).unwrap()
+}
+
+fn check<'v>(verdict: &'v Verdict, name: &str) -> &'v crate::verdict::Check {
+    let found = verdict.checks.iter().find(|check| check.name == name);
+    found.unwrap_or_else(|| panic!("{name}: {:?}", verdict.checks))
+}
+
+#[test]
+fn an_outage_and_its_recovery_are_measured() {
+    let bundle = run(10.0, "[requirement.during]\noutage_max = \"12s\"\n");
+    let windows = Windows::of(&bundle).unwrap();
+    assert_eq!((windows.action.as_str(), windows.action_ns), ("cut", AT_NS));
+    assert_eq!(windows.recovery_ns, Ok(10 * SECOND_NS));
+    let before = part(&bundle, Window::Before);
+    assert_eq!((before.from_ns, before.to_ns), (5 * SECOND_NS, AT_NS));
+    // The hold time is a minute, which is longer than the rest of the run.
+    assert_eq!(windows.part(Window::After), None);
+    let found = outage(&bundle, part(&bundle, Window::During)).unwrap();
+    assert_eq!((found.low_ns, found.high_ns), (10 * SECOND_NS, 10 * SECOND_NS + SECOND_NS / 5));
+    assert_eq!(outage(&bundle, before).unwrap().low_ns, 0);
+}
+
+#[test]
+fn without_an_effect_nothing_is_found() {
+    let bundle = run(0.0, "[requirement.during]\noutage_max = \"1s\"\n");
+    assert_eq!(Windows::of(&bundle).unwrap().recovery_ns, Ok(0));
+    assert_eq!(outage(&bundle, part(&bundle, Window::During)).unwrap().duration_ns, 0);
+    let verdict = judge(&bundle);
+    assert_eq!(check(&verdict, "during_outage").ok, Some(true), "{verdict:?}");
+}
+
+#[test]
+fn a_slice_has_the_operations_of_its_window_only() {
+    let bundle = run(10.0, "[requirement.during]\noutage_max = \"12s\"\n");
+    let before = before(&bundle).unwrap();
+    let class = &before.run.classes[0];
+    let rows = class_rows(&before).filter_map(|(_, _, _, data)| match data {
+        Data::Class { count, .. } => Some(count),
+        Data::Gauge(_) => None,
+    });
+    assert_eq!(class.count, rows.sum::<u64>());
+    assert!((class.count as f64 / 20.0 / RATE as f64 - 1.0).abs() < 0.1, "{}", class.count);
+    assert_eq!(before.latency[&class.name].len(), 20 * RATE);
+    assert_eq!(before.run.measure().unwrap().duration_ns, 20 * SECOND_NS);
+}
+
+#[test]
+fn limits_of_windows_decide_the_verdict() {
+    for (outage_s, limits, name, ok) in [
+        (10.0, "[requirement.during]\noutage_max = \"12s\"\n", "during_outage", true),
+        (10.0, "[requirement.during]\noutage_max = \"9s\"\n", "during_outage", false),
+        (10.0, "[requirement.during]\niops = \"70% of before\"\n", "during_iops", true),
+        (10.0, "[requirement.during]\niops = \"80% of before\"\n", "during_iops", false),
+        (10.0, "[requirement.during]\niops = 7000\n", "during_iops", true),
+        (10.0, "[requirement.before]\niops = 9000\n", "before_iops", true),
+        (
+            10.0,
+            "[requirement.before]\nread_latency_p99 = \"2ms\"\n",
+            "before_read_latency_p99",
+            true,
+        ),
+        (
+            10.0,
+            "[requirement.before]\nread_latency_p99 = \"1ms\"\n",
+            "before_read_latency_p99",
+            false,
+        ),
+        (10.0, "[requirement.after]\nrecovery_max = \"11s\"\n", "after_recovery", true),
+        (10.0, "[requirement.after]\nrecovery_max = \"9s\"\n", "after_recovery", false),
+        (40.0, "[requirement.after]\nrecovery_max = \"30s\"\n", "after_recovery", false),
+    ] {
+        let verdict = judge(&run(outage_s, limits));
+        assert_eq!(check(&verdict, name).ok, Some(ok), "{limits}{:?}", check(&verdict, name));
+        if !ok {
+            assert_eq!(verdict.verdict, VerdictKind::Fail, "{}", verdict.reason);
+        }
+    }
+}
+
+#[test]
+fn a_system_that_does_not_recover_in_the_run_fails_or_stays_open() {
+    let bundle = run(40.0, "[requirement.after]\nrecovery_max = \"5m\"\n");
+    let windows = Windows::of(&bundle).unwrap();
+    assert_eq!(windows.recovery_ns, Err(NoRecovery::NotWithinRun(40 * SECOND_NS)));
+    let verdict = judge(&bundle);
+    let check = check(&verdict, "after_recovery");
+    assert_eq!(check.ok, None);
+    assert!(check.note.contains("not recovered within the 40 s"), "{}", check.note);
+    assert_eq!(verdict.verdict, VerdictKind::Inconclusive);
+}
+
+#[test]
+fn a_command_that_failed_or_came_late_refutes_the_run() {
+    let limits = "[requirement.during]\noutage_max = \"12s\"\n";
+    let honest = run(10.0, limits);
+    assert!(judge(&honest).verdict != VerdictKind::Invalid, "{}", judge(&honest).reason);
+    let changed = |change: &dyn Fn(&mut EventRecord)| {
+        let mut bundle = honest.clone();
+        change(&mut bundle.run.events[0]);
+        let verdict = judge(&bundle);
+        (verdict.verdict, verdict.reason)
+    };
+    let failed = changed(&|event| {
+        event.command.as_mut().unwrap().failure = "it exited with code 1".to_owned();
+    });
+    assert_eq!(failed.0, VerdictKind::Invalid);
+    assert!(failed.1.contains("its command failed: it exited with code 1"), "{}", failed.1);
+    let other = changed(&|event| event.command.as_mut().unwrap().argv = vec!["true".to_owned()]);
+    assert!(
+        other.0 == VerdictKind::Invalid && other.1.contains("command of the plan"),
+        "{other:?}"
+    );
+    let late = changed(&|event| event.at_ns = Some(66 * SECOND_NS));
+    assert!(
+        late.0 == VerdictKind::Invalid && late.1.contains("outside the measurement"),
+        "{late:?}"
+    );
+    let missed = changed(&|event| {
+        (event.at_ns, event.command) = (None, None);
+        event.missed = "the measurement ended before its time".to_owned();
+    });
+    assert!(
+        missed.0 == VerdictKind::Inconclusive && missed.1.contains("did not happen"),
+        "{missed:?}"
+    );
+    let mut bundle = honest.clone();
+    bundle.run.events.clear();
+    assert!(judge(&bundle).reason.contains("no record of event"), "{}", judge(&bundle).reason);
+}
+
+#[test]
+fn an_unsteady_rate_before_the_event_leaves_the_run_open() {
+    let mut bundle = run(10.0, "[requirement.during]\noutage_max = \"12s\"\n");
+    fixtures::rates(&mut bundle, |tenth| (500 + tenth.min(200) * 5, LATENCY_NS));
+    let verdict = judge(&bundle);
+    assert_eq!(verdict.verdict, VerdictKind::Inconclusive, "{}", verdict.reason);
+    let findings = verdict.findings.iter().map(|finding| finding.rule.as_str());
+    assert!(findings.collect::<Vec<_>>().contains(&"before-unsteady"));
+}
+
+#[test]
+fn failed_operations_count_in_the_window_that_allows_them() {
+    let with_errors = |limits: &str, at_s: u64| {
+        let mut bundle = run(10.0, limits);
+        let start_ns = at_s * SECOND_NS;
+        let name = plimsoll_evidence::series::errors_name(&bundle.run.classes[0].name);
+        let (phase, duration_ns, data) = (1, SECOND_NS / 10, Data::Gauge(7.0));
+        let row = plimsoll_evidence::series::Row { phase, start_ns, duration_ns, name, data };
+        bundle.series.push(row);
+        bundle.run.classes[0].errors = 7;
+        judge(&bundle)
+    };
+    let allowed = with_errors("[requirement.during]\nerrors_max = 7\n", 26);
+    assert_eq!(check(&allowed, "during_errors").ok, Some(true));
+    assert_ne!(allowed.verdict, VerdictKind::Invalid, "{}", allowed.reason);
+    let more = with_errors("[requirement.during]\nerrors_max = 6\n", 26);
+    assert_eq!((check(&more, "during_errors").ok, more.verdict), (Some(false), VerdictKind::Fail));
+    let before = with_errors("[requirement.during]\nerrors_max = 7\n", 10);
+    assert_eq!(before.verdict, VerdictKind::Invalid, "before the event nothing may fail");
+    let unlimited = with_errors("[requirement.during]\noutage_max = \"20s\"\n", 26);
+    assert_eq!(unlimited.verdict, VerdictKind::Invalid);
+}

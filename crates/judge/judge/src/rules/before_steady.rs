@@ -1,0 +1,37 @@
+//! Checks that the rate before the first event was steady.
+
+use plimsoll_evidence::Bundle;
+
+use super::{Rule, Weight, not_steady};
+use crate::claim::Claim;
+use crate::events;
+use crate::finding::{Finding, Outcome};
+
+pub const RULE: Rule = Rule {
+    id: "before-unsteady",
+    asks: "was the rate steady before the first event?",
+    explains: "The windows during and after an event are compared with the time before it. If the \
+        rate was still rising or falling then, its mean is not a level, and neither the loss nor \
+        the recovery can be measured. The rule applies the test of `not-steady` to the time before \
+        the first event. Warm up longer, or plan the event later.",
+    bears_on: &[
+        (Claim::Requirement, Weight::Mandatory),
+        (Claim::Comparative, Weight::Mandatory),
+        (Claim::SustainedWrite, Weight::Mandatory),
+    ],
+    check,
+};
+
+fn check(bundle: &Bundle) -> Option<Finding> {
+    if bundle.plan.events.is_empty() {
+        return None;
+    }
+    let before = events::before(bundle)?;
+    let finding = (not_steady::RULE.check)(&before)?;
+    let says = format!("before the first event, {}", finding.says);
+    let own = Finding::new(RULE.id, finding.outcome, says);
+    Some(match finding.outcome {
+        Outcome::Pass => own,
+        _ => own.advise("warm up longer, or plan the event later"),
+    })
+}

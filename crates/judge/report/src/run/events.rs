@@ -1,0 +1,155 @@
+//! Events of a run: the windows around them, the recovery, and what the commands answered.
+
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::events::{CommandRecord, EventRecord};
+use plimsoll_judge::events::recovery::{P99_FACTOR, RATE_SHARE};
+use plimsoll_judge::events::{NoRecovery, WindowFigures, Windows, window_figures};
+use plimsoll_plan::one_line;
+
+use super::empty_section;
+use crate::document::{Block, Section};
+use crate::number::{Unit, elapsed};
+use crate::table::{Cell, Column, Table, Tone};
+
+pub(super) fn section(bundle: &Bundle) -> Section {
+    if bundle.run.events.is_empty() {
+        return empty_section();
+    }
+    let mut section = Section::brief("events", "Events");
+    if let Some(windows) = Windows::of(bundle) {
+        section = section.with(Block::Table(table_of_windows(bundle, &windows)));
+        section = section.with(Block::Words(describe_recovery(&windows)));
+    }
+    section.with(Block::Table(table_of_events(bundle)))
+}
+
+/// Returns the outputs of the commands, for the full report.
+pub(super) fn outputs(bundle: &Bundle) -> Section {
+    let mut section = Section::full("event-output", "Output of the commands");
+    for event in &bundle.run.events {
+        for command in [&event.command, &event.undo].into_iter().flatten() {
+            for (stream, text) in [("output", &command.stdout), ("errors", &command.stderr)] {
+                if !text.trim().is_empty() {
+                    let caption = format!("{}: {stream} of {}", event.name, command_line(command));
+                    section = section.with(Block::Listing { caption, text: text.clone() });
+                }
+            }
+        }
+    }
+    section
+}
+
+fn table_of_windows(bundle: &Bundle, windows: &Windows) -> Table {
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("window", "window"),
+            Column::numbers("from", "start_ns"),
+            Column::numbers("lasted", "duration_ns"),
+            Column::of(Unit::Rate, "I/Os per second", "rate_per_s"),
+            Column::numbers("of before", "of_before"),
+            Column::numbers("median", "latency_ns_p50").rank(1),
+            Column::numbers("p99", "latency_ns_p99"),
+            Column::numbers("largest", "latency_ns_max"),
+            Column::numbers("longest outage", "outage_ns"),
+            Column::numbers("errors", "errors"),
+        ],
+    );
+    table.rows = window_figures(bundle, windows).iter().map(row).collect();
+    table
+}
+
+fn row(figures: &WindowFigures) -> Vec<Cell> {
+    let latency = |ns: Option<u64>| Cell::maybe(Unit::Latency, ns.map(|ns| ns as f64));
+    vec![
+        Cell::text(figures.part.window.word()).tone(Tone::Strong),
+        Cell::number(Unit::Elapsed, figures.part.from_ns as f64),
+        Cell::number(Unit::Elapsed, figures.part.duration_ns() as f64),
+        Cell::maybe(Unit::Rate, figures.rate_per_s),
+        Cell::maybe(Unit::Share, figures.of_before),
+        latency(figures.latency_ns_p50),
+        latency(figures.latency_ns_p99),
+        latency(figures.latency_ns_max),
+        match figures.outage_ns {
+            Some(0) => Cell::text("none"),
+            outage => latency(outage),
+        },
+        Cell::count(figures.errors),
+    ]
+}
+
+fn describe_recovery(windows: &Windows) -> String {
+    let level = format!(
+        "Recovery: the rate is at least {:.0} % of before, and the p99 at most {P99_FACTOR} times that \
+         of before, and both hold.",
+        RATE_SHARE * 100.0
+    );
+    let action = &windows.action;
+    let step = elapsed(windows.interval_ns as f64);
+    let says = match &windows.recovery_ns {
+        Ok(0) => format!("The level was kept after \"{action}\", within an interval of {step}."),
+        Ok(after_ns) => format!(
+            "Recovered {} after \"{action}\", to an interval of {step}.",
+            elapsed(*after_ns as f64)
+        ),
+        Err(NoRecovery::NotWithinRun(rest_ns)) => format!(
+            "Not recovered within the run, which ended {} after \"{action}\".",
+            elapsed(*rest_ns as f64)
+        ),
+        Err(NoRecovery::Unknown(reason)) => format!("The recovery is unknown: {reason}."),
+    };
+    format!("{says} {level}")
+}
+
+fn table_of_events(bundle: &Bundle) -> Table {
+    let mut table = Table::new(
+        "",
+        vec![
+            Column::words("event", "event"),
+            Column::numbers("at", "at_ns"),
+            Column::numbers("lasted", "duration_ns").rank(1),
+            Column::words("result", "result"),
+            Column::remarks("command", "command"),
+        ],
+    );
+    for event in &bundle.run.events {
+        table.rows.push(event_row(event));
+        if let Some(at_ns) = event.undo_at_ns {
+            let name = format!("undo {}", event.name);
+            table.rows.push(action_row(&name, Some(at_ns), event.undo.as_ref(), ""));
+        }
+    }
+    table
+}
+
+fn event_row(event: &EventRecord) -> Vec<Cell> {
+    action_row(&event.name, event.at_ns, event.command.as_ref(), &event.missed)
+}
+
+fn action_row(
+    name: &str,
+    at_ns: Option<u64>,
+    command: Option<&CommandRecord>,
+    missed: &str,
+) -> Vec<Cell> {
+    let lasted = command.map(|command| command.end_ns.saturating_sub(command.start_ns) as f64);
+    let result = match (command, missed) {
+        (_, missed) if !missed.is_empty() => Cell::text(missed.to_owned()).tone(Tone::Bad),
+        (Some(command), _) if !command.failure.is_empty() => {
+            Cell::text(command.failure.clone()).tone(Tone::Bad)
+        }
+        (Some(_), _) => Cell::text("exit code 0"),
+        (None, _) => Cell::text("happened"),
+    };
+    vec![
+        Cell::text(name.to_owned()),
+        Cell::maybe(Unit::Elapsed, at_ns.map(|ns| ns as f64)),
+        lasted.map_or(Cell::empty(), |ns| Cell::number(Unit::Elapsed, ns)),
+        result,
+        Cell::text(command.map_or(String::new(), command_line)),
+    ]
+}
+
+fn command_line(command: &CommandRecord) -> String {
+    one_line(&command.argv.join(" "))
+}
