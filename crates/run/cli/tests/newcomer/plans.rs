@@ -137,7 +137,7 @@ fn one_vocabulary_describes_a_load_in_every_command() {
     let plan = |run: &String| std::fs::read_to_string(experiment.join(run).join("resolved.toml"));
     let plans: Vec<String> = runs.iter().filter_map(|run| plan(run).ok()).collect();
     assert!(
-        plans.len() == 2 && plans.iter().all(|plan| plan.contains("sync = \"dsync\"")),
+        plans.len() == 2 && plans.iter().all(|plan| plan.contains("kind = \"dsync\"")),
         "{plans:?}"
     );
     let every = ["--fdatasync", "8", "--dry-run"];
