@@ -255,7 +255,6 @@ impl LoadFlags {
     }
 
     /// Returns the sizes of a transfer and the size of a file, if given.
-    #[allow(clippy::type_complexity)]
     fn sizes(
         &self,
         meanings: &mut Vec<String>,

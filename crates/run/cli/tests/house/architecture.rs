@@ -190,7 +190,7 @@ const LONGER_COMMANDS: &[(&str, usize, &str)] = &[
     ),
     (
         "load_flags.rs",
-        361,
+        360,
         "the flags of a load in four commands, in Plimsoll's words and in fio's",
     ),
     ("compare/plan_flags.rs", 165, "the flags of a comparison that is run, and its plan"),

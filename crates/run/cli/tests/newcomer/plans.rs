@@ -123,7 +123,8 @@ fn one_vocabulary_describes_a_load_in_every_command() {
     let (data, other) = (text(&sandbox.data()), text(&sandbox.path("other")));
     std::fs::create_dir(&other).unwrap();
     let load = ["--size", "8KiB", "--reads", "0", "--depth", "2", "--clients", "2", "--for", "1s"];
-    let small = ["--file-size", "4MiB", "--set", "phases.warm_up=0s"];
+    let interval = ["--set", "evidence.interval=50ms"];
+    let small = [&["--file-size", "4MiB", "--set", "phases.warm_up=0s"][..], &interval].concat();
     let with = |command: &str, more: &[&str]| {
         sandbox.run(&[&[command, "--path", &data][..], &load, &small, more].concat())
     };
