@@ -422,7 +422,9 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
     }
     remarks.extend(outcome.bend.map(|bend| bend.sentence(name)));
     let unsettled = tuning.unsettled_step();
-    if !tuning.steps.is_empty() && tuning.steps.iter().all(|step| step.steady != Some(true)) {
+    let none_steady =
+        !tuning.steps.is_empty() && tuning.steps.iter().all(|step| step.steady != Some(true));
+    if none_steady {
         remarks.push(
             "No step was steady, so no load is known to last. Measure each step for longer (--for 10m) after a longer \
              warm-up (--set phases.warm_up=2m). If the rate still wanders, look for other load on this host or \
@@ -430,7 +432,8 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if let Some((step, rate_per_s)) = unsettled.and_then(|step| Some((step, step.rate_per_s?))) {
+    let said = unsettled.filter(|_| !none_steady);
+    if let Some((step, rate_per_s)) = said.and_then(|step| Some((step, step.rate_per_s?))) {
         remarks.push(format!(
             "At {name} {} {rate_per_s:.1}/s met every ceiling, but never became steady: its \
              long-term rate is unknown. Measure each step for longer, after a longer warm-up.",

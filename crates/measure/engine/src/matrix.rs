@@ -22,6 +22,7 @@ mod load;
 pub mod manifest;
 pub mod pass;
 mod plan_check;
+mod probe;
 mod progress_meter;
 mod read_back;
 pub mod remote;
@@ -33,7 +34,8 @@ mod tree;
 
 pub use check::{DataCheck, check_data, is_data_set};
 pub use data_set::DataSet;
-pub use plan_check::{check_plan, check_tracking, probe_device};
+pub use plan_check::check_plan;
+pub use probe::{check_tracking, probe_device};
 pub use request::DataSetRequest;
 pub use run::run;
 pub use run_state::MatrixRun;

@@ -52,6 +52,7 @@ pub mod experiment;
 pub mod finished_run;
 pub mod fitting;
 pub mod fleet;
+pub mod kubernetes;
 pub mod ledger;
 pub mod listener;
 pub mod live;

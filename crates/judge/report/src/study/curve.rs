@@ -62,7 +62,15 @@ impl Curve {
         .size(860.0, 340.0)
         .says(format!("Labels are the load ({}). Bars are 95 % intervals.", self.load_name));
         for (i, name) in self.latency_names.iter().enumerate() {
-            let dots: Vec<Dot> = self.steps.iter().filter_map(|step| self.dot(step, i)).collect();
+            // Steps at one load lie close together: the first has the label.
+            let mut labelled = f64::NAN;
+            let dot = |step: &Step| {
+                let dot = self.dot(step, i)?;
+                let label = if step.load == labelled { String::new() } else { dot.label };
+                labelled = step.load;
+                Some(Dot { label, ..dot })
+            };
+            let dots: Vec<Dot> = self.steps.iter().filter_map(dot).collect();
             let (name, colour) = (name.clone(), i as u8);
             plot = plot.mark(Mark::Dots { name, colour, dots, joined: true });
         }

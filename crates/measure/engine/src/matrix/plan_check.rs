@@ -3,7 +3,7 @@
 //! A dry run makes these checks, and a run makes them before it reserves its target.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use plimsoll_plan::{Matrix, ResolvedPlan, Target, TargetKind};
 use plimsoll_workload::content::Content;
@@ -11,8 +11,6 @@ use plimsoll_workload::matrix::StreamPart;
 use plimsoll_workload::planned::pace::StreamPace;
 use plimsoll_workload::planned::streams;
 
-use super::data_set::{check_memory, memory_bytes, writes_layout};
-use super::device::Device;
 use crate::EngineError;
 use crate::stream::matrix::check_content;
 
@@ -48,59 +46,6 @@ pub fn check_plan(
         StreamPart::new(config, 0..1).map_err(|error| wrong(&error))?;
     }
     Ok(())
-}
-
-/// Rejects data whose generations need too much memory to be tracked. A run tracks them to verify
-/// its data, or to keep it. The size of a device is known only when it is open ([`probe_device`]).
-///
-/// # Errors
-/// [`EngineError::Config`]: the memory that tracking needs.
-pub fn check_tracking(
-    plan: &ResolvedPlan,
-    target: &Target,
-    matrix: &Matrix,
-    keep: bool,
-) -> Result<(), EngineError> {
-    let untracked = matches!(target.kind, TargetKind::Null | TargetKind::Model { .. });
-    if untracked || matches!(target.kind, TargetKind::Device { .. }) || !tracks(plan, matrix, keep)
-    {
-        return Ok(());
-    }
-    let configs = streams::streams(matrix, plan.seed, None)?;
-    let needs = plan.required_bytes(target);
-    let data_bytes = needs.iter().fold(0, |sum: u64, need| sum.saturating_add(need.bytes));
-    check_memory(data_bytes, streams::unit_bytes(matrix, &configs)?, memory_bytes())
-}
-
-fn tracks(plan: &ResolvedPlan, matrix: &Matrix, keep: bool) -> bool {
-    let verified = matrix.streams.iter().any(|stream| stream.verify_reads);
-    let stamped = matrix.streams.iter().all(|stream| stream.content.stamps);
-    (plan.phases.verify || verified || keep) && stamped
-}
-
-/// Opens a device as a run does, looks for data that the run would destroy, checks the streams on
-/// its size, and closes it. Returns the size in bytes.
-///
-/// # Errors
-/// A device that cannot be opened, is in use or has data and is not in `destroy`, or streams that
-/// cannot be driven on it.
-pub fn probe_device(
-    plan: &ResolvedPlan,
-    matrix: &Matrix,
-    path: &Path,
-    destroy: &[PathBuf],
-    keep: bool,
-) -> Result<u64, EngineError> {
-    let writes = matrix.writes() || matrix.streams.iter().any(writes_layout);
-    let node = Device::open_node(path, None)?;
-    let device = Device::claim(&node, writes, destroy, plan.seed)?;
-    let configs = streams::streams(matrix, plan.seed, Some(device.size_bytes))?;
-    let unit_bytes = streams::unit_bytes(matrix, &configs)?;
-    if tracks(plan, matrix, keep) {
-        let sizes = configs.iter().map(|config| config.files.file_size_bytes);
-        check_memory(sizes.max().unwrap_or(0), unit_bytes, memory_bytes())?;
-    }
-    Ok(device.size_bytes)
 }
 
 /// Rejects metadata operations on a target without names.

@@ -8,7 +8,6 @@ use plimsoll_plan::Plan;
 use plimsoll_runner::arms::{self, EarlierComparison};
 use plimsoll_runner::compare::Exemptions;
 use plimsoll_runner::finished_run::worst;
-use plimsoll_runner::preflight::Preflight;
 use plimsoll_runner::run_request::RunConfig;
 
 use super::bundle;
@@ -80,8 +79,7 @@ pub fn run_arms_for(
 ) -> Result<Exit, CliError> {
     let resolved = plan.resolve();
     after.refuse_with_fleet()?;
-    let runs =
-        Preflight::runs(&resolved, after.yes, after.dry_run).with_data(&after.destroy, after.keep);
+    let runs = after.preflight(&resolved);
     if !after.hosts.check(&resolved, &runs, progress)? {
         return Ok(Exit::Ok);
     }

@@ -1,15 +1,12 @@
 //! `plimsoll k8s`: writes Kubernetes Jobs that judge the volumes of storage classes.
 
-mod manifest;
-mod yaml;
-
 use std::path::PathBuf;
 
 use clap::Args;
 use plimsoll_plan::{Plan, SizeBytes};
+use plimsoll_runner::kubernetes::{self, Claim, DEVICE, DIRECTORY, Job};
 use serde_json::Value;
 
-use self::manifest::{Claim, DEVICE, DIRECTORY, Job};
 use super::bundle;
 use super::plan_changes::Changes;
 use crate::common::Globals;
@@ -24,7 +21,7 @@ const IMAGE: &str = concat!("registry.example.com/plimsoll:", env!("CARGO_PKG_VE
 #[command(
     after_help = "Examples:\n  plimsoll k8s --storage-class fast --plan postgres --image registry.local/plimsoll:1 > \
     job.yaml\n  plimsoll k8s --storage-class fast --storage-class slow --plan oltp --out jobs/\n  plimsoll k8s \
-    --claim db-0 --plan etcd --set phases.measure=10m\n  plimsoll k8s --storage-class fast --block --plan oltp\n\nThe comment at \
+    --claim db-0 --plan etcd --set phases.measure=10m\n  plimsoll k8s --storage-class fast --block --plan device.toml\n\nThe comment at \
     the top of a manifest has the commands that create the Job, wait for its end, passed or failed, and show the \
     verdict. Pods meet the restricted pod security standard. The evidence is on an emptyDir, or on the claim that \
     --evidence-claim names; it is never on the volume under test."
@@ -67,10 +64,11 @@ pub struct Options {
 /// # Errors
 /// An invalid plan, a name that Kubernetes does not accept, or a file that cannot be written.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
-    for name in options.storage_class.iter().chain(&options.claim).chain(&options.evidence_claim) {
-        check_name(name)?;
+    let names = options.storage_class.iter().chain(&options.claim).chain(&options.evidence_claim);
+    if let Some(name) = names.chain(&options.namespace).find(|name| !kubernetes::is_name(name)) {
+        return Err(CliError::usage(format!("{name} is not a name of Kubernetes"))
+            .hint("names have lower-case letters, digits, - and ."));
     }
-    options.namespace.iter().try_for_each(|name| check_name(name))?;
     let plan = plan_on_volume(options)?;
     let resolved = plan.resolve();
     let needed = resolved.targets.iter().flat_map(|target| resolved.required_bytes(target));
@@ -98,7 +96,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
             image: &options.image,
             namespace: options.namespace.as_deref(),
             evidence_claim: options.evidence_claim.as_deref(),
-            deadline_s: manifest::deadline_s(runs_ns, needed_bytes),
+            deadline_s: kubernetes::deadline_s(runs_ns, needed_bytes),
         };
         documents.push((name, job.objects()));
     }
@@ -110,8 +108,8 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     for (at, (name, objects)) in documents.iter().enumerate() {
         let file = options.out.as_ref().map(|directory| directory.join(format!("{name}.yaml")));
         let shown = file.as_ref().map_or("job.yaml".to_owned(), |file| file.display().to_string());
-        let comment = manifest::comment(name, plan.name(), &shown, options.block);
-        let text = comment + &yaml::documents(objects);
+        let comment = kubernetes::comment(name, plan.name(), &shown, options.block);
+        let text = comment + &kubernetes::documents(objects);
         match &file {
             None if at > 0 => bundle::print(&format!("---\n{text}"))?,
             None => bundle::print(&text)?,
@@ -153,55 +151,16 @@ fn plan_on_volume(options: &Options) -> Result<Plan, CliError> {
 
 /// Returns the size of a claim.
 fn claim_bytes(given: Option<SizeBytes>, needed_bytes: u64) -> Result<u64, CliError> {
-    const GIB: u64 = 1 << 30;
-    match (given, needed_bytes) {
-        (Some(size), needed) if size.0 >= needed => Ok(size.0),
-        (Some(size), needed) => Err(CliError::usage(format!(
+    match given {
+        Some(size) if size.0 < needed_bytes => Err(CliError::usage(format!(
             "--claim-size {size}: the plan's data needs {}",
-            SizeBytes(needed).about()
+            SizeBytes(needed_bytes).about()
         ))
         .hint("name a larger claim, or plan less data")),
-        (None, 0) => Err(CliError::usage(
-            "the plan uses the whole device, so it states no size of the claim",
-        )
-        .hint("name one: --claim-size 100GiB")),
-        (None, needed) => Ok((needed.saturating_add(needed / 10) / GIB + 2).saturating_mul(GIB)),
-    }
-}
-
-/// Rejects a name that is no DNS subdomain (RFC 1123), as Kubernetes requires.
-fn check_name(name: &str) -> Result<(), CliError> {
-    let label = |label: &str| {
-        let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-        !label.is_empty()
-            && label.chars().all(inner)
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    if name.len() <= 253 && name.split('.').all(label) {
-        return Ok(());
-    }
-    Err(CliError::usage(format!("{name} is not a name of Kubernetes"))
-        .hint("names have lower-case letters, digits, - and ."))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_claim_has_room_for_the_data_and_names_are_those_of_kubernetes() {
-        let gib = |n: u64| n << 30;
-        assert_eq!(claim_bytes(None, gib(10)).ok(), Some(gib(13)));
-        assert_eq!(claim_bytes(Some(SizeBytes(gib(20))), gib(10)).ok(), Some(gib(20)));
-        assert!(claim_bytes(Some(SizeBytes(gib(9))), gib(10)).is_err());
-        assert!(claim_bytes(None, 0).is_err());
-        assert!(claim_bytes(None, u64::MAX).is_ok());
-        for good in ["fast", "gp3.csi", "a-1"] {
-            assert!(check_name(good).is_ok(), "{good}");
-        }
-        for bad in ["", "Fast", "-a", "a-", "a..b", "a b", "a\n", "ä", &"a".repeat(254)] {
-            assert!(check_name(bad).is_err(), "{bad}");
-        }
+        Some(size) => Ok(size.0),
+        None => kubernetes::claim_bytes(needed_bytes).ok_or_else(|| {
+            CliError::usage("the plan uses the whole device, so it states no size of the claim")
+                .hint("name one: --claim-size 100GiB")
+        }),
     }
 }

@@ -128,6 +128,15 @@ impl LoadFlags {
         Ok(Changes { set: all, ..changes.clone() })
     }
 
+    /// Returns the plan of this name with the changes of the command line.
+    ///
+    /// # Errors
+    /// All errors of the plan, or a flag that describes a load.
+    pub fn named_plan(&self, name: &str, changes: &Changes) -> Result<LoadPlan, CliError> {
+        let plan = self.changes_of_plan(changes)?.plan(name)?;
+        Ok(LoadPlan { plan, meanings: Vec::new() })
+    }
+
     /// Rejects --runs for a command that measures each load once.
     ///
     /// # Errors
@@ -246,7 +255,6 @@ impl LoadFlags {
     }
 
     /// Returns the sizes of a transfer and the size of a file, if given.
-    #[allow(clippy::type_complexity)]
     fn sizes(
         &self,
         meanings: &mut Vec<String>,

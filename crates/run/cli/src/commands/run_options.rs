@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use plimsoll_plan::ResolvedPlan;
 use plimsoll_report::text::Style;
+use plimsoll_runner::preflight::Preflight;
 use plimsoll_runner::repeat::RepeatedRuns;
 
 use super::load_hosts::LoadHosts;
@@ -51,6 +53,11 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
+    /// Returns what the checks before the runs of a plan need to know.
+    pub fn preflight(&self, plan: &ResolvedPlan) -> Preflight {
+        Preflight::runs(plan, self.yes, self.dry_run).with_data(&self.destroy, self.keep)
+    }
+
     /// Rejects options that a fleet does not support.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use plimsoll_runner::sweep::{self, EarlierSweep, SweepProgress};
 
 use self::flags::Flags;
 use self::show::{Format, show};
-use super::load_flags::LoadFlags;
+use super::load_flags::{LoadFlags, LoadPlan};
 use super::load_hosts::LoadHosts;
 use super::plan_changes::Changes;
 use crate::common::Globals;
@@ -27,9 +27,8 @@ use crate::metrics::Metrics;
 #[command(
     after_help = "Examples:\n  plimsoll sweep matrix.toml --path /mnt/x --set phases.measure=1m\n  plimsoll sweep \
     --path /mnt/x --size 4KiB..128KiB --reads 100,75,50,25,0\n  plimsoll sweep --nfs nfs://10.0.0.5/e1 --nfs \
-    nfs://10.0.0.5/e2 --metadata 5 --depth 4,1 --quick\n\nEach point is a run with a bundle of \
-    its own, on the same data. A sweep that was interrupted goes on where it stopped when the same \
-    one is asked for again."
+    nfs://10.0.0.5/e2 --metadata 5 --depth 4,1 --quick\n\nEach point is a run with its own bundle, on the same data.\nThe same command \
+    resumes an interrupted sweep."
 )]
 pub struct Options {
     /// The plan: a file or a built-in one. Without a plan, the flags describe the sweep.
@@ -77,20 +76,12 @@ pub struct Options {
 /// # Errors
 /// An invalid plan or flags, or an unusable target.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
-    let again = "repeat the sweep with --anew, and name the sweeps' directory as one side of `plimsoll compare`";
-    options.load.refuse_runs("sweep", "point", again)?;
-    let (plan, meanings) = match &options.plan {
-        Some(name) => (options.load.changes_of_plan(&options.changes)?.plan(name)?, Vec::new()),
-        None => {
-            let made = options.flags.plan(&options.load, &options.changes)?;
-            (made.plan, made.meanings)
-        }
-    };
-    let resolved = plan.resolve();
+    let (name, load) = (options.plan.as_deref(), &options.load);
+    let LoadPlan { plan, meanings } = options.flags.plan(name, load, &options.changes)?;
+    let (resolved, interrupt) = (plan.resolve(), interrupt::flag_on_signal()?);
     let points = sweep::points(&resolved)?;
     let mut progress = options.metrics.progress(plan.name(), common)?;
     meanings.iter().for_each(|says| progress.say(says));
-    let interrupt = interrupt::flag_on_signal()?;
     let carried = options.hosts.select(&resolved, &options.sign, &mut progress, &interrupt)?;
     let bundles = carried.places.bundles(options.out.as_deref())?;
     let earlier = EarlierSweep::from_flags(options.anew, options.told);
@@ -104,11 +95,9 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         measurements: state.remaining(&points),
         unit: "point",
         data_sets: 1,
-        yes: options.yes,
-        dry_run: options.dry_run,
         listing: state.list_points(&points),
-        destroy: options.destroy.clone(),
-        keep: options.keep,
+        ..Preflight::runs(&resolved, options.yes, options.dry_run)
+            .with_data(&options.destroy, options.keep)
     };
     if !options.hosts.check(&resolved, &points_left, &mut progress)? {
         return Ok(Exit::Ok);

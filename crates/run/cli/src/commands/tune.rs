@@ -10,7 +10,7 @@ use plimsoll_runner::preflight::Preflight;
 use plimsoll_runner::search::{SearchOptions, SearchResult, range, search};
 
 use super::bundle;
-use super::load_flags::LoadFlags;
+use super::load_flags::{LoadFlags, LoadPlan};
 use super::load_hosts::LoadHosts;
 use super::plan_changes::Changes;
 use crate::common::Globals;
@@ -77,12 +77,9 @@ pub struct Options {
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let again = "repeat the search, or `plimsoll run` the load that matters with --runs";
     options.load.refuse_runs("tune", "load", again)?;
-    let (plan, meanings) = match &options.plan {
-        Some(name) => (options.load.changes_of_plan(&options.changes)?.plan(name)?, Vec::new()),
-        None => {
-            let made = options.load.plan("plimsoll tune", &options.changes)?;
-            (made.plan, made.meanings)
-        }
+    let LoadPlan { plan, meanings } = match &options.plan {
+        Some(name) => options.load.named_plan(name, &options.changes)?,
+        None => options.load.plan("plimsoll tune", &options.changes)?,
     };
     let mut progress = options.metrics.progress(plan.name(), common)?;
     meanings.iter().for_each(|says| progress.say(says));

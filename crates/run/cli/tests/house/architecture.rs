@@ -190,11 +190,16 @@ const LONGER_COMMANDS: &[(&str, usize, &str)] = &[
     ("bundle.rs", 135, "what every command prints of a bundle, and how an argument names one"),
     (
         "plan_changes.rs",
-        181,
+        184,
         "the flags that name paths and change fields, and the plan that results",
     ),
-    ("run/line.rs", 181, "the flags of a run without a plan, in Plimsoll's words and in fio's"),
-    ("sweep/flags.rs", 124, "the flags of a sweep without a plan"),
+    (
+        "load_flags.rs",
+        360,
+        "the flags of a load in four commands, in Plimsoll's words and in fio's",
+    ),
+    ("compare/plan_flags.rs", 165, "the flags of a comparison that is run, and its plan"),
+    ("k8s.rs", 166, "the flags of the generator, and the plan on the volume"),
 ];
 
 /// Every file below a source directory by relative path, with the number of lines before its tests.

@@ -123,7 +123,8 @@ fn one_vocabulary_describes_a_load_in_every_command() {
     let (data, other) = (text(&sandbox.data()), text(&sandbox.path("other")));
     std::fs::create_dir(&other).unwrap();
     let load = ["--size", "8KiB", "--reads", "0", "--depth", "2", "--clients", "2", "--for", "1s"];
-    let small = ["--file-size", "4MiB", "--set", "phases.warm_up=0s"];
+    let interval = ["--set", "evidence.interval=50ms"];
+    let small = [&["--file-size", "4MiB", "--set", "phases.warm_up=0s"][..], &interval].concat();
     let with = |command: &str, more: &[&str]| {
         sandbox.run(&[&[command, "--path", &data][..], &load, &small, more].concat())
     };
@@ -137,7 +138,7 @@ fn one_vocabulary_describes_a_load_in_every_command() {
     let plan = |run: &String| std::fs::read_to_string(experiment.join(run).join("resolved.toml"));
     let plans: Vec<String> = runs.iter().filter_map(|run| plan(run).ok()).collect();
     assert!(
-        plans.len() == 2 && plans.iter().all(|plan| plan.contains("sync = \"dsync\"")),
+        plans.len() == 2 && plans.iter().all(|plan| plan.contains("kind = \"dsync\"")),
         "{plans:?}"
     );
     let every = ["--fdatasync", "8", "--dry-run"];

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use plimsoll_plan::{DurationNs, Plan, SizeBytes, TraceMap, TraceRequest, overlay, trace_plan};
+use plimsoll_plan::{DurationNs, Plan, SizeBytes, TraceMap, TraceRequest, trace_plan};
 use plimsoll_runner::trace::{Survey, survey};
 
 use crate::commands::load_flags::{LoadFlags, targets};
@@ -66,13 +66,7 @@ impl Replay {
             .map_or("the whole device".to_owned(), |size| format!("a file of {}", size.about()));
         let what = format!("{}: {}", path.display(), survey.description());
         let meant = vec![what, format!("replayed at pace {pace} on {place}")];
-        let set = Changes { set: changes.set.clone(), ..Changes::default() }.fields()?;
-        if set.is_empty() {
-            return Ok((plan, meant));
-        }
-        let text = overlay(plan.text(), plan.source_name(), &set);
-        let plan = text.and_then(|text| Plan::parse(&text, plan.source_name()));
-        Ok((plan.map_err(|errors| plan_error(&errors))?, meant))
+        Ok((changes.set_in(&plan)?, meant))
     }
 }
 

@@ -3,7 +3,6 @@
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_plan::Plan;
-use plimsoll_runner::preflight::Preflight;
 use plimsoll_runner::repeat;
 use plimsoll_runner::run_request::RunConfig;
 use plimsoll_runner::search::{ThreadSearch, resolve_threads};
@@ -38,8 +37,7 @@ pub fn run_plan(
         return arms::run_arms(plan, after, &[], common, progress, interrupt);
     }
     after.refuse_with_fleet()?;
-    let runs =
-        Preflight::runs(&resolved, after.yes, after.dry_run).with_data(&after.destroy, after.keep);
+    let runs = after.preflight(&resolved);
     if !after.hosts.check(&resolved, &runs, progress)? {
         return Ok(Exit::Ok);
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use plimsoll_import::fio_job::import_stages;
 use plimsoll_report::{stages_document, text};
-use plimsoll_runner::preflight::{self, Preflight};
+use plimsoll_runner::preflight;
 use plimsoll_runner::run::check_accepted;
 use plimsoll_runner::run_request::RunConfig;
 use plimsoll_runner::stages::{self, StagePlan};
@@ -83,8 +83,7 @@ fn carry_out(
     after.refuse_with_fleet()?;
     let told: Vec<_> = all.iter().map(|one| (one.name.clone(), one.resolved.clone())).collect();
     let Some(first) = all.first() else { return Ok(Exit::Ok) };
-    let runs = Preflight::runs(&first.resolved, after.yes, after.dry_run)
-        .with_data(&after.destroy, after.keep);
+    let runs = after.preflight(&first.resolved);
     let begins = match after.hosts.uses_fleet() {
         true => after.hosts.check(&first.resolved, &runs, progress)?,
         false => preflight::check_stages(&told, &runs, progress)?,

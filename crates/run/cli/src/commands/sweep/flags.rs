@@ -22,11 +22,21 @@ pub struct Flags {
 }
 
 impl Flags {
-    /// Returns the plan.
+    /// Returns the plan of this name, or that of the flags.
     ///
     /// # Errors
-    /// No target, or invalid values.
-    pub(super) fn plan(&self, load: &LoadFlags, changes: &Changes) -> Result<LoadPlan, CliError> {
+    /// All errors of the plan, no target, or several runs of a point.
+    pub(super) fn plan(
+        &self,
+        name: Option<&str>,
+        load: &LoadFlags,
+        changes: &Changes,
+    ) -> Result<LoadPlan, CliError> {
+        let again = "repeat the sweep with --anew, and compare: a directory of sweeps is one side";
+        load.refuse_runs("sweep", "point", again)?;
+        if let Some(name) = name {
+            return load.named_plan(name, changes);
+        }
         let default = SweepRequest::default();
         let request = SweepRequest {
             targets: targets("plimsoll sweep", changes)?,

@@ -187,6 +187,25 @@ fn quantity(bytes: u64) -> String {
     if gib << 30 == bytes { format!("{gib}Gi") } else { bytes.to_string() }
 }
 
+/// Returns the size of a claim: what the plan needs, a tenth, and 1 GiB; `None` if it needs nothing.
+pub fn claim_bytes(needed_bytes: u64) -> Option<u64> {
+    const GIB: u64 = 1 << 30;
+    let gib = needed_bytes.saturating_add(needed_bytes / 10) / GIB + 2;
+    (needed_bytes > 0).then(|| gib.saturating_mul(GIB))
+}
+
+/// Returns true for a DNS subdomain (RFC 1123), as names in Kubernetes must be.
+pub fn is_name(name: &str) -> bool {
+    let label = |label: &str| {
+        let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        !label.is_empty()
+            && label.chars().all(inner)
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    name.len() <= 253 && name.split('.').all(label)
+}
+
 /// Returns the comment at the top of a manifest: how to run the Job and read its verdict.
 pub fn comment(job: &str, plan: &str, file: &str, block: bool) -> String {
     let mut text = format!(
@@ -207,4 +226,22 @@ pub fn comment(job: &str, plan: &str, file: &str, block: bool) -> String {
         );
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_has_room_for_the_data_and_names_are_those_of_kubernetes() {
+        let gib = |n: u64| n << 30;
+        assert_eq!((claim_bytes(gib(10)), claim_bytes(0)), (Some(gib(13)), None));
+        assert!(claim_bytes(u64::MAX).is_some_and(|bytes| bytes > gib(1)));
+        for good in ["fast", "gp3.csi", "a-1"] {
+            assert!(is_name(good), "{good}");
+        }
+        for bad in ["", "Fast", "-a", "a-", "a..b", "a b", "a\n", &"a".repeat(254)] {
+            assert!(!is_name(bad), "{bad}");
+        }
+    }
 }
