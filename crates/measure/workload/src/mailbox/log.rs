@@ -445,9 +445,10 @@ impl LogWriter {
             self.durable = syncing.target;
             self.recorded_checkpoint = syncing.checkpoint;
             self.syncing = None;
-            let is_durable = |end: u64| end <= self.durable;
-            while let Some((_, ns)) = self.unflushed.pop_front_if(|(end, _)| is_durable(*end)) {
-                self.flushed.push(ns);
+            while let Some((_, ns)) = self.unflushed.front().filter(|(end, _)| *end <= self.durable)
+            {
+                self.flushed.push(*ns);
+                self.unflushed.pop_front();
             }
         }
     }
