@@ -19,6 +19,9 @@ const MEASURED_SLACK_NS: u64 = 1_000_000_000;
 const SEEN_NS_MIN: u64 = 500_000_000;
 /// Share of the bytes that may be missing, because the last poll precedes the end of the process.
 const LAST_LOOK_SHARE: f64 = 0.5;
+/// Minimum share of the bytes that a process must have moved by its last sample to have moved the
+/// rest after it.
+const ACTIVE_SHARE: f64 = 0.1;
 
 pub const RULE: Rule = Rule {
     id: "observation-gaps",
@@ -244,7 +247,9 @@ fn check_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
             .sum();
         let unsampled = all.unwrap_or(0).saturating_sub(sampled);
         let enough = moved.saturating_add(unsampled) as f64 >= least as f64 * LAST_LOOK_SHARE;
-        if all_seen && enough {
+        // Processes that read nothing while they were sampled are not excused.
+        let active = moved as f64 >= least as f64 * ACTIVE_SHARE;
+        if all_seen && active && enough {
             let says = format!(
                 "the command {word} {} after its processes were last sampled",
                 evidence::size(unsampled)
@@ -344,11 +349,11 @@ mod tests {
             with(move |command, _| {
                 let whole = command.moved.unwrap().read_bytes;
                 command.processes[0].moved =
-                    Some(IoBytes { read_bytes: whole / 10, written_bytes: 0 });
+                    Some(IoBytes { read_bytes: whole / 5, written_bytes: 0 });
                 command.moved = Some(IoBytes { read_bytes: whole / 100 * all, written_bytes: 0 });
             })
         };
-        assert_eq!((late(100), late(15)), (Outcome::Unknown, Outcome::Fail));
+        assert_eq!((late(100), late(25)), (Outcome::Unknown, Outcome::Fail));
     }
 
     #[test]

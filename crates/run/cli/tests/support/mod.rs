@@ -339,7 +339,9 @@ pub fn is_not_acquitted(verdict: &Value) {
             let findings = verdict["findings"].as_array().unwrap();
             let balance = findings.iter().find(|f| f["rule"] == "bytes-balance").unwrap();
             assert!(balance["says"].as_str().unwrap().contains("for others too"), "{verdict:#}");
-            assert_eq!(verdict["verdict"], "INCONCLUSIVE", "{verdict:#}");
+            // Of another tool's result nothing is required.
+            let open = if verdict["tier"] == "T2" { "MEASURED" } else { "INCONCLUSIVE" };
+            assert_eq!(verdict["verdict"], open, "{verdict:#}");
             assert_ne!(verdict["claims"]["requirement"], "believable", "{verdict:#}");
         }
         other => panic!("bytes-balance: {other:?}: {verdict:#}"),
