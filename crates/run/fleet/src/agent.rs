@@ -323,7 +323,8 @@ async fn refuse_while_busy(options: &Options, broker: &Broker, card: &Mutex<Card
     let Some(current) = lock(card).busy_with.clone() else { return };
     let Ok(signed) = serde_json::from_slice::<SignedOrder>(payload) else { return };
     let verified = verify(&signed, &options.trust, &options.name, clock::realtime_ns());
-    let Some(run_id) = verified.ok().map(|order| order.run_id).filter(is_safe_run_id) else {
+    let Some(run_id) = verified.ok().map(|order| order.run_id).filter(|id| is_safe_run_id(id))
+    else {
         return;
     };
     let reason = format!("busy with {current}");
@@ -335,7 +336,7 @@ async fn refuse_while_busy(options: &Options, broker: &Broker, card: &Mutex<Card
 }
 
 /// Returns whether a run id can become part of a subject.
-fn is_safe_run_id(id: &String) -> bool {
+fn is_safe_run_id(id: &str) -> bool {
     !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 
@@ -362,7 +363,8 @@ fn accept_order(options: &Options, payload: &[u8]) -> (String, Result<AcceptedOr
     };
     let run_id_text = serde_json::from_str::<serde_json::Value>(&signed.order).ok();
     let run_id_text = run_id_text.and_then(|order| order["run_id"].as_str().map(str::to_owned));
-    let run_id = run_id_text.filter(is_safe_run_id).unwrap_or_else(|| "unknown".to_owned());
+    let run_id =
+        run_id_text.filter(|id| is_safe_run_id(id)).unwrap_or_else(|| "unknown".to_owned());
     let checked = || {
         let order = verify(&signed, &options.trust, &options.name, clock::realtime_ns())?;
         if order.run_id != run_id {

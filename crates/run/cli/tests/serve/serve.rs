@@ -261,6 +261,7 @@ fn others_reach_the_page_over_tls_with_a_token() {
     let other = sandbox.path("nothing.pem");
     std::fs::write(&other, "nothing").unwrap();
     let other = other.display().to_string();
+    std::fs::set_permissions(&other, std::fs::Permissions::from_mode(0o600)).unwrap();
     for (certificate, key, says) in [
         (&certificate, &other, "nothing.pem: it contains no private key"),
         (&key, &key, "page.key: it contains no certificate"),
