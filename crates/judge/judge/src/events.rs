@@ -181,9 +181,12 @@ fn end_ns(phase: &Phase) -> u64 {
 /// Returns the width of an interval that has both a rate and a histogram.
 fn width_ns(bundle: &Bundle) -> u64 {
     let interval_ns = interval_ns(bundle);
-    let longest_ns = bundle.latency_spans.iter().map(|span| span.duration_ns).max().unwrap_or(0);
+    // The last span of a run also has the operations that completed after its end.
+    let mut spans_ns: Vec<u64> = bundle.latency_spans.iter().map(|span| span.duration_ns).collect();
+    spans_ns.sort_unstable();
+    let usual_ns = spans_ns.get(spans_ns.len() / 2).copied().unwrap_or(0);
     // The log rounds to milliseconds.
-    let intervals = longest_ns.saturating_add(interval_ns / 2) / interval_ns;
+    let intervals = usual_ns.saturating_add(interval_ns / 2) / interval_ns;
     interval_ns.saturating_mul(intervals.max(1))
 }
 

@@ -14,9 +14,9 @@ const AT_NS: u64 = 25 * SECOND_NS;
 
 /// Returns a run with an outage of `outage_s` from the event on, and these limits.
 fn run(outage_s: f64, limits: &str) -> Bundle {
-    let plan = format!("[workload.matrix]\nfile_size");
+    let plan = "[workload.matrix]\nfile_size";
     let with = format!("[requirement]\n{limits}{EVENT}{plan}");
-    let mut bundle = fixtures::reads_with(&plan, &with);
+    let mut bundle = fixtures::reads_with(plan, &with);
     let silent_tenths = (outage_s * 10.0) as u64;
     let is_silent = |tenth: u64| (200..200 + silent_tenths).contains(&tenth);
     fixtures::rates(&mut bundle, |tenth| match is_silent(tenth) {
