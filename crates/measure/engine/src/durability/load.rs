@@ -187,7 +187,7 @@ struct Writer {
 impl Writer {
     fn run(&mut self) {
         while self.share > 0 && self.phase() < CutPhase::Closed as u8 {
-            let began = Instant::now();
+            let (began, began_phase) = (Instant::now(), self.phase());
             let begun = self.shared.order.fetch_add(1, Ordering::SeqCst);
             let batch = match self.write_batch() {
                 Ok(batch) => batch,
@@ -203,6 +203,11 @@ impl Writer {
             // cut may count as a later one, never the reverse.
             let acknowledged = self.shared.order.fetch_add(1, Ordering::SeqCst);
             let phase = self.phase();
+            // The target may have acknowledged it before the cut, and this thread ran late: it shows
+            // neither that the write must be there, nor that the target still acknowledges.
+            if phase == CutPhase::After as u8 && began_phase < phase {
+                continue;
+            }
             let Some(count) = self.shared.acknowledged.get(usize::from(phase)) else { return };
             let during_cut = phase == CutPhase::During as u8;
             if phase <= CutPhase::During as u8 {
