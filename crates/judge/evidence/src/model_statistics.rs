@@ -30,6 +30,63 @@ pub struct ModelStatistics {
     pub paths: Vec<Path>,
     /// Number of simulated events.
     pub events: u64,
+    /// Errors of the model against published systems; `None` if it was never compared with one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<ModelRecord>,
+}
+
+/// Errors of a model against published systems, and what they were found under.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelRecord {
+    /// Workload of the published tests: `mailbox`, `matrix`.
+    pub workload: String,
+    /// Parameters that these tests set.
+    pub changed: Vec<String>,
+    /// By kind of figure: `rate`, `read_latency`, `write_latency`, `log_write_latency`, `latency`.
+    pub bands: BTreeMap<String, ErrorBand>,
+}
+
+/// Ratios of modelled to published figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ErrorBand {
+    /// Number of published figures.
+    pub figures: usize,
+    /// Least ratio.
+    pub least: f64,
+    /// Largest ratio.
+    pub largest: f64,
+}
+
+impl ErrorBand {
+    /// Returns the values that a real system may have if the model errs as it did before.
+    pub fn around(&self, modelled: f64) -> (f64, f64) {
+        (modelled / self.largest, modelled / self.least)
+    }
+}
+
+impl ModelRecord {
+    /// Returns a sentence for each way in which a load lies outside what was checked.
+    pub fn unchecked(&self, workload: &str, changed: &BTreeMap<String, String>) -> Vec<String> {
+        let mut says = Vec::new();
+        if workload != self.workload {
+            says.push(format!(
+                "The model was never checked under a {workload} workload, only under {}.",
+                self.workload
+            ));
+        }
+        let new: Vec<&str> = changed
+            .keys()
+            .map(String::as_str)
+            .filter(|path| !self.changed.iter().any(|known| known == path))
+            .collect();
+        if !new.is_empty() {
+            says.push(format!(
+                "The model was never checked with other values of {}.",
+                new.join(", ")
+            ));
+        }
+        says
+    }
 }
 
 /// I/Os and their bytes.

@@ -67,37 +67,6 @@ pub struct Sizing {
     pub tried: Vec<SizeTrial>,
 }
 
-/// How far a model's rates lay from published ones, by its own record.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Band {
-    /// Number of published settings that it was compared with.
-    pub settings: usize,
-    /// The least and the largest of modelled over published.
-    pub ratio: (f64, f64),
-}
-
-impl Band {
-    /// The record of a model (`[size] record`: `NAME: +11 %`); `None`: it has none, or one that can't be read.
-    pub fn of(model: &ConfiguredModel) -> Option<Self> {
-        let table = model.spec().size.as_ref()?;
-        let Some(Field::List(record)) = table.fields.get("record") else { return None };
-        let ratio = |line: &String| {
-            let percent = line.rsplit(':').next()?.trim().strip_suffix('%')?.trim();
-            let ratio = 1.0 + percent.parse::<f64>().ok()? / 100.0;
-            (ratio.is_finite() && ratio > 0.0).then_some(ratio)
-        };
-        let ratios: Vec<f64> = record.iter().map(ratio).collect::<Option<_>>()?;
-        let low = ratios.iter().copied().reduce(f64::min)?;
-        let high = ratios.iter().copied().reduce(f64::max)?;
-        Some(Self { settings: ratios.len(), ratio: (low, high) })
-    }
-
-    /// Between which rates a system may lie of which the model says this one, if it errs as it did there.
-    pub fn about(&self, modelled: f64) -> (f64, f64) {
-        (modelled / self.ratio.1, modelled / self.ratio.0)
-    }
-}
-
 /// Reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum SizeError {

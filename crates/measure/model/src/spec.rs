@@ -23,6 +23,7 @@ mod error;
 mod fact;
 mod parse;
 mod reader;
+mod record;
 pub(crate) mod shipped;
 
 pub use error::ModelError;
@@ -73,6 +74,8 @@ pub struct Spec {
     pub load: Option<Table>,
     /// Which field a sizing moves, and how far.
     pub size: Option<Table>,
+    /// Errors against published figures; a model on another base does not inherit it.
+    pub record: Option<Table>,
     /// The text it was read from, for the lines of error messages.
     pub(crate) text: String,
     /// Paths of the fields whose values are not from that text.

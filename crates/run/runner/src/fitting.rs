@@ -2,7 +2,9 @@
 
 mod text;
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use plimsoll_model::fit::goals::{self, Goal, Side};
 use plimsoll_model::fit::{
@@ -16,6 +18,9 @@ use serde::Serialize;
 
 use crate::error::RunnerError;
 use crate::model_run::{fit_error, model_error};
+
+/// Shortest time between two lines of progress.
+const NOTE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Input of a fit.
 pub struct FitRequest<'a> {
@@ -150,6 +155,17 @@ impl Outcome {
     /// Returns the report.
     pub fn document(&self) -> Document {
         text::document(self)
+    }
+}
+
+/// Passes the progress of a fit to `note` as lines, one in two seconds at most.
+pub fn progress_lines(note: &dyn Fn(&str)) -> impl Fn(FitProgress) {
+    let shown = Cell::new(Instant::now());
+    move |at| {
+        if shown.get().elapsed() >= NOTE_INTERVAL {
+            shown.set(Instant::now());
+            note(&format!("{}: {} of {}", at.stage, at.done, at.total));
+        }
     }
 }
 

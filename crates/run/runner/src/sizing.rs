@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_evidence::model_statistics::{ErrorBand, ModelRecord};
 use plimsoll_model::run::ConfiguredModel;
-use plimsoll_model::size::{Band, SizeError, SizeRequest, SizeTrial, Sizing, size};
+use plimsoll_model::size::{SizeError, SizeRequest, SizeTrial, Sizing, size};
 use plimsoll_report::chart::plot::Dot;
 use plimsoll_report::chart::{Axis, Mark, Plot, Rule};
 use plimsoll_report::document::{Block, Document, Headline, Section};
@@ -34,7 +35,7 @@ pub struct Answer {
     sizing: Sizing,
     /// Number of failed nodes, and the result with them.
     failed: Option<(u64, Sizing)>,
-    band: Option<Band>,
+    record: Option<ModelRecord>,
 }
 
 impl Question<'_> {
@@ -47,8 +48,8 @@ impl Question<'_> {
             ConfiguredModel::load(self.model, &self.set).map_err(|error| model_error(&error))?;
         let sizing = size(&model, &self.request).map_err(size_error)?;
         let failed = self.with_failed_nodes(&sizing);
-        let band = Band::of(&model);
-        Ok(Answer { model, request: self.request, sizing, failed, band })
+        let record = model.spec().error_record();
+        Ok(Answer { model, request: self.request, sizing, failed, record })
     }
 
     /// Repeats the search with failed nodes, from the smallest size that passes without. `None` if
@@ -84,16 +85,14 @@ impl Answer {
             value["failed_nodes"] = json!(nodes);
             value
         });
-        value["modelled_over_published"] = self.band.map_or(Value::Null, |band| {
-            json!({ "settings": band.settings, "least": band.ratio.0, "largest": band.ratio.1 })
-        });
+        value["modelled_over_published"] = json!(self.record);
         value
     }
 
     /// Returns the report.
     pub fn document(&self) -> Document {
-        let Self { model, request, sizing, failed, band } = self;
-        document(model, sizing, failed.as_ref(), *band, request)
+        let Self { model, request, sizing, failed, record } = self;
+        document(model, sizing, failed.as_ref(), record.as_ref(), request)
     }
 
     /// Returns the report with the input and charts, for the page.
@@ -167,23 +166,56 @@ fn as_json(sizing: &Sizing, request: &SizeRequest) -> Value {
     })
 }
 
-/// Describes the uncertainty of the load line.
-fn uncertainty_text(line: f64, required: f64, band: Option<Band>) -> String {
+/// Describes how far each figure may be off, and what the model was never checked under.
+fn uncertainty(
+    model: &ConfiguredModel,
+    field: &str,
+    least: &SizeTrial,
+    record: Option<&ModelRecord>,
+    required: f64,
+) -> Vec<String> {
+    let Some(record) = record else {
+        return vec![
+            "The error of this model is unknown: it has not been compared with published systems."
+                .to_owned(),
+        ];
+    };
+    let figures = [
+        ("load line", "rate", Unit::Rate, least.load_line_ios_per_s),
+        ("read latency", "read_latency", Unit::Latency, least.read_ns),
+        ("log write latency", "log_write_latency", Unit::Latency, least.log_ns),
+    ];
+    let mut says = Vec::new();
+    for (name, kind, unit, value) in figures {
+        let Some(value) = value else { continue };
+        says.push(band_text(name, unit, value, record.bands.get(kind)));
+        if let (Some(band), "rate") = (record.bands.get(kind), kind) {
+            says.push(match band.around(value).0 >= required {
+                true => "The low end of the load line also carries the load.".to_owned(),
+                false => "The low end of the load line does not carry the load: plan for more."
+                    .to_owned(),
+            });
+        }
+    }
+    let mut changed = model.set().clone();
+    changed.insert(field.to_owned(), String::new());
+    says.extend(record.unchecked("mailbox", &changed));
+    says
+}
+
+/// Describes the range of one figure.
+fn band_text(name: &str, unit: Unit, value: f64, band: Option<&ErrorBand>) -> String {
     let Some(band) = band else {
-        return "The error of this model is unknown: it has not been compared with published systems.".to_owned();
+        return format!(
+            "The error of the {name} is unknown: it was never compared with a published one."
+        );
     };
-    let (low, high) = band.about(line);
-    let (least, largest) = band.ratio;
-    let sure = if low >= required {
-        "The low end also carries the load."
-    } else {
-        "The low end does not carry the load: plan for more."
-    };
-    let [line, low, high] = [line, low, high].map(|rate| Unit::Rate.show(rate, Letters::Unicode));
+    let (low, high) = band.around(value);
+    let [value, low, high] = [value, low, high].map(|value| unit.show(value, Letters::Unicode));
     format!(
-        "The load line of {line} may be {low} to {high}: for {} published systems the model gave {least:.2} to \
-         {largest:.2} times the published value. {sure}",
-        band.settings
+        "The {name} of {value} may be {low} to {high}: for {} published figures the model gave {:.2} to \
+         {:.2} times the published value.",
+        band.figures, band.least, band.largest
     )
 }
 
@@ -191,7 +223,7 @@ fn document(
     model: &ConfiguredModel,
     sizing: &Sizing,
     failed: Option<&(u64, Sizing)>,
-    band: Option<Band>,
+    record: Option<&ModelRecord>,
     request: &SizeRequest,
 ) -> Document {
     let required = request.load.rate_ios_per_s;
@@ -206,9 +238,7 @@ fn document(
                 least.bottleneck,
                 100.0 * least.utilisation.unwrap_or(0.0)
             );
-            remarks.extend(
-                least.load_line_ios_per_s.map(|line| uncertainty_text(line, required, band)),
-            );
+            remarks.extend(uncertainty(model, &sizing.field, least, record, required));
             (format!("MODELLED: {} = {}", sizing.field, least.size), says)
         }
         None => {
@@ -301,14 +331,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_band_is_that_of_the_models_own_record() {
-        let model = ConfiguredModel::load("adsf-hybrid", &Default::default()).ok();
-        let band = model
-            .and_then(|model| Band::of(&model))
-            .map(|band| (band.settings, band.about(1_110.0)));
-        assert_eq!(band.map(|(settings, _)| settings), Some(7));
-        let (low, high) = band.map(|(_, band)| band).unwrap_or_default();
-        assert!((low - 1_000.0).abs() < 0.5 && (high - 1_563.4).abs() < 0.5, "{low} {high}");
-        assert!(uncertainty_text(1_110.0, 1_050.0, None).contains("unknown"));
+    fn each_figure_has_its_band_and_what_was_never_checked_is_said() {
+        let band = ErrorBand { figures: 7, least: 0.71, largest: 1.11 };
+        let record = ModelRecord {
+            workload: "mailbox".to_owned(),
+            changed: vec!["model.nodes".to_owned()],
+            bands: [("rate".to_owned(), band)].into(),
+        };
+        let set = [("oplog.copies".to_owned(), "2".to_owned())].into();
+        let Ok(model) = ConfiguredModel::load("adsf-hybrid", &set) else { panic!("no model") };
+        let trial = SizeTrial {
+            size: 4,
+            passes: true,
+            why: String::new(),
+            read_ns: Some(1e7),
+            log_ns: Some(1e6),
+            utilisation: None,
+            bottleneck: String::new(),
+            load_line_ios_per_s: Some(1_110.0),
+        };
+        let says =
+            |field: &str, record| uncertainty(&model, field, &trial, record, 1_050.0).join(" ");
+        let text = says("hdd.count", Some(&record));
+        for expected in [
+            "The load line of 1,110/s may be 1,000/s to 1,563/s: for 7 published figures",
+            "plan for more",
+            "The error of the read latency is unknown",
+            "never checked with other values of hdd.count, oplog.copies.",
+        ] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+        assert!(!says("model.nodes", Some(&record)).contains("model.nodes"));
+        assert!(says("model.nodes", None).contains("has not been compared"));
     }
 }

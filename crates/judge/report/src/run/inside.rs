@@ -2,7 +2,7 @@
 //! time.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::model_statistics::ModelStatistics;
+use plimsoll_evidence::model_statistics::{ErrorBand, ModelStatistics};
 use plimsoll_judge::figures::measured;
 use plimsoll_judge::model_figures::{
     Stations, bottleneck, contributions, describe_bottleneck, shares, stations,
@@ -25,6 +25,28 @@ pub(super) fn brief(bundle: &Bundle) -> Section {
     let title = format!("Inside the model {}", inside.model);
     Section::terminal("inside-brief", &title)
         .with(Block::Words(sentence(&describe_bottleneck(inside, window_ns))))
+        .with(Block::List(errors(bundle, inside)))
+}
+
+/// Describes the model's errors against published systems, and what it was never checked under.
+fn errors(bundle: &Bundle, inside: &ModelStatistics) -> Vec<String> {
+    let Some(record) = &inside.record else {
+        return vec![
+            "This model was never compared with a published system: its error is unknown."
+                .to_owned(),
+        ];
+    };
+    let band = |(kind, band): (&String, &ErrorBand)| {
+        let (least, largest) = (band.least, band.largest);
+        format!("{} {least:.2} to {largest:.2} ({})", kind.replace('_', " "), band.figures)
+    };
+    let bands: Vec<String> = record.bands.iter().map(band).collect();
+    let mut says = vec![format!(
+        "Modelled over published, least to largest (number of published figures): {}.",
+        bands.join("; ")
+    )];
+    says.extend(record.unchecked(bundle.plan.workload.kind(), &inside.set));
+    says
 }
 
 /// Returns the full section.
@@ -41,6 +63,7 @@ pub fn explain(bundle: &Bundle, depth: Depth) -> Section {
     if let Some(most) = bottleneck(inside, window_ns) {
         section = section.with(Block::Words(limit(&most)));
     }
+    section = section.with(Block::List(errors(bundle, inside)));
     section = section.with(Block::Table(places(inside)));
     for path in &inside.paths {
         section = section.with(Block::Table(path_table(path)));

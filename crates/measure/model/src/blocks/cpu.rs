@@ -3,12 +3,13 @@
 //! The pool is one multi-server queue: operating systems balance runnable threads over cores, so the
 //! cores behave as one queue with as many servers. A `path` is a layer of software that every request
 //! passes: it charges a cost for each operation and for each byte to the pool, then hands the request
-//! on. Other blocks charge the same pool for checksums, parity, compression and replication.
+//! on. A layer may hold writes back for a time that costs no CPU (`write_wait_us`: interrupts, polls and
+//! handshakes between a guest and its host). Other blocks charge the same pool for checksums, parity, compression and replication.
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context, order_word};
 use super::request::{Action, Request};
-use crate::core::StationId;
 use crate::core::rng::Stream;
+use crate::core::{Order, StationId};
 use crate::spec::{ModelError, Reader};
 
 #[derive(Clone)]
@@ -45,6 +46,7 @@ impl Block for Cpu {
 struct Path {
     below: Option<BlockRef>,
     cpu: BlockRef,
+    wait: Option<(StationId, u64)>,
     read_ns: f64,
     write_ns: f64,
     meta_ns: f64,
@@ -59,9 +61,11 @@ pub(super) fn make_path(
     let below = reader.block_or_none("below")?;
     let cpu = reader.block("cpu", "the pool of cores that does the work")?;
     let read_us = reader.number_or("read_us", 0.0, 0.0, 1e6)?;
+    let wait_ns = (1e3 * reader.number_or("write_wait_us", 0.0, 0.0, 1e6)?) as u64;
     Ok(Box::new(Path {
         below: builder.find_or_none(below),
         cpu: builder.find(cpu),
+        wait: (wait_ns > 0).then(|| (builder.station("wait", 1, Order::Delay), wait_ns)),
         read_ns: 1e3 * read_us,
         write_ns: 1e3 * reader.number_or("write_us", read_us, 0.0, 1e6)?,
         meta_ns: 1e3 * reader.number_or("meta_us", read_us, 0.0, 1e6)?,
@@ -79,6 +83,9 @@ impl Block for Path {
             Action::Flush | Action::Meta => self.meta_ns,
         };
         cx.charge(self.cpu, request.node, work_ns as u64, false);
+        if let (Action::Write, Some((station, wait_ns))) = (request.action, self.wait) {
+            cx.program.visit(station, wait_ns);
+        }
         match (request.action, self.below) {
             (Action::Meta, _) | (_, None) => {}
             (_, Some(below)) => cx.route(below, request),

@@ -59,6 +59,7 @@ impl Block for Disks {
                 cx.land(Source::Hdd);
                 true
             }
+            // The write cache is off: each write pays for its rotation itself, and a flush finds nothing to do.
             Action::Flush | Action::Meta => return,
         };
         let end = request.offset_bytes + request.size_bytes.max(1);

@@ -1,8 +1,7 @@
 //! A drive known from the outside: a few commands at once, each with a fixed cost and a cost per byte.
 //!
 //! For flash devices whose inside is not known or does not matter: the costs are what a sustained
-//! random load shows, write amplification included; writes of sequential streams, after which whole erase
-//! blocks become free, may have a rate of their own. Reads and writes share the drive's time. See
+//! random load shows, write amplification included. Reads and writes share the drive's time. See
 //! `ssd` for a device with channels, dies and a flash translation layer.
 
 use super::context::{Block, Builder, Context, order_word};
@@ -19,7 +18,6 @@ struct Drive {
     write_ns: f64,
     read_ns_per_byte: f64,
     write_ns_per_byte: f64,
-    stream_ns_per_byte: f64,
     flush_ns: f64,
     variation: f64,
     unit_bytes: u64,
@@ -36,7 +34,6 @@ pub(super) fn make(
     let order = order_word(reader)?;
     let rate = |field: &str| reader.number(field, 1.0, 1e12, "sustained rate of one drive");
     let (read, write) = (rate("read_bytes_per_s")?, rate("write_bytes_per_s")?);
-    let stream = reader.number_or("stream_write_bytes_per_s", write, 1.0, 1e12)?;
     // All lanes together reach the rate.
     let per_byte = |rate: f64| 1e9 * lanes as f64 / rate;
     let devices =
@@ -47,7 +44,6 @@ pub(super) fn make(
         write_ns: 1e3 * reader.number_or("write_us", 0.0, 0.0, 1e6)?,
         read_ns_per_byte: per_byte(read),
         write_ns_per_byte: per_byte(write),
-        stream_ns_per_byte: per_byte(stream),
         flush_ns: 1e3 * reader.number_or("flush_us", 0.0, 0.0, 1e7)?,
         variation: reader.number_or("variation_ratio", 0.3, 0.0, 10.0)?,
         unit_bytes: reader.count_or("stripe_bytes", 1 << 20, 512, 1 << 40)?,
@@ -72,10 +68,7 @@ impl Block for Drive {
             }
             Action::Write => {
                 cx.land(self.media);
-                let stream = request.sequential;
-                let per_byte =
-                    if stream { self.stream_ns_per_byte } else { self.write_ns_per_byte };
-                request.share * self.write_ns + bytes * per_byte
+                request.share * self.write_ns + bytes * self.write_ns_per_byte
             }
             Action::Flush => self.flush_ns,
             Action::Meta => 0.0,

@@ -304,8 +304,17 @@ impl Raid {
 
 impl Block for Raid {
     fn route(&mut self, request: &Request, cx: &mut Context<'_>) {
-        if matches!(request.action, Action::Flush | Action::Meta) {
-            return;
+        match request.action {
+            Action::Meta => return,
+            Action::Flush => {
+                cx.program.fork();
+                for group in 0..self.groups {
+                    (0..self.width).for_each(|column| self.command(request, group, column, 0, cx));
+                }
+                cx.program.join(usize::MAX);
+                return;
+            }
+            Action::Read | Action::Write => {}
         }
         let data = self.width - self.parity;
         let columns = match (self.layout, request.action) {
@@ -334,7 +343,7 @@ mod tests {
         let text = format!(
             "[model]\nname = \"t\"\nentry = \"raid\"\n[block.raid]\nkind = \"raid\"\n\
              from = \"chosen\"\nbelow = \"drive\"\n{raid}\n[block.drive]\nkind = \"drive\"\n\
-             from = \"chosen\"\ncount = 24\nread_us = 100\nwrite_us = 100\nvariation_ratio = 0\n\
+             from = \"chosen\"\ncount = 24\nread_us = 100\nwrite_us = 100\nflush_us = 10\nvariation_ratio = 0\n\
              read_bytes_per_s = \"1 TB/s\"\nwrite_bytes_per_s = \"1 TB/s\"\n"
         );
         System::parse("t", &text, 1).unwrap()
@@ -359,6 +368,7 @@ mod tests {
         assert_eq!(commands(raidz, Action::Read, 0, 128 * KIB), 4);
         assert_eq!(commands(raidz, Action::Write, 0, 128 * KIB), 6);
         assert_eq!(commands(raidz, Action::Write, 0, 4 * KIB), 3);
+        assert_eq!(commands(mirror, Action::Flush, 0, 0), 24);
         let raid5 = "layout = \"parity\"\ngroups = 4\nwidth = 6\nparity = 1\nchunk_bytes = 65536";
         assert_eq!(commands(raid5, Action::Read, 0, 4 * KIB), 1);
         // The small write of RAID-5: read data and parity, write data and parity.

@@ -8,9 +8,8 @@
 //! single updates). Gathered writes send only their own bytes to the device. (ZFS: M. Bonwick and
 //! others, "The zettabyte file system", 2003; record size and transaction groups as in the OpenZFS
 //! manual.) Writes of a sequential stream (`streams`, see [`super::streams`]) dirty each record
-//! once, whatever their size. They are gathered; the indirect blocks above their records, with
-//! `pointers_per_block` pointers each, are written once for all of them. Records ahead of a
-//! stream's reads are prefetched without delaying the read. Without checksums and copy-on-write
+//! once, whatever their size: they are gathered. Records ahead of a stream's reads are prefetched
+//! without delaying the read. Without checksums and copy-on-write
 //! (`whole = false`), reads and writes touch only their own range, rounded to the allocation unit's
 //! sectors.
 
@@ -30,7 +29,6 @@ struct Records {
     op_ns: f64,
     record_ns: f64,
     record_metadata_bytes: f64,
-    pointers_per_block: f64,
     streams: Option<Streams>,
     stream: Stream,
 }
@@ -51,7 +49,6 @@ pub(super) fn make(
         op_ns: 1e3 * reader.number_or("op_us", 0.0, 0.0, 1e6)?,
         record_ns: 1e3 * reader.number_or("record_us", 0.0, 0.0, 1e6)?,
         record_metadata_bytes: reader.number_or("record_metadata_bytes", 0.0, 0.0, 1e6)?,
-        pointers_per_block: reader.number_or("pointers_per_block", 1.0, 1.0, 1e6)?,
         streams: Streams::read(reader, record_bytes)?,
         stream: builder.stream(),
     }))
@@ -81,8 +78,7 @@ impl Records {
             return;
         }
         let records = request.size_bytes as f64 / self.record_bytes as f64;
-        let pointers = if gathered { self.pointers_per_block } else { 1.0 };
-        let extra = records * self.record_metadata_bytes / pointers;
+        let extra = records * self.record_metadata_bytes;
         let share = request.size_bytes as f64 / covered.min(self.record_bytes) as f64;
         let extra_bytes = extra as u64;
         cx.route(self.below, &Request { share: share.min(1.0), extra_bytes, ..*request });

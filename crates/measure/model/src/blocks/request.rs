@@ -5,7 +5,8 @@
 pub enum Action {
     /// Read data.
     Read,
-    /// Write data; complete when it is durable.
+    /// Write data; complete when the system acknowledges it. Devices with a volatile buffer need a flush
+    /// besides, or [`Request::durable`].
     Write,
     /// Make written data durable.
     Flush,
@@ -33,6 +34,8 @@ pub struct Request {
     pub client: u32,
     /// Part of a sequential stream.
     pub sequential: bool,
+    /// A write that has to be on the medium when it completes (FUA, `O_DSYNC`).
+    pub durable: bool,
     /// Nobody waits for it.
     pub background: bool,
     /// The part of a device command that it is: below 1 when the system gathers several requests
@@ -59,6 +62,7 @@ impl Request {
             node: 0,
             client: 0,
             sequential: false,
+            durable: false,
             background: false,
             share: 1.0,
             stored_share: 1.0,

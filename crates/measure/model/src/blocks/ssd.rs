@@ -276,6 +276,9 @@ impl Block for Ssd {
                 self.fill(request);
                 cx.program.visit(port, port_ns as u64);
                 self.write(request, device, bytes, cx);
+                if request.durable {
+                    cx.program.visit(port, self.flush_ns as u64);
+                }
             }
             Action::Flush => cx.program.visit(port, (self.controller_ns + self.flush_ns) as u64),
             Action::Meta => {}

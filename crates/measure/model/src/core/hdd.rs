@@ -10,8 +10,10 @@
 //! - Of the queued commands the one with the shortest positioning time goes first, less a credit for
 //!   age: aged shortest-positioning-time-first (D. Jacobson and J. Wilkes, "Disk scheduling algorithms
 //!   based on rotational position", HP Labs HPL-CSP-91-7, 1991).
-//! - A command that continues where the last one ended, within one turn of it, is streamed from the
-//!   track buffer: transfer time only.
+//! - A read that continues where the last command ended, within one turn of it, is streamed from the
+//!   track buffer: transfer time only. A write continues only if it was queued before the last command
+//!   ended: the write cache is off, so a write that arrives later waits until its sector comes round
+//!   again. A stream of durable writes one at a time is therefore one write a turn.
 
 /// The physical parameters of a disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -124,10 +126,14 @@ impl Arm {
         if distance > 0.0 { seek_ns } else { 0.0 }
     }
 
-    /// Returns whether a command starts where the last one ended, within one revolution of it.
+    /// Returns whether a command starts where the last one ended and needs no positioning: a read
+    /// within one revolution of it, a write that was queued before it ended.
     fn follows(&self, command: &Command, now_ns: u64) -> bool {
-        command.address == self.end_address
-            && (now_ns.saturating_sub(self.end_ns) as f64) < self.turn_ns
+        let in_time = match command.write {
+            true => command.queued_ns < self.end_ns,
+            false => (now_ns.saturating_sub(self.end_ns) as f64) < self.turn_ns,
+        };
+        command.address == self.end_address && in_time
     }
 
     /// Returns seek, settling and rotation time of a command if it started now.
@@ -321,6 +327,29 @@ mod tests {
             let got = n as f64 * 262_144.0 / seconds;
             assert!((got / rate - 1.0).abs() < 0.05, "{got} against {rate}");
         }
+    }
+
+    #[test]
+    fn a_write_continues_the_last_one_only_if_it_was_queued_in_time() {
+        // 64 KiB writes one after the other, `depth` of them queued: one a turn, or the media rate.
+        let per_write_ms = |depth: u64| {
+            let mut sim = Sim::new(1);
+            let disk = sim.add_station("disk", 1, Order::Disk(Box::new(Arm::new(spec()))));
+            let mut program = Program::new();
+            for i in 0..1_000u64 {
+                program.visit_disk(disk, i * 65_536, 65_536, true);
+                sim.submit(0, 0, &mut program);
+                if i >= depth {
+                    assert!(sim.next().is_some());
+                }
+            }
+            while sim.next().is_some() {}
+            sim.now_ns() as f64 / 1e6 / 1_000.0
+        };
+        let (turn_ms, transfer_ms) = (60e3 / 7200.0, 65_536.0 / 180e3 + 0.05);
+        let missed_ms = turn_ms + 65_536.0 / 180e3;
+        assert!((per_write_ms(0) / missed_ms - 1.0).abs() < 0.01, "{}", per_write_ms(0));
+        assert!((per_write_ms(4) / transfer_ms - 1.0).abs() < 0.03, "{}", per_write_ms(4));
     }
 
     proptest! {

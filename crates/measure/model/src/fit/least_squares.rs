@@ -1,8 +1,8 @@
 //! Bounded non-linear least squares: Levenberg and Marquardt's method with a robust loss.
 //!
 //! K. Levenberg (1944) and D. W. Marquardt (1963). Bounds are enforced by projection, with the
-//! active ones frozen; derivatives are forward differences. The loss is "soft L1", 2 (sqrt(1 + r^2)
-//! - 1), by reweighting, so that a single row which the structure cannot explain does not pull the
+//! active ones frozen; derivatives are forward differences. The loss is "soft L1",
+//! `2 (sqrt(1 + r^2) - 1)`, by reweighting, so that a single row which the structure cannot explain does not pull the
 //! others away.
 
 /// A problem: residuals as a function of the parameters, scaled so that 1 is a typical error.

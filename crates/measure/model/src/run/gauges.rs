@@ -158,6 +158,7 @@ impl Gauges {
             nodes,
             paths: KINDS.iter().enumerate().filter_map(path).collect(),
             events: sim.events_done() - self.events_before,
+            record: model.spec().error_record(),
             stations,
         }
     }

@@ -354,6 +354,7 @@ impl<W> Part<W> {
         let mut request = Request::new(action, disk, offset_bytes, u64::from(io.size_bytes));
         request.node = self.node;
         request.client = at as u32;
+        request.durable = io.kind == IoKind::WriteDurable;
         let end = &mut self.ends[usize::from(io.class)];
         request.sequential = *end == (disk, offset_bytes);
         *end = (disk, offset_bytes + u64::from(io.size_bytes));

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::Value;
 
 /// The tables that a model file may have besides its blocks.
-const TABLES: [&str; 4] = ["model", "block", "load", "size"];
+const TABLES: [&str; 5] = ["model", "block", "load", "size", "record"];
 
 impl Spec {
     /// Reads a model file. `name` is its name or path, for messages.
@@ -59,6 +59,7 @@ impl Spec {
             blocks,
             load: cx.table(&root, "load")?,
             size: cx.table(&root, "size")?,
+            record: cx.table(&root, "record")?,
             text: text.to_owned(),
             assigned: BTreeSet::new(),
         };

@@ -74,7 +74,12 @@ fn larger_ios_carry_more_bytes_in_fewer_operations() {
         for read_share in [1.0, 0.5, 0.0] {
             let mut before: Option<(f64, f64)> = None;
             for io_kib in [4, 16, 64, 128] {
-                let rate = carry(narrow(), &load(io_kib, read_share, 4, pattern)).rate();
+                let load = load(io_kib, read_share, 4, pattern);
+                let rate = match pattern {
+                    // Streams fill the queues of the drives later than random loads do.
+                    Pattern::Sequential => stream(narrow(), &load).rate(),
+                    _ => carry(narrow(), &load).rate(),
+                };
                 let bytes = rate * io_kib as f64;
                 if let Some((rate_before, bytes_before)) = before {
                     let at = format!("{io_kib} KiB, {read_share} reads, {pattern:?}");
@@ -169,31 +174,14 @@ fn what_is_read_ahead_is_read_from_the_drives_once() {
 }
 
 #[test]
-fn streams_are_written_at_the_rate_of_the_drives_after_parity() {
+fn streams_are_written_as_fast_as_random_writes() {
+    // Published: 825 to 971 MB/s on the mirrors whatever the size and the pattern, on drives that are full.
     for spec in layouts() {
-        let of = |path: &str| spec.value(path).unwrap();
-        let drives = of("pool.groups") * of("pool.width");
-        let kept = match of("records.record_bytes") > 65_536.0 {
-            true => (of("pool.width") - of("pool.parity")) / of("pool.width"),
-            false => 1.0 / of("pool.width"),
-        };
-        let pool = drives * kept * of("drive.stream_write_bytes_per_s");
-        for io_kib in [32, 128] {
-            let writes = load(io_kib, 0.0, 4, Pattern::Sequential);
-            let rate = stream(spec.clone(), &writes).rate();
-            let bytes = rate * (1.0 - writes.metadata_share) * writes.io_bytes as f64;
-            // A command's own time is some per cent of what its bytes take.
-            assert!(bytes <= pool, "{io_kib} KiB: {bytes} of {pool}");
-            assert!(bytes >= 0.85 * pool, "{io_kib} KiB: {bytes} of {pool}");
+        for io_kib in [4, 32, 128] {
+            let of = |pattern| stream(spec.clone(), &load(io_kib, 0.0, 4, pattern)).rate();
+            let ratio = of(Pattern::Sequential) / of(Pattern::Random);
+            assert!((ratio - 1.0).abs() < NOISE, "{io_kib} KiB: {ratio}");
         }
-        // The bytes of small ones are the stream's, too, not a record for each: what they cost is work.
-        let small = load(4, 0.0, 4, Pattern::Sequential);
-        let work_us = 0.95 * (of("nfs.write_us") + 4.096 * of("pool.write_ns_per_byte"))
-            + 0.05 * of("nfs.meta_us");
-        let cores = of("cpu.cores") / work_us * 1e6;
-        let most = cores.min(pool / 4096.0 / 0.95);
-        let rate = stream(spec.clone(), &small).rate();
-        assert!(rate > 0.85 * most && rate < 1.01 * most, "{rate} of {most}");
     }
 }
 
@@ -269,12 +257,8 @@ fn a_lone_write_takes_the_sum_of_its_path() {
             let drive_us = of("drive.write_us") + column / of(rate) * 1e6;
             (work + drive_us, drive_us)
         };
-        let in_stream = extra / of("records.pointers_per_block");
-        for (pattern, extra, rate) in [
-            (Pattern::Uniform, extra, "drive.write_bytes_per_s"),
-            (Pattern::Sequential, in_stream, "drive.stream_write_bytes_per_s"),
-        ] {
-            let (sum_us, drive_us) = sum_us((record + extra) / 4.0, rate);
+        for pattern in [Pattern::Uniform, Pattern::Sequential] {
+            let (sum_us, drive_us) = sum_us((record + extra) / 4.0, "drive.write_bytes_per_s");
             let latency_us = alone_us(&spec, 128, 0.0, pattern);
             assert!(latency_us > 0.97 * sum_us, "{latency_us} of {sum_us} us: {pattern:?}");
             assert!(latency_us < sum_us + drive_us, "{latency_us} of {sum_us} us: {pattern:?}");

@@ -1,12 +1,10 @@
 //! `plimsoll model fit MODEL DATA.csv`: fits the free parameters of a model to a measured table,
 //! and scores the prediction of another.
 
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use clap::Args;
-use plimsoll_model::fit::{Fit, FitOptions, FitProgress, Table as Measured};
+use plimsoll_model::fit::{Fit, FitOptions, Table as Measured};
 use plimsoll_model::run::ConfiguredModel;
 use plimsoll_runner::fitting::{self, FitRequest};
 
@@ -16,9 +14,6 @@ use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::notes;
-
-/// Shortest time between two lines of progress.
-const NOTE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Options of `model fit`.
 #[derive(Debug, Args)]
@@ -91,14 +86,12 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
             notes::tell(&format!("fitting {free} parameters to {rows} rows"));
         }
     };
-    let shown = Cell::new(Instant::now());
-    let progress = |at: FitProgress| {
-        if !common.quiet && shown.get().elapsed() >= NOTE_INTERVAL {
-            shown.set(Instant::now());
-            notes::tell(&format!("{}: {} of {}", at.stage, at.done, at.total));
+    let note = |text: &str| {
+        if !common.quiet {
+            notes::tell(text);
         }
     };
-    let (fitted, outcome) = fitting::carry_out(&asked, begins, &progress)?;
+    let (fitted, outcome) = fitting::carry_out(&asked, begins, &fitting::progress_lines(&note))?;
     if let Some(path) = &options.save {
         save(path, &fitted)?;
     }
