@@ -33,14 +33,9 @@ fn mixed() -> MatrixLoad {
 
 #[test]
 fn the_log_takes_random_writes_off_the_disks() {
-<<<<<<< HEAD
-    // With the log, a write ends when it is on two SSDs: about a millisecond. Without it, 90 % of
-    // the writes wait for the slower of two disks: no less than a seek and half a revolution.
-=======
-    // With the log a write is done when it is on two SSDs, about a millisecond, after half a millisecond in
-    // the guest (`controller.write_wait_us`). Without it, 90 % of
-    // the writes wait for two disks, the slower of both: no less than a seek and half a turn.
->>>>>>> models
+    // With the log, a write ends when it is on two SSDs, about a millisecond after half a
+    // millisecond in the guest (`controller.write_wait_us`). Without it, 90 % of the writes wait
+    // for the slower of two disks: no less than a seek and half a revolution.
     let with = run(small(&[]), &mixed(), 2_000, 6_000);
     let without = run(small(&[("oplog.capacity_bytes", "0")]), &mixed(), 2_000, 6_000);
     assert!(with.writes_to(Source::Log) > 0.999);
