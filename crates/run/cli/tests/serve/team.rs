@@ -196,7 +196,8 @@ fn the_page_of_one_shows_the_runs_of_another_and_says_as_of_when() {
     let as_of = || page(&address, "/runs").contains("Runs of other users were last updated at");
     wait_until("it says so of one that hangs", as_of);
     assert!(page(&address, "/runs").contains("no answer for 10 s"));
-    let runs = ann.run(&["runs"]).expect(5);
+    let runs = ann.run(&["runs"]).expect(0);
+    runs.says("runs of other users may be missing or outdated");
     runs.says("no answer for 10 s");
     postgres.signal("-CONT");
     wait_until("it is read again", || !as_of());
@@ -252,7 +253,7 @@ fn tables_of_the_first_version_become_these_by_whoever_comes_first() {
     readers[0].run(&["report", "20261101-old-1", "--json"]).json();
     // Tables of a later version stay unchanged.
     postgres.sql("storage", "UPDATE plimsoll.about SET version = 99");
-    readers[0].run(&["runs"]).expect(5).says("its tables have version 99");
+    readers[0].run(&["runs"]).expect(0).says("its tables have version 99");
 }
 
 #[test]
@@ -264,19 +265,20 @@ fn a_catalogue_that_cannot_be_used_is_named_without_its_password_and_costs_no_ru
         command.env("PLIMSOLL_CATALOGUE", address).env("PGPASSWORD", password);
         CommandOutput::from(command.output().unwrap())
     };
-    with(postgres.address(), "wrong").expect(5).says("password authentication failed for user");
+    with(postgres.address(), "wrong").expect(0).says("password authentication failed for user");
     let own = postgres.address().replace("ann@", "ann:wr0ng@");
-    let refused = with(own, PASSWORD).expect(5);
+    let refused = with(own, PASSWORD).expect(0);
+    refused.says("runs of other users may be missing");
     assert!(!refused.stderr.contains("wr0ng"), "{}", refused.stderr);
     let nothing = with("postgres://ann:wr0ng@127.0.0.1:x/y".to_owned(), "").expect(2);
     assert!(!nothing.stderr.contains("wr0ng"), "{}", nothing.stderr);
     with(postgres.address().replace("/storage", "/other"), PASSWORD)
-        .expect(5)
+        .expect(0)
         .says("does not exist");
     with("mysql://db/x".to_owned(), "").expect(2).says("postgres://user@host/database");
     // TLS: a certificate authority that the address names, and an unknown one.
     let secured = format!("{}?sslmode=require", postgres.address());
-    with(secured.clone(), PASSWORD).expect(5).says("certificate");
+    with(secured.clone(), PASSWORD).expect(0).says("certificate");
     let named = format!("{secured}&sslrootcert={}", postgres.certificate().display());
     with(named, PASSWORD).expect(0);
 
@@ -286,7 +288,10 @@ fn a_catalogue_that_cannot_be_used_is_named_without_its_password_and_costs_no_ru
     let ran = ann.run(&["run", &ann.sandbox.plan(&plan), "--json", "--quiet"]);
     assert!([0, 1, 3].contains(&ran.code), "the run's own: {}\n{}", ran.code, ran.stderr);
     ran.says("the evidence is on this host; copy it later with `plimsoll runs push`");
-    ann.run(&["runs"]).expect(5).says("check that PostgreSQL is running there");
+    // The runs of this host are listed all the same.
+    let listed = ann.run(&["runs"]).expect(0);
+    listed.says("small");
+    listed.says("runs of other users may be missing or outdated");
     postgres.start_again();
     ann.run(&["runs", "push"]).expect(0).says("put: ");
     assert_eq!(Member::of(&postgres).listed().len(), 1);
