@@ -222,16 +222,16 @@ mod tests {
             verdict: Some("MEASURED".to_owned()),
             ..Entry::default()
         };
-        let sweep = Some("20261126-010203-oltp-sweep-1a2b");
+        let sweep = "20261126-010203-oltp-sweep-1a2b";
         let runs = [
             run("d", None, 1.0),
-            run("c", sweep, 300.0),
+            run("c", Some(sweep), 300.0),
             run("b", None, 2.0),
-            run("a", sweep, 100.0),
+            run("a", Some(sweep), 100.0),
         ];
         let rows = Row::folded(&runs.iter().collect::<Vec<_>>());
         let names: Vec<&str> = rows.iter().map(|row| row.run_id.as_str()).collect();
-        assert_eq!(names, ["d", sweep.unwrap(), "b"]);
+        assert_eq!(names, ["d", sweep, "b"]);
         let row = &rows[1];
         assert_eq!((row.number.as_str(), row.verdict.as_str()), ("sweep", "2 MEASURED"));
         assert_eq!((row.points.len(), row.rate.as_str()), (2, "100.0/s to 300.0/s"));
