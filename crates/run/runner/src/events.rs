@@ -141,6 +141,10 @@ impl Watcher for EventListener<'_> {
         self.inner.begins_at(kind, run_start_ns, ready_ns)
     }
 
+    fn stop_reason(&self) -> Option<String> {
+        self.inner.stop_reason()
+    }
+
     fn begin(&mut self, kind: PhaseKind) {
         if kind == PhaseKind::Measure {
             self.start();
