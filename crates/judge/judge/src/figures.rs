@@ -192,21 +192,21 @@ pub fn intervals(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
     sums
 }
 
-/// Returns the bytes of the intervals of the measured phase of which more than a tenth is before
-/// `at_ns`.
-pub fn bytes_begun_before(bundle: &Bundle, pick: Pick, at_ns: u64) -> u64 {
-    let Some(measure) = measured(bundle) else { return 0 };
+/// Returns the bytes of the measured phase before `at_ns`. An interval around that time counts in
+/// proportion.
+pub fn bytes_before(bundle: &Bundle, pick: Pick, at_ns: u64) -> f64 {
+    let Some(measure) = measured(bundle) else { return 0.0 };
     let index = bundle.run.phases.iter().position(|phase| std::ptr::eq(phase, measure));
     let picked = |name: &str| {
         bundle.run.classes.iter().any(|class| class.name == name && pick.includes(class))
     };
-    let begun = bundle.series.iter().filter(|row| {
-        Some(row.phase as usize) == index && row.start_ns + row.duration_ns / 10 < at_ns
+    let rows = bundle.series.iter().filter(|row| Some(row.phase as usize) == index);
+    let bytes = rows.filter(|row| picked(&row.name)).map(|row| {
+        let Data::Class { bytes, .. } = row.data else { return 0.0 };
+        let before_ns = at_ns.saturating_sub(row.start_ns).min(row.duration_ns);
+        bytes as f64 * before_ns as f64 / row.duration_ns.max(1) as f64
     });
-    begun.filter(|row| picked(&row.name)).fold(0, |sum, row| match row.data {
-        Data::Class { bytes, .. } => sum + bytes,
-        _ => sum,
-    })
+    bytes.sum()
 }
 
 /// Returns [`intervals`] plus the operations that were in flight or due at the end. They count in

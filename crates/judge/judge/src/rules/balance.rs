@@ -262,9 +262,9 @@ impl<'a> Scale<'a> {
         let late_ns = from_ns.saturating_sub(phase.start_ns);
         let pick = if self.is_read { Pick::Reads(None) } else { Pick::Writes(None) };
         // A load that began fast may have moved much in a short time.
-        let early_bytes = figures::bytes_begun_before(self.bundle, pick, from_ns);
+        let early_bytes = figures::bytes_before(self.bundle, pick, from_ns);
         let is_late = late_ns as f64 > phase.duration_ns as f64 * LATE_SHARE
-            || early_bytes as f64 > self.requested as f64 * LATE_SHARE;
+            || early_bytes > self.requested as f64 * LATE_SHARE;
         is_late.then_some(late_ns)
     }
 

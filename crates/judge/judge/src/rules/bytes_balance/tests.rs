@@ -167,7 +167,7 @@ fn what_was_moved_before_anybody_counted_is_held_against_nobody() {
     bundle.observed.devices[0].read_bytes /= 2;
     let (start_ns, duration_ns) = (bundle.run.phases[1].start_ns, bundle.run.phases[1].duration_ns);
     for (late_ns, expected) in
-        [(0, Outcome::Fail), (duration_ns / 20, Outcome::Fail), (duration_ns / 9, Outcome::Unknown)]
+        [(0, Outcome::Fail), (duration_ns / 10, Outcome::Fail), (duration_ns / 9, Outcome::Unknown)]
     {
         bundle.observed.counted_from_ns = Some(start_ns + late_ns);
         assert_eq!(outcome(&bundle), expected, "{late_ns}");
@@ -184,7 +184,7 @@ fn a_load_that_began_fast_moved_much_before_the_counters_were_read() {
         let mut bundle = fixtures::reads();
         fixtures::rates(&mut bundle, |tenth| (if tenth == 0 { first } else { 100 }, 1_000_000));
         bundle.observed.devices[0].read_bytes /= 2;
-        bundle.observed.counted_from_ns = Some(bundle.run.phases[1].start_ns + 50_000_000);
+        bundle.observed.counted_from_ns = Some(bundle.run.phases[1].start_ns + 90_000_000);
         let each = evidence::read_bytes(&bundle) / (first + 100 * (fixtures::SECONDS * 10 - 1));
         let sizes = bundle.series.iter_mut().filter_map(|row| match &mut row.data {
             Data::Class { count, bytes, .. } => Some((*count, bytes)),
