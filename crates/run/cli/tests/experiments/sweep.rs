@@ -146,7 +146,7 @@ fn flags_make_a_plan_and_wrong_ones_are_said() {
     let set = |field| all.iter().copied().chain(["--set", field]).collect::<Vec<_>>();
     sandbox.run(&set("phases.warm_up=500ms")).expect(0).says("16 points of 5.5 s: 88 s");
     sandbox.run(&set("phases.warm=500ms")).expect(2).says("phases.warm");
-    sandbox.run(&["sweep"]).expect(2).says("nothing to sweep over");
+    sandbox.run(&["sweep"]).expect(2).says("nothing to sweep");
     sandbox.run(&["sweep", "--path", &on, "--sizes", "4"]).expect(2);
     sandbox.run(&["sweep", "--path", &on, "--patterns", "zigzag"]).expect(2).says("zigzag");
 }
