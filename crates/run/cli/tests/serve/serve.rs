@@ -716,8 +716,8 @@ fn nothing_is_started_that_is_not_allowed() {
     {
         let event = format!("[[event]]\nname = \"e\"\nat = \"1ms\"\n{event}\n");
         let plan = format!("{}{event}", plan_on(&inside, "1s"));
-        let refused = send("fedcba9876543210", &plan).expect(403).text();
-        assert!(refused.contains("event \"e\""), "{refused}");
+        let refused = send("fedcba9876543210", &plan).expect(403).json();
+        assert!(refused["error"]["message"].as_str().unwrap().contains("event \"e\""), "{refused}");
     }
     send("fedcba9876543210", HOSTILE).expect(400);
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
