@@ -3,6 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{DeviceTotals, OpenedFile};
 use plimsoll_evidence::run::Driver;
+use plimsoll_plan::{DirectIo, Stream};
 
 use super::balance::{self, BalanceResult};
 use super::{Rule, Weight, evidence};
@@ -128,7 +129,12 @@ fn used_memory(bundle: &Bundle) -> Result<bool, String> {
     let counts = bundle.run.driver == Driver::Real
         && !evidence::is_remote(bundle)
         && evidence::top_devices(bundle).is_some();
-    if !counts || !moved_all(bundle, true) {
+    // Memory is no place for reads that all bypass it: other rules judge whether they did.
+    let streams = evidence::streams(bundle);
+    let reads_bypass =
+        |stream: &Stream| stream.read_percent <= 0.0 || stream.direct == DirectIo::Required;
+    let bypassed = !streams.is_empty() && streams.iter().all(reads_bypass);
+    if !counts || !bypassed && !moved_all(bundle, true) {
         return Ok(true);
     }
     if moved_all(bundle, false) {
