@@ -167,7 +167,7 @@ fn what_was_moved_before_anybody_counted_is_held_against_nobody() {
     bundle.observed.devices[0].read_bytes /= 2;
     let (start_ns, duration_ns) = (bundle.run.phases[1].start_ns, bundle.run.phases[1].duration_ns);
     for (late_ns, expected) in
-        [(0, Outcome::Fail), (duration_ns / 10, Outcome::Fail), (duration_ns / 9, Outcome::Unknown)]
+        [(0, Outcome::Fail), (duration_ns / 12, Outcome::Fail), (duration_ns / 9, Outcome::Unknown)]
     {
         bundle.observed.counted_from_ns = Some(start_ns + late_ns);
         assert_eq!(outcome(&bundle), expected, "{late_ns}");
