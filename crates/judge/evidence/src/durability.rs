@@ -36,7 +36,7 @@ impl SyncMethod {
     }
 }
 
-/// What a cut interrupts, as the user states it.
+/// Part of the system that a cut interrupts, as the user states it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CutKind {
@@ -170,7 +170,7 @@ pub struct CutCheck {
 
 /// One cut of the target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cut {
+pub struct TargetCut {
     /// Number of the cut, from 1.
     pub number: u64,
     /// Start of the load, in ns since 1970.
@@ -205,7 +205,7 @@ pub struct Cut {
 
 /// Evidence of a durability test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Durability {
+pub struct DurabilityTest {
     /// Version of the format.
     pub durability_version: u32,
     /// Version of Plimsoll.
@@ -215,7 +215,7 @@ pub struct Durability {
     /// Boot of the host during the latest load (`/proc/sys/kernel/random/boot_id`).
     pub boot_id: String,
     /// Cuts, in order.
-    pub cuts: Vec<Cut>,
+    pub cuts: Vec<TargetCut>,
     /// True if the user stopped the test.
     pub interrupted: bool,
 }

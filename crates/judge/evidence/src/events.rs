@@ -14,7 +14,7 @@ pub struct EventRecord {
     /// Reason why it did not happen; empty otherwise.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub missed: String,
-    /// Its command, if it has one that was started.
+    /// Record of its command, if one was started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandRecord>,
     /// Time of its undo, also if only streams end then.

@@ -1,6 +1,6 @@
 //! Verdict of a durability test: were acknowledged writes there after each cut?
 
-use plimsoll_evidence::durability::{Cut, CutKind, Durability, SyncMethod};
+use plimsoll_evidence::durability::{CutKind, DurabilityTest, SyncMethod, TargetCut};
 use serde::Serialize;
 
 use crate::stats::special::binomial_cdf;
@@ -70,7 +70,7 @@ pub fn cuts_for_bound(share: f64) -> Option<u64> {
 }
 
 /// Returns why a cut proves nothing, or `None` if it counts.
-fn objection(cut: &Cut, by_hand: bool, drops_writes: bool) -> Option<String> {
+fn objection(cut: &TargetCut, by_hand: bool, drops_writes: bool) -> Option<String> {
     if let Some(why) = &cut.not_restored {
         return Some(format!("the target did not come back: {why}"));
     }
@@ -100,24 +100,24 @@ fn objection(cut: &Cut, by_hand: bool, drops_writes: bool) -> Option<String> {
 }
 
 /// Returns true if a counted cut lost an acknowledged write.
-fn has_loss(cut: &Cut) -> bool {
+fn has_loss(cut: &TargetCut) -> bool {
     cut.check.as_ref().is_some_and(|check| check.file_lost || check.blocks.damaged() > 0)
 }
 
 /// Judges a durability test.
 #[must_use]
-pub fn judge(evidence: &Durability) -> DurabilityVerdict {
+pub fn judge(evidence: &DurabilityTest) -> DurabilityVerdict {
     let settings = &evidence.settings;
     let drops_writes = settings.cut_drops_writes;
     let mut reasons = Vec::new();
-    let (mut counted, mut not_counted): (Vec<&Cut>, Vec<(u64, String)>) = Default::default();
+    let (mut counted, mut not_counted): (Vec<&TargetCut>, Vec<(u64, String)>) = Default::default();
     for cut in &evidence.cuts {
         match objection(cut, settings.cut.is_none(), drops_writes) {
             None => counted.push(cut),
             Some(why) => not_counted.push((cut.number, why)),
         }
     }
-    let losses: Vec<&Cut> = counted.iter().copied().filter(|cut| has_loss(cut)).collect();
+    let losses: Vec<&TargetCut> = counted.iter().copied().filter(|cut| has_loss(cut)).collect();
     let (n, k) = (counted.len() as u64, losses.len() as u64);
     let checks = || losses.iter().filter_map(|cut| cut.check.as_ref());
     let damaged_blocks: u64 = checks().map(|check| check.blocks.damaged()).sum();
@@ -217,13 +217,19 @@ mod tests {
     use super::*;
     use plimsoll_evidence::durability::{BlockCounts, CutCheck, DurabilitySettings, VERSION};
 
-    fn cut(number: u64, blocks: BlockCounts) -> Cut {
+    fn cut(number: u64, blocks: BlockCounts) -> TargetCut {
         let check = CutCheck { blocks, read_from_target: true, ..CutCheck::default() };
-        Cut { number, acknowledged: 10, failed: 1, check: Some(check), ..Cut::default() }
+        TargetCut {
+            number,
+            acknowledged: 10,
+            failed: 1,
+            check: Some(check),
+            ..TargetCut::default()
+        }
     }
 
-    fn evidence(cuts: Vec<Cut>) -> Durability {
-        Durability {
+    fn evidence(cuts: Vec<TargetCut>) -> DurabilityTest {
+        DurabilityTest {
             durability_version: VERSION,
             plimsoll_version: "0".into(),
             settings: DurabilitySettings {
@@ -248,7 +254,7 @@ mod tests {
         }
     }
 
-    fn honest(n: u64) -> Vec<Cut> {
+    fn honest(n: u64) -> Vec<TargetCut> {
         (1..=n).map(|number| cut(number, BlockCounts { good: 256, ..Default::default() })).collect()
     }
 
@@ -276,7 +282,7 @@ mod tests {
         assert_eq!((found.verdict, found.cuts, found.acknowledged), (VerdictKind::Pass, 3, 30));
         assert!(found.reasons[0].contains("at most 63.16 %"), "{:?}", found.reasons);
         assert_eq!(judge(&evidence(honest(2))).verdict, VerdictKind::Inconclusive);
-        let interrupted = Durability { interrupted: true, ..evidence(honest(3)) };
+        let interrupted = DurabilityTest { interrupted: true, ..evidence(honest(3)) };
         assert_eq!(judge(&interrupted).verdict, VerdictKind::Inconclusive);
     }
 
@@ -304,7 +310,7 @@ mod tests {
         let mut cuts = honest(3);
         cuts[0].check.as_mut().unwrap().file_lost = true;
         assert_eq!(judge(&evidence(cuts)).verdict, VerdictKind::Fail);
-        // Blocks in flight are no damage.
+        // Writes in flight may have either content.
         let cuts =
             (1..=3).map(|n| cut(n, BlockCounts { in_flight: 9, unknown: 1, ..one })).collect();
         assert_eq!(judge(&evidence(cuts)).verdict, VerdictKind::Pass);
@@ -314,7 +320,7 @@ mod tests {
     fn a_cut_that_does_not_cut_proves_nothing_in_either_direction() {
         let lost = BlockCounts { lost: 5, ..BlockCounts::default() };
         let mut cuts = honest(2);
-        cuts.push(Cut { acknowledged_after: 7, ..cut(3, lost) });
+        cuts.push(TargetCut { acknowledged_after: 7, ..cut(3, lost) });
         let mut all = evidence(cuts);
         let found = judge(&all);
         assert_eq!((found.verdict, found.cuts_not_counted), (VerdictKind::Inconclusive, 1));
@@ -326,7 +332,7 @@ mod tests {
         // The user states that the cut acknowledges and drops writes.
         all.settings.cut_drops_writes = true;
         assert_eq!(judge(&all).verdict, VerdictKind::Fail);
-        let without = |change: fn(&mut Cut)| {
+        let without = |change: fn(&mut TargetCut)| {
             let mut cuts = honest(3);
             change(&mut cuts[1]);
             judge(&evidence(cuts)).verdict
@@ -334,7 +340,7 @@ mod tests {
         assert_eq!(without(|cut| cut.acknowledged = 0), VerdictKind::Inconclusive);
         assert_eq!(without(|cut| cut.not_restored = Some("x".into())), VerdictKind::Inconclusive);
         assert_eq!(without(|cut| cut.check = None), VerdictKind::Inconclusive);
-        let resumed = |cut: &mut Cut| (cut.resumed, cut.same_boot) = (true, true);
+        let resumed = |cut: &mut TargetCut| (cut.resumed, cut.same_boot) = (true, true);
         assert_eq!(without(resumed), VerdictKind::Inconclusive);
         let mut by_hand = evidence(honest(3));
         by_hand.settings.cut = None;
@@ -343,7 +349,7 @@ mod tests {
         assert_eq!(judge(&by_hand).verdict, VerdictKind::Inconclusive);
         by_hand.cuts[0].longest_ns = GAP_NS_MIN;
         assert_eq!(judge(&by_hand).verdict, VerdictKind::Pass);
-        let cached = |cut: &mut Cut| cut.check.as_mut().unwrap().read_from_target = false;
+        let cached = |cut: &mut TargetCut| cut.check.as_mut().unwrap().read_from_target = false;
         assert_eq!(without(cached), VerdictKind::Inconclusive);
     }
 }

@@ -1,8 +1,7 @@
 //! Windows around the events of a plan: before, during and after, and the recovery between them.
 //!
-//! *Before* ends with the first event. *During* lasts until the load is at the level of before
-//! again ([`recovery`]), and at least until the last undo and for the hold time. *After* is the
-//! rest. Whole intervals belong to a window; that of an event belongs to *during*.
+//! *Before* ends with the first event. *During* lasts until the load has recovered
+//! ([`recovery`]), and at least until the last undo and for the hold time. *After* is the rest. Whole intervals belong to a window; that of an event belongs to *during*.
 
 pub mod checks;
 mod figures;
@@ -62,10 +61,10 @@ pub struct Windows {
     pub recovery_ns: Result<u64, NoRecovery>,
 }
 
-/// Reason why there is no time of recovery.
+/// Reason for a missing recovery time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NoRecovery {
-    /// The run ended this time after the action, and the level was not reached.
+    /// The run ended this time after the action, and the load had not recovered.
     NotWithinRun(u64),
     /// The series does not decide.
     Unknown(String),
@@ -159,7 +158,8 @@ impl Grid {
 
     fn ceil_ns(&self, at_ns: u64) -> u64 {
         let past_ns = (at_ns - self.start_ns) % self.width_ns;
-        let up_ns = if past_ns == 0 { at_ns } else { at_ns - past_ns + self.width_ns };
+        let up_ns =
+            if past_ns == 0 { at_ns } else { (at_ns - past_ns).saturating_add(self.width_ns) };
         up_ns.min(self.end_ns)
     }
 }
@@ -337,9 +337,10 @@ pub(crate) fn errors_judged_by_windows(bundle: &Bundle) -> u64 {
     parts.map(|part| errors(bundle, part)).fold(0, u64::saturating_add)
 }
 
-/// Returns the run before its first event, with the load that ran then. `None` without events.
-pub(crate) fn before(bundle: &Bundle) -> Option<Bundle> {
-    let part = Windows::of(bundle)?.part(Window::Before)?;
+/// Returns a window as a run of its own, without the streams that start at events. `None` if the
+/// window is empty.
+pub(crate) fn slice_window(bundle: &Bundle, window: Window) -> Option<Bundle> {
+    let part = Windows::of(bundle)?.part(window)?;
     Some(slice(bundle, part, |stream| stream.start_event.is_none()))
 }
 

@@ -396,7 +396,7 @@ mod tests {
         bundle.run.classes.push(durable);
         assert_eq!(latency_pick(&bundle, log), Pick::Durable(None));
         assert_eq!(latency_pick(&bundle, database), database);
-        // Durable writes of the log, which are no flushed ones, leave the class empty.
+        // A log without flushes leaves the class empty.
         bundle.run.classes.last_mut().unwrap().count = 0;
         assert_eq!(latency_pick(&bundle, log), log);
     }

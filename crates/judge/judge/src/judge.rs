@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Driver, EndKind, Tier};
+use plimsoll_plan::Window;
 
 use crate::checks;
 use crate::claim::{Claim, ClaimStatus};
@@ -15,12 +16,12 @@ use crate::verdict::{Check, RULES_VERSION, Verdict, VerdictKind};
 
 /// Judges a run.
 pub fn judge(bundle: &Bundle) -> Verdict {
-    let before = events::before(bundle);
+    let [before, after] = [Window::Before, Window::After].map(|w| events::slice_window(bundle, w));
     let mut findings: Vec<Finding> = rules::ALL
         .iter()
-        .filter_map(|rule| {
-            let of_before = before.as_ref().filter(|_| OF_BEFORE.contains(&rule.id));
-            (rule.check)(of_before.unwrap_or(bundle))
+        .filter_map(|rule| match before.as_ref().filter(|_| OUTSIDE_EVENTS.contains(&rule.id)) {
+            Some(before) => check_outside_events(rule, before, after.as_ref()),
+            None => (rule.check)(bundle),
         })
         .collect();
     let claimed = claims_of(bundle);
@@ -231,9 +232,9 @@ fn has_specific_proof(findings: &[Finding], claim: Claim) -> bool {
     findings.iter().any(|f| own.contains(&f.rule.as_str()) && f.outcome == Outcome::Pass)
 }
 
-/// Rules that a run with events is asked before the first event only: an event is meant to change
-/// the rate.
-const OF_BEFORE: [&str; 6] = [
+/// Rules that judge only the time before the first event and after the recovery, because an event
+/// may change the rate.
+const OUTSIDE_EVENTS: [&str; 6] = [
     "not-steady",
     "rate-capped",
     "burst-credit",
@@ -241,6 +242,22 @@ const OF_BEFORE: [&str; 6] = [
     "coordinated-omission",
     "percentile-samples",
 ];
+
+/// Returns the finding on the time before the first event, or a failure after the recovery. The time
+/// after it may be too short for the rule to decide.
+fn check_outside_events(rule: &Rule, before: &Bundle, after: Option<&Bundle>) -> Option<Finding> {
+    let finding = (rule.check)(before);
+    let failed = |finding: &Finding| finding.outcome == Outcome::Fail;
+    if finding.as_ref().is_some_and(failed) {
+        return finding;
+    }
+    let late = after.and_then(|after| (rule.check)(after)).filter(failed);
+    let late = late.map(|finding| Finding {
+        says: format!("after the recovery, {}", finding.says),
+        ..finding
+    });
+    late.or(finding)
+}
 
 /// Rules that leave a run undecided if they are unknown, regardless of the claims: the run was not
 /// executed as planned.
@@ -253,7 +270,8 @@ const ALWAYS_DECIDE: [&str; 6] = [
     "observation-gaps",
 ];
 
-/// Those of them that decide a result of another tool only if a claim or a requirement is stated.
+/// Rules of [`ALWAYS_DECIDE`] that decide another tool's result only if a claim or a requirement is
+/// stated.
 /// The tool chose the length of its run, and its formats may not name its files.
 const ONLY_WITH_CLAIM: [&str; 2] = ["measured-too-short", "observation-gaps"];
 

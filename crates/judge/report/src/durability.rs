@@ -1,6 +1,6 @@
 //! Result of a durability test, as text and JSON.
 
-use plimsoll_evidence::durability::{BlockCounts, Durability};
+use plimsoll_evidence::durability::{BlockCounts, DurabilityTest};
 use plimsoll_judge::durability::DurabilityVerdict;
 use serde::Serialize;
 
@@ -11,7 +11,7 @@ pub struct DurabilityResult<'a> {
     #[serde(flatten)]
     pub verdict: &'a DurabilityVerdict,
     /// Evidence.
-    pub evidence: &'a Durability,
+    pub evidence: &'a DurabilityTest,
 }
 
 impl DurabilityResult<'_> {

@@ -43,7 +43,7 @@ pub enum EarlierComparison {
 }
 
 /// Interrupted comparison, with its completed runs.
-struct Earlier {
+struct InterruptedComparison {
     directory: PathBuf,
     /// Target of each run, its evidence and verdict, in the order in which they ran.
     runs: Vec<(usize, Bundle, Verdict)>,
@@ -55,7 +55,7 @@ fn find_earlier(
     names: &[String],
     arms: &[ResolvedPlan],
     order: &[usize],
-) -> Option<Earlier> {
+) -> Option<InterruptedComparison> {
     let directory = find_resumable(bundles, ExperimentKind::Compare, |result| {
         let same = result["names"].as_array().is_some_and(|all| {
             all.iter().map(serde_json::Value::as_str).eq(names.iter().map(|n| Some(n.as_str())))
@@ -81,7 +81,8 @@ fn find_earlier(
             runs.push((arm, bundle, verdict));
         }
     }
-    (!runs.is_empty() && runs.len() < order.len()).then_some(Earlier { directory, runs })
+    (!runs.is_empty() && runs.len() < order.len())
+        .then_some(InterruptedComparison { directory, runs })
 }
 
 /// Returns the targets of the runs that are still to be made, in order.

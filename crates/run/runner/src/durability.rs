@@ -14,7 +14,9 @@ use plimsoll_engine::durability::{
     BlockFile, BlockState, BlockTarget, CutPhase, ExpectedBlock, FileSystemId, Load, OpenBlocks,
     Reopened, TargetPlace, WitnessDirectory, check_blocks, content,
 };
-use plimsoll_evidence::durability::{Cut, CutCheck, Durability, DurabilitySettings, FILE, VERSION};
+use plimsoll_evidence::durability::{
+    CutCheck, DurabilitySettings, DurabilityTest, FILE, TargetCut, VERSION,
+};
 use plimsoll_evidence::strict;
 use plimsoll_judge::durability::judge;
 use plimsoll_sys::clock;
@@ -68,13 +70,13 @@ struct Test<'a> {
     target: BlockTarget,
     content: Arc<Content>,
     directory: WitnessDirectory,
-    evidence: Durability,
+    evidence: DurabilityTest,
     stop: &'a AtomicBool,
     ask: AskUser<'a>,
 }
 
 /// Target between two cuts.
-struct Ready {
+struct PreparedTarget {
     open: OpenBlocks,
     states: Vec<BlockState>,
 }
@@ -88,7 +90,7 @@ pub fn carry_out(
     stop: &AtomicBool,
     ask: AskUser<'_>,
     listener: &mut dyn Listener,
-) -> Result<Durability, RunnerError> {
+) -> Result<DurabilityTest, RunnerError> {
     let mut test = Test::new(request, stop, ask)?;
     let mut ready = if request.resume {
         match test.resume(listener)? {
@@ -101,7 +103,7 @@ pub fn carry_out(
         let open = test.target.create().map_err(|error| engine_error(&error))?;
         let blocks = request.settings.size_bytes / u64::from(request.settings.block_bytes);
         let written = BlockState { acknowledged: 1, issued: 1, seen: false };
-        Ready { open, states: vec![written; blocks as usize] }
+        PreparedTarget { open, states: vec![written; blocks as usize] }
     };
     let mut useless = 0;
     loop {
@@ -142,7 +144,7 @@ impl<'a> Test<'a> {
     ) -> Result<Self, RunnerError> {
         let mut settings = request.settings.clone();
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let mut evidence = Durability {
+        let mut evidence = DurabilityTest {
             durability_version: VERSION,
             plimsoll_version: env!("CARGO_PKG_VERSION").to_owned(),
             settings: settings.clone(),
@@ -217,12 +219,15 @@ impl<'a> Test<'a> {
     }
 
     /// Verifies the cut during which the earlier process ended.
-    fn resume(&mut self, listener: &mut dyn Listener) -> Result<Option<Ready>, RunnerError> {
+    fn resume(
+        &mut self,
+        listener: &mut dyn Listener,
+    ) -> Result<Option<PreparedTarget>, RunnerError> {
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let same_boot = boot_id.trim() == self.evidence.boot_id;
         self.evidence.boot_id = boot_id.trim().to_owned();
         let number = self.next_number();
-        let cut = Cut { number, resumed: true, same_boot, ..Cut::default() };
+        let cut = TargetCut { number, resumed: true, same_boot, ..TargetCut::default() };
         listener.say("reading what the earlier load wrote");
         let ready = self.verify(cut, None, None, listener)?;
         self.save()?;
@@ -233,16 +238,17 @@ impl<'a> Test<'a> {
     /// go on.
     fn cut(
         &mut self,
-        ready: Ready,
+        ready: PreparedTarget,
         listener: &mut dyn Listener,
-    ) -> Result<Option<Ready>, RunnerError> {
+    ) -> Result<Option<PreparedTarget>, RunnerError> {
         let number = self.next_number();
         let settings = self.evidence.settings.clone();
         let file_system = ready.open.file_system.clone();
         let witness = self.directory.begin(number, &ready.states);
         let witness = Arc::new(witness.map_err(|error| engine_error(&error))?);
         let file: Arc<dyn BlockFile> = Arc::new(ready.open);
-        let mut cut = Cut { number, began_unix_ns: clock::realtime_ns(), ..Cut::default() };
+        let mut cut =
+            TargetCut { number, began_unix_ns: clock::realtime_ns(), ..TargetCut::default() };
         let seed = mix(settings.seed, number);
         let (start, threads) = (Instant::now(), settings.threads);
         let load = Load::start(&file, &self.content, &ready.states, threads, seed, &witness)
@@ -278,7 +284,7 @@ impl<'a> Test<'a> {
     fn cut_off(
         &self,
         load: &Load,
-        cut: &mut Cut,
+        cut: &mut TargetCut,
         start: Instant,
         seed: u64,
     ) -> Result<bool, RunnerError> {
@@ -315,11 +321,11 @@ impl<'a> Test<'a> {
     /// ended.
     fn verify(
         &mut self,
-        mut cut: Cut,
+        mut cut: TargetCut,
         file_system: Option<&FileSystemId>,
         issued: Option<&[u32]>,
         listener: &mut dyn Listener,
-    ) -> Result<Option<Ready>, RunnerError> {
+    ) -> Result<Option<PreparedTarget>, RunnerError> {
         let (states, acks) =
             self.directory.read(cut.number).map_err(|error| engine_error(&error))?;
         let mut expected = ExpectedBlock::combine(&states, &acks);
@@ -364,7 +370,7 @@ impl<'a> Test<'a> {
         }
         cut.check = Some(check);
         self.evidence.cuts.push(cut);
-        Ok(Some(Ready { open: *open, states }))
+        Ok(Some(PreparedTarget { open: *open, states }))
     }
 
     /// Opens the target, which may need some time to come back.

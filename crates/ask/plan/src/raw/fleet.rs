@@ -19,8 +19,8 @@ section! {
         /// exports, in the order of `names`, and of databases, mailboxes, clients, rate and
         /// requirement.
         carries: Carries | "`whole`: each host runs all of it";
-        /// `stop`: if a host is silent for 10 s, the coordinator stops the others. `continue`: they
-        /// go on while no host waits for it. The run is INVALID in both cases.
+        /// `stop`: if a host is silent for 10 s, the coordinator stops the others. `continue`: the
+        /// others finish their phases. The run is INVALID in both cases.
         on_lost_host: OnLostHost | "`continue`";
         /// Fields that differ on some hosts.
         host: OneOrMore<FleetHostRaw> | "nothing";

@@ -88,7 +88,7 @@ pub struct Limits {
     /// Longest time without a completion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outage_max_ns: Option<u64>,
-    /// Longest time until the level of before.
+    /// Maximum time until the load performs as before the event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery_max_ns: Option<u64>,
     /// Maximum number of failed I/Os.
@@ -107,7 +107,7 @@ pub struct Limits {
 pub struct WindowLimits {
     /// The window.
     pub window: Window,
-    /// Its limits.
+    /// Limits on the operations of that window.
     #[serde(flatten)]
     pub limits: Limits,
 }
@@ -117,7 +117,7 @@ pub struct WindowLimits {
 pub struct StreamLimits {
     /// Index of the stream.
     pub stream: u32,
-    /// Its limits.
+    /// Limits on its operations.
     #[serde(flatten)]
     pub limits: Limits,
 }

@@ -27,11 +27,11 @@ pub enum Outcome {
     OneMeets,
     /// No side meets the requirement.
     NoneMeets,
-    /// A run is not what it claims to be, so there is no winner.
+    /// No winner: a run is not what it claims to be.
     NotBelieved,
-    /// A rule that a comparison requires is unknown in a run, so there is no winner.
+    /// No winner: a rule that comparisons require is unknown in a run.
     NotShown,
-    /// Conditions differ and were not accepted, so there is no winner.
+    /// No winner: conditions differ and were not accepted.
     UnlikeConditions,
     /// Too few runs a side to distinguish a difference from noise.
     TooFewRuns,

@@ -11,7 +11,7 @@ use crate::figures::{self as run_figures, Pick};
 pub struct WindowFigures {
     pub part: Part,
     pub rate_per_s: Option<f64>,
-    /// Rate as a share of that of before.
+    /// Rate as a share of the rate before the event.
     pub of_before: Option<f64>,
     pub latency_ns_p50: Option<u64>,
     pub latency_ns_p99: Option<u64>,

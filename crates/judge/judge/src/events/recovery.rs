@@ -1,18 +1,18 @@
-//! Recovery: the first moment after which the load is at the level of before again.
+//! Recovery: the first interval from which the load performs as before the event, and stays so.
 //!
-//! The level of before is its mean rate and its p99. An interval of the series is short of it by
-//! two measures: the rate below 95 % of before, and the share of operations slower than 1.25 times
-//! the p99 of before, above 1 %. A system has recovered at the first interval from which both means
-//! keep their bounds over the hold time (a minute; a quarter of the rest if that is shorter), and
-//! from which no shorter stretch breaks them by more than the scatter of before. A step inside the
-//! hold time that least squares find (D. W. K. Andrews, Econometrica 61 (1993)) and whose first part
-//! is short of the level moves the moment to that step.
+//! The baseline is the mean rate and the p99 before the event. Two measures compare an interval of
+//! the series with it: the rate must be at least 95 % of the baseline, and at most 1 % of the
+//! operations may be slower than 1.25 times its p99. A system has recovered at the first interval
+//! that meets two conditions. Both means keep their bounds over the hold time (a minute; a quarter
+//! of the remaining run if that is shorter). No shorter stretch breaks a bound by more than the
+//! baseline's scatter. Least squares may find a step inside the hold time whose first part is below
+//! the baseline (D. W. K. Andrews, Econometrica 61 (1993)). The recovery then starts at that step.
 
 use crate::stats::Persistence;
 
-/// Share of the rate of before that counts as its level.
+/// Minimum rate after recovery, as a share of the baseline.
 pub const RATE_SHARE: f64 = 0.95;
-/// Factor of the p99 of before that counts as its level.
+/// Maximum p99 after recovery, as a multiple of the baseline.
 pub const P99_FACTOR: f64 = 1.25;
 /// Share of the operations that may be slower: a p99.
 pub const SLOW_SHARE: f64 = 0.01;
@@ -22,12 +22,12 @@ pub const HOLD_NS: u64 = 60_000_000_000;
 const HOLD_INTERVALS_MIN: usize = 10;
 /// Minimum number of intervals before the event.
 const BEFORE_MIN: usize = 10;
-/// Standard errors by which a stretch may be short of the level.
+/// Standard errors by which a stretch may be below the baseline.
 const Z: f64 = 3.0;
 /// Fall of the squared error, in variances, from which a step inside the hold time counts.
 const STEP_FALL_MIN: f64 = 12.0;
-/// Maximum standard error of the mean over the hold time, as a share of the rate of before. A fall to
-/// [`RATE_SHARE`] is then more than [`Z`] of them.
+/// Maximum standard error of the mean over the hold time, as a share of the baseline rate. A fall
+/// to [`RATE_SHARE`] then exceeds [`Z`] standard errors.
 const NOISE_MAX: f64 = (1.0 - RATE_SHARE) / Z;
 
 /// Interval of the series.
@@ -35,26 +35,26 @@ const NOISE_MAX: f64 = (1.0 - RATE_SHARE) / Z;
 pub struct Sample {
     /// Operations per second.
     pub rate_per_s: f64,
-    /// Share of the operations slower than [`P99_FACTOR`] times the p99 of before; 1 without any
-    /// operation.
+    /// Share of the operations slower than [`P99_FACTOR`] times the baseline p99; 1 if no operation
+    /// completed.
     pub slow_share: f64,
 }
 
 /// Answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Recovery {
-    /// The level is reached this number of intervals after the first.
+    /// Recovered this number of intervals after the first.
     After(usize),
-    /// It is not reached for the hold time in any part of the series.
+    /// Not recovered for the hold time anywhere in the series.
     NotWithinRun,
     /// The series does not decide, for this reason.
     Unknown(String),
 }
 
-/// One of the two measures, as a deficit: above 0 is short of the level.
+/// One of the two measures, as a deficit: positive values are below the baseline.
 struct Deficit {
     values: Vec<f64>,
-    /// Standard deviation in before, widened by its autocorrelation.
+    /// Standard deviation before the event, widened by its autocorrelation.
     scatter: f64,
     /// Deficit that the mean over the hold time may have.
     allowance: f64,
@@ -75,7 +75,7 @@ impl Deficit {
         self.values[from..to].iter().sum::<f64>() / (to - from) as f64
     }
 
-    /// Returns true if the level holds from `from` until `to`.
+    /// Returns true if the load keeps the baseline from `from` until `to`.
     fn holds(&self, from: usize, to: usize) -> bool {
         let mut sum = 0.0;
         let stretches = self.values[from..to].iter().enumerate().all(|(at, value)| {
@@ -86,7 +86,7 @@ impl Deficit {
         stretches && self.mean(from, to) <= self.allowance
     }
 
-    /// Returns the last step after `from` whose first part is short of the level.
+    /// Returns the last step after `from` whose first part is below the baseline.
     fn step(&self, from: usize, to: usize) -> usize {
         let variance = (self.scatter * self.scatter).max(f64::MIN_POSITIVE);
         let mut at = from;

@@ -80,7 +80,7 @@ fn without_an_effect_nothing_is_found() {
 #[test]
 fn a_slice_has_the_operations_of_its_window_only() {
     let bundle = run(10.0, "[requirement.during]\noutage_max = \"12s\"\n");
-    let before = before(&bundle).unwrap();
+    let before = slice_window(&bundle, Window::Before).unwrap();
     let class = &before.run.classes[0];
     let rows = class_rows(&before).filter_map(|(_, _, _, data)| match data {
         Data::Class { count, .. } => Some(count),
@@ -207,4 +207,34 @@ fn failed_operations_count_in_the_window_that_allows_them() {
     assert_eq!(before.verdict, VerdictKind::Invalid, "before the event nothing may fail");
     let unlimited = with_errors("[requirement.during]\noutage_max = \"20s\"\n", 26);
     assert_eq!(unlimited.verdict, VerdictKind::Invalid);
+}
+
+/// An event that changes nothing, early in a run, would otherwise hide what is lost later.
+#[test]
+fn the_time_after_the_recovery_must_be_steady_too() {
+    let lost_from = [None, Some(2000)];
+    let failed = lost_from.map(|lost_from| {
+        let mut bundle = run(0.0, "iops = 1000\n");
+        bundle.run.phases[1].duration_ns = 300 * SECOND_NS;
+        let rows: Vec<_> = bundle.series.iter().filter(|row| row.phase == 1).cloned().collect();
+        let first = rows.into_iter().find(|row| matches!(row.data, Data::Class { .. })).unwrap();
+        bundle.series = (0..3000u64)
+            .map(|tenth| {
+                let is_lost = lost_from.is_some_and(|from| tenth >= from);
+                let count = if is_lost { RATE / 40 } else { RATE / 10 + tenth * 7 % 11 };
+                let sum_ns = count * LATENCY_NS;
+                let data = Data::Class { count, sum_ns, bytes: count * 4096, max_ns: LATENCY_NS };
+                let start_ns = 5 * SECOND_NS + tenth * SECOND_NS / 10;
+                plimsoll_evidence::series::Row { start_ns, data, ..first.clone() }
+            })
+            .collect();
+        let windows = Windows::of(&bundle).unwrap();
+        assert_eq!(windows.recovery_ns, Ok(0), "{lost_from:?}");
+        assert!(windows.part(Window::After).is_some());
+        let findings = judge(&bundle).findings.into_iter();
+        let late = findings.filter(|f| f.outcome == crate::finding::Outcome::Fail);
+        late.filter(|f| f.says.starts_with("after the recovery")).count()
+    });
+    assert_eq!(failed[0], 0);
+    assert!(failed[1] > 0, "{failed:?}");
 }

@@ -1,6 +1,7 @@
 //! Checks that the rate before the first event was steady.
 
 use plimsoll_evidence::Bundle;
+use plimsoll_plan::Window;
 
 use super::{Rule, Weight, not_steady};
 use crate::claim::Claim;
@@ -26,7 +27,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if bundle.plan.events.is_empty() {
         return None;
     }
-    let before = events::before(bundle)?;
+    let before = events::slice_window(bundle, Window::Before)?;
     let finding = (not_steady::RULE.check)(&before)?;
     let says = format!("before the first event, {}", finding.says);
     let own = Finding::new(RULE.id, finding.outcome, says);

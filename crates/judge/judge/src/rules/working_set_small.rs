@@ -129,7 +129,7 @@ fn used_memory(bundle: &Bundle) -> Result<bool, String> {
     let counts = bundle.run.driver == Driver::Real
         && !evidence::is_remote(bundle)
         && evidence::top_devices(bundle).is_some();
-    // Memory is no place for reads that all bypass it: other rules judge whether they did.
+    // Reads that bypass the page cache do not use that memory. Other rules check that they did.
     let streams = evidence::streams(bundle);
     let reads_bypass =
         |stream: &Stream| stream.read_percent <= 0.0 || stream.direct == DirectIo::Required;

@@ -80,14 +80,14 @@ fn row(figures: &WindowFigures) -> Vec<Cell> {
 
 fn describe_recovery(windows: &Windows) -> String {
     let level = format!(
-        "Recovery: the rate is at least {:.0} % of before, and the p99 at most {P99_FACTOR} times that \
-         of before, and both hold.",
+        "Recovered means: the rate stays at or above {:.0} % of the rate before, and the p99 at or below \
+         {P99_FACTOR} times the p99 before.",
         RATE_SHARE * 100.0
     );
     let action = &windows.action;
     let step = elapsed(windows.interval_ns as f64);
     let says = match &windows.recovery_ns {
-        Ok(0) => format!("The level was kept after \"{action}\", within an interval of {step}."),
+        Ok(0) => format!("Recovered at once after \"{action}\", to an interval of {step}."),
         Ok(after_ns) => format!(
             "Recovered {} after \"{action}\", to an interval of {step}.",
             elapsed(*after_ns as f64)

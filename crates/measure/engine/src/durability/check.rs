@@ -14,8 +14,8 @@ use crate::EngineError;
 /// Blocks of one read.
 const CHUNK_BLOCKS: usize = 256;
 
-/// What a block was found to hold.
-enum Found {
+/// Result of reading one block.
+enum BlockFinding {
     Verdict(Verdict),
     Unreadable(String),
 }
@@ -48,13 +48,13 @@ pub fn check_blocks(
                 false => file.read_at(bytes, block * u64::from(BLOCK_BYTES)),
             };
             found.push(match read {
-                Ok(()) => Found::Verdict(verifier.judge(
+                Ok(()) => BlockFinding::Verdict(verifier.judge(
                     TARGET,
                     block,
                     bytes,
                     expectation(&chunk[at].state),
                 )),
-                Err(error) => Found::Unreadable(error.to_string()),
+                Err(error) => BlockFinding::Unreadable(error.to_string()),
             });
         }
     }
@@ -70,12 +70,14 @@ fn expectation(state: &BlockState) -> ExpectedContent {
     }
 }
 
-fn summarise(found: &[Found], expected: &[ExpectedBlock]) -> (CutCheck, Vec<BlockState>) {
+fn summarise(found: &[BlockFinding], expected: &[ExpectedBlock]) -> (CutCheck, Vec<BlockState>) {
     let mut check = CutCheck { read_from_target: true, ..CutCheck::default() };
     let mut states = Vec::with_capacity(found.len());
     // The latest start of a batch of which an acknowledged write survived.
-    let survivor = |(found, block): (&Found, &ExpectedBlock)| match found {
-        Found::Verdict(Verdict::Good | Verdict::Possible) => block.newest.map(|ack| ack.begun),
+    let survivor = |(found, block): (&BlockFinding, &ExpectedBlock)| match found {
+        BlockFinding::Verdict(Verdict::Good | Verdict::Possible) => {
+            block.newest.map(|ack| ack.begun)
+        }
         _ => None,
     };
     let latest_survivor = found.iter().zip(expected).filter_map(survivor).max().unwrap_or(0);
@@ -86,8 +88,8 @@ fn summarise(found: &[Found], expected: &[ExpectedBlock]) -> (CutCheck, Vec<Bloc
                 check.blocks.unknown += 1;
                 None
             }
-            Found::Verdict(verdict) => count(&mut check.blocks, verdict),
-            Found::Unreadable(why) => {
+            BlockFinding::Verdict(verdict) => count(&mut check.blocks, verdict),
+            BlockFinding::Unreadable(why) => {
                 check.blocks.unreadable += 1;
                 Some(format!("unreadable: {why}"))
             }

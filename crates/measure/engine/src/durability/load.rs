@@ -46,7 +46,7 @@ pub struct LoadCounts {
 
 /// State that all threads share.
 #[derive(Debug)]
-struct Shared {
+struct LoadState {
     phase: AtomicU8,
     /// Order of the starts and acknowledgements of all batches.
     order: AtomicU64,
@@ -62,7 +62,7 @@ struct Shared {
 
 /// Running load.
 pub struct Load {
-    shared: Arc<Shared>,
+    shared: Arc<LoadState>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -79,7 +79,7 @@ impl Load {
         seed: u64,
         witness: &Arc<AckWitness>,
     ) -> Result<Self, EngineError> {
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(LoadState {
             phase: AtomicU8::new(CutPhase::Before as u8),
             order: AtomicU64::new(1),
             acknowledged: Default::default(),
@@ -174,7 +174,7 @@ struct Writer {
     file: Arc<dyn BlockFile>,
     content: Arc<Content>,
     witness: Arc<AckWitness>,
-    shared: Arc<Shared>,
+    shared: Arc<LoadState>,
     buffer: AlignedBuffer,
     /// First block of this thread's share.
     first: u64,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use plimsoll_evidence::durability::{Durability, FILE};
+use plimsoll_evidence::durability::{DurabilityTest, FILE};
 use plimsoll_judge::durability::judge;
 use plimsoll_judge::verdict::VerdictKind;
 use plimsoll_report::durability::DurabilityResult;
@@ -39,7 +39,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     Ok(exit_code(&evidence, verdict.verdict))
 }
 
-fn exit_code(evidence: &Durability, verdict: VerdictKind) -> Exit {
+fn exit_code(evidence: &DurabilityTest, verdict: VerdictKind) -> Exit {
     let is_missing = evidence.cuts.iter().any(|cut| cut.not_restored.is_some());
     match verdict {
         _ if evidence.interrupted => Exit::Interrupted,

@@ -70,7 +70,7 @@ fn an_honest_disk_passes_with_a_bound_that_is_not_zero() {
     }
     // A verdict of one cut, in words. The witness is that of the test before.
     let path = rig.witness().join("durability.json");
-    let evidence: plimsoll_evidence::durability::Durability =
+    let evidence: plimsoll_evidence::durability::DurabilityTest =
         serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let verdict = plimsoll_judge::durability::judge(&evidence);
     let result =

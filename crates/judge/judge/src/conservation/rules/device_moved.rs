@@ -43,7 +43,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         return outcome;
     }
     for kind in [Kind::Read, Kind::Write] {
-        if let Some(moved) = Moved::of(parts(), &kind) {
+        if let Some(moved) = RequestTotals::of(parts(), &kind) {
             moved.check(&devices, &mut outcome);
         }
     }
@@ -51,7 +51,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
 }
 
 /// Reads or writes of all parts.
-struct Moved {
+struct RequestTotals {
     kind: Kind,
     bytes: f64,
     count: Option<f64>,
@@ -61,7 +61,7 @@ struct Moved {
     fields: Vec<String>,
 }
 
-impl Moved {
+impl RequestTotals {
     fn of<'r>(parts: impl Iterator<Item = &'r Part>, kind: &Kind) -> Option<Self> {
         let mut moved = Self {
             kind: kind.clone(),

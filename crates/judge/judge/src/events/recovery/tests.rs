@@ -15,17 +15,17 @@ const RATE: f64 = 5_000.0;
 enum Course {
     /// Nothing happens.
     Nothing,
-    /// An outage, then the level of before.
+    /// An outage, then the baseline.
     Outage(usize),
-    /// An outage, then a reduced rate, then the level of before.
+    /// An outage, then a reduced rate, then the baseline.
     Rebuild(usize, f64, usize),
-    /// A reduced rate with many slow operations, then the level of before.
+    /// A reduced rate with many slow operations, then the baseline.
     Slow(f64, usize),
     /// The rate rises in a straight line.
     Ramp(usize),
     /// A reduced rate until the end.
     Never(f64),
-    /// The rate of before, with a tenth of the operations slow until the end.
+    /// The baseline rate, with a tenth of the operations slow until the end.
     SlowForEver,
 }
 
