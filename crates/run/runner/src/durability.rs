@@ -100,7 +100,11 @@ pub fn carry_out(
     } else {
         test.save()?;
         listener.say("writing all blocks once");
-        let open = test.target.create().map_err(|error| engine_error(&error))?;
+        let open = test.target.create().map_err(|error| {
+            // Nothing was acknowledged. A witness of nothing would block the next attempt.
+            let _ = fs::remove_file(request.witness.join(FILE));
+            engine_error(&error)
+        })?;
         let blocks = request.settings.size_bytes / u64::from(request.settings.block_bytes);
         let written = BlockState { acknowledged: 1, issued: 1, seen: false };
         PreparedTarget { open, states: vec![written; blocks as usize] }
@@ -115,7 +119,12 @@ pub fn carry_out(
             test.evidence.interrupted = true;
             break;
         }
-        match test.cut(ready, listener)? {
+        let cut = test.cut(ready, listener).map_err(|error| {
+            error.hint(
+                "the test's data is still on the target: continue with --resume, or remove it",
+            )
+        })?;
+        match cut {
             Some(next) => ready = next,
             None => {
                 test.evidence.interrupted |= test.is_stopped();

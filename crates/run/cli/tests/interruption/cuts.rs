@@ -112,7 +112,15 @@ fn failures_of_the_environment_accuse_nobody() {
     assert!(found["evidence"]["cuts"][0]["not_restored"].is_string(), "{found}");
     // A command that fails, a used witness, a witness on the target.
     let rig = Rig::new(Behaviour::Honest, 1);
-    rig.run(&["--cut", "exit 7", "--cuts", "1"]).expect(5).says("failed with code 7");
+    // A target that is not there leaves no witness behind.
+    let missing = rig.sandbox.path("missing");
+    let witness = rig.witness();
+    let elsewhere = ["durability", "--path", missing.to_str().unwrap(), "--witness"];
+    let elsewhere = [&elsewhere[..], &[witness.to_str().unwrap(), "--cut", "true"]].concat();
+    rig.sandbox.run(&elsewhere).expect(2).says("No such file or directory");
+    let failed = rig.run(&["--cut", "exit 7", "--cuts", "1"]).expect(5);
+    failed.says("failed with code 7");
+    failed.says("continue with --resume");
     rig.run(&["--cut", "true", "--cuts", "1"]).expect(2).says("has the witness of another test");
     let inside = rig.sandbox.data().join("w");
     let inside = ["--cut", "true", "--witness", inside.to_str().unwrap()];

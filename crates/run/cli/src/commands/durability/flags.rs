@@ -6,14 +6,15 @@ use clap::{Args, ValueEnum};
 
 /// Options of `durability`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  plimsoll durability --path /mnt/db --witness /mnt/other/w --cuts 59 --kind power \\\n      \
-    --cut 'ipmitool -H bmc power off' --restore 'ipmitool -H bmc power on; ./wait-and-mount'\n  plimsoll \
-    durability --device /dev/sdx --destroy /dev/sdx --witness /net/host/w --cut-by-hand --cuts 5\n  plimsoll \
-    durability --device /dev/sdx --witness /net/host/w --cut-by-hand --cuts 5 --resume\n\nThe witness must be \
-    outside the target and keep its power. PASS needs --cuts cuts without a loss; exit code 4\nmeans that an \
-    acknowledged write is lost or damaged, 3 that too few cuts count. docs/durability.md has the rest."
-)]
+#[command(after_help = "Examples:
+  plimsoll durability --path /mnt/db --witness /mnt/other/w --kind power \\
+      --cut 'ipmitool -H bmc power off' --restore './power-on-and-mount'
+  plimsoll durability --device /dev/sdx --destroy /dev/sdx --witness /net/host/w --cut-by-hand
+  plimsoll durability --device /dev/sdx --witness /net/host/w --cut-by-hand --resume
+
+The witness must be outside the target and keep its power. PASS requires --cuts cuts without a
+loss. Exit code 4: an acknowledged write is lost or damaged. 3: too few cuts count. See
+docs/durability.md.")]
 pub struct Options {
     /// Plan whose path or device is tested, in place of --path or --device.
     #[arg(conflicts_with_all = ["path", "device"])]

@@ -22,8 +22,8 @@ pub struct Options {
     /// Port of the NATS server.
     #[arg(long, default_value_t = 4222)]
     port: u16,
-    /// Names of the agents, separated by commas, or their number (node1, node2 and so on). Unused
-    /// names are harmless.
+    /// Names of the agents, separated by commas, or their number (node1, node2 and so on). A
+    /// run requires all of them, or `--without NAME`.
     #[arg(long, value_name = "NAMES|N")]
     agents: String,
     /// Directory that plans may use on each host. May be given several times; agent.toml lists them.
