@@ -121,7 +121,7 @@ pub fn carry_out(
         }
         let cut = test.cut(ready, listener).map_err(|error| {
             error.hint(
-                "the test's data is still on the target: repeat the same command line with --resume, or remove the data",
+                "the test's data is still on the target: repeat the same command line with --resume, or remove the data with `plimsoll clean`",
             )
         })?;
         match cut {
