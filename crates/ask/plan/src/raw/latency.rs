@@ -1,5 +1,10 @@
 //! Names of latency limits: `CLASS_latency_STATISTIC`.
 
+use toml::de::DeTable;
+
+use crate::read::section::{FieldDoc, read_optional, reject_unknown_with};
+use crate::read::value::ReadValue;
+use crate::read::{Cx, Located, Position};
 use crate::resolved::{LatencyClass, LatencyLimit, LatencyStatistic};
 
 /// Returns every class and statistic with the name of its limit.
@@ -13,8 +18,25 @@ pub(crate) fn latency_fields() -> Vec<(LatencyClass, LatencyStatistic, String)> 
         .collect()
 }
 
+/// Reads the latency limits of a table whose other fields are `fields`, and rejects any further one.
+pub(crate) fn read_limits<T: ReadValue>(
+    table: &DeTable<'_>,
+    fields: &[FieldDoc],
+    at: &Position,
+    cx: &mut Cx,
+) -> Vec<(LatencyClass, LatencyStatistic, Located<T>)> {
+    let latencies = latency_fields();
+    let fields = fields.iter().map(|field| field.name);
+    let names: Vec<&str> = fields.chain(latencies.iter().map(|(_, _, n)| n.as_str())).collect();
+    reject_unknown_with(table, &names, at, cx, latency_hint);
+    let limit = |(class, statistic, name): (LatencyClass, LatencyStatistic, String)| {
+        Some((class, statistic, read_optional(table, &name, at, cx)?))
+    };
+    latencies.into_iter().filter_map(limit).collect()
+}
+
 /// Returns the hint for a short form of a latency limit: `p99` means `read_latency_p99`.
-pub(crate) fn latency_hint(name: &str) -> Option<String> {
+fn latency_hint(name: &str) -> Option<String> {
     let lower = name.to_lowercase();
     let mut statistic = None;
     let mut class = None;

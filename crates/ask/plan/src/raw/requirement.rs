@@ -5,10 +5,10 @@
 
 use toml::de::DeValue;
 
-use super::latency::{latency_fields, latency_hint};
+use super::latency::read_limits;
 use super::window::WindowRaw;
 use crate::read::list::List;
-use crate::read::section::{Section, read_optional, reject_unknown_with, section};
+use crate::read::section::{Section, section};
 use crate::read::value::{NotNegative, ReadValue};
 use crate::read::{Cx, Located, Position};
 use crate::resolved::{Claim, LatencyClass, LatencyStatistic};
@@ -66,16 +66,7 @@ impl ReadValue for RequirementRaw {
             cx.fail(at, "is not a table", "write [requirement]");
             return None;
         };
-        let ceilings = latency_fields();
-        let fields = RequirementFields::FIELDS.iter().map(|f| f.name);
-        let names: Vec<&str> = fields.chain(ceilings.iter().map(|(_, _, n)| n.as_str())).collect();
-        reject_unknown_with(table, &names, at, cx, latency_hint);
-        let mut limits = Vec::new();
-        for (class, statistic, name) in &ceilings {
-            if let Some(limit) = read_optional(table, name, at, cx) {
-                limits.push((*class, *statistic, limit));
-            }
-        }
+        let limits = read_limits(table, RequirementFields::FIELDS, at, cx);
         Some(Self { fields: RequirementFields::read_table(table, at, cx)?, limits })
     }
 }

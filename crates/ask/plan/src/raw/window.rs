@@ -2,8 +2,8 @@
 
 use toml::de::DeValue;
 
-use super::latency::{latency_fields, latency_hint};
-use crate::read::section::{Section, read_optional, reject_unknown_with, section};
+use super::latency::read_limits;
+use crate::read::section::{Section, section};
 use crate::read::value::{Integer, ReadValue};
 use crate::read::{Cx, Located, Position};
 use crate::resolved::{LatencyClass, LatencyStatistic};
@@ -75,16 +75,7 @@ impl ReadValue for WindowRaw {
             cx.fail(at, "is not a table", "write { read_latency_p99 = \"5ms\" }");
             return None;
         };
-        let latencies = latency_fields();
-        let fields = WindowFields::FIELDS.iter().map(|f| f.name);
-        let names: Vec<&str> = fields.chain(latencies.iter().map(|(_, _, n)| n.as_str())).collect();
-        reject_unknown_with(table, &names, at, cx, latency_hint);
-        let mut limits = Vec::new();
-        for (class, statistic, name) in &latencies {
-            if let Some(limit) = read_optional(table, name, at, cx) {
-                limits.push((*class, *statistic, limit));
-            }
-        }
+        let limits = read_limits(table, WindowFields::FIELDS, at, cx);
         Some(Self { fields: WindowFields::read_table(table, at, cx)?, limits })
     }
 }
