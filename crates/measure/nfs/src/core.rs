@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 use crate::config::Config;
 use crate::credential::Credential;
+use crate::error::CallError;
 use crate::handle::{Handle, ObjectId, ServerId};
 use crate::inbound::Inbound;
 use crate::retain::{Chain, Retain};
@@ -114,6 +115,8 @@ pub struct Core {
     pub(crate) resends: VecDeque<Resend>,
     /// True while a COMMIT that frees space is in flight.
     pub(crate) room_commit: bool,
+    /// Error of such a COMMIT that no operation has reported yet.
+    pub(crate) room_error: Option<CallError>,
     pub(crate) outstanding: u32,
     /// Payload of the caller's outstanding READs and WRITEs, in bytes.
     pub(crate) outstanding_bytes: u64,
@@ -145,6 +148,7 @@ impl Core {
             held: VecDeque::new(),
             resends: VecDeque::new(),
             room_commit: false,
+            room_error: None,
             outstanding: 0,
             outstanding_bytes: 0,
             sequence: 0,

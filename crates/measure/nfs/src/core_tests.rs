@@ -293,6 +293,34 @@ fn a_commit_confirms_only_what_was_acknowledged_before_it() {
 }
 
 #[test]
+fn a_half_full_log_is_committed_while_writes_go_on_and_a_failed_commit_is_reported() {
+    let config = Config { retain_bytes: 8 * 4096, size_bytes_max: 4096, ..Config::default() };
+    let mut bench = Bench::new(config);
+    let mut commit = None;
+    for token in 0..8 {
+        bench.write(token, token * 4096, 1, Stability::Unstable);
+        let mut calls = bench.wire();
+        if token == 4 {
+            commit = Some(calls.remove(0));
+        }
+        assert_eq!(calls.iter().map(|call| call.procedure).collect::<Vec<_>>(), [7], "{token}");
+        bench.answer_write(&calls[0], stable_how::UNSTABLE, 1);
+        assert_eq!(bench.completed(), [(token, Ok(4096))], "no write waits for the COMMIT");
+    }
+    let commit = commit.unwrap();
+    assert_eq!(commit.procedure, 21);
+    let failed =
+        COMMIT3res::Err((nfsstat3::NFS3ERR_IO, COMMIT3resfail { file_wcc: wcc_data::default() }));
+    bench.answer(&commit, &failed);
+    assert!(bench.completed().is_empty());
+    bench.write(8, 0, 1, Stability::FileSync);
+    let calls = bench.wire();
+    assert_eq!(calls.iter().map(|call| call.procedure).collect::<Vec<_>>(), [21, 7]);
+    bench.answer_write(&calls[1], stable_how::FILE_SYNC, 1);
+    assert!(matches!(bench.completed()[..], [(8, Err(CallError::Status(_)))]));
+}
+
+#[test]
 fn lost_writes_are_sent_again_before_the_commit_completes_and_new_ones_wait() {
     let mut bench = Bench::new(Config::default());
     let file = bench.file;

@@ -33,10 +33,16 @@ impl Core {
     pub(crate) fn route(&mut self, index: u32, now_ns: u64) {
         let slot = self.slots.get(index);
         let (procedure, owner, object) = (slot.procedure, slot.owner, slot.object);
-        if procedure == Procedure::Write && owner == Owner::Caller && !self.log_write(index) {
-            self.hold(index);
-            self.make_room(now_ns);
-            return;
+        if procedure == Procedure::Write && owner == Owner::Caller {
+            let logged = self.log_write(index);
+            if !logged || self.retain.is_half_full() {
+                // The COMMIT starts early, so that later writes do not wait for it.
+                self.make_room(now_ns);
+            }
+            if !logged {
+                self.hold(index);
+                return;
+            }
         }
         if procedure == Procedure::Commit {
             if self.objects[object as usize].recovering {
@@ -95,6 +101,12 @@ impl Core {
         let (procedure, owner, moves_bytes) = (slot.procedure, slot.owner, slot.moves_bytes());
         match owner {
             Owner::Caller => {
+                let result = match (result, procedure) {
+                    (Ok(_), Procedure::Write | Procedure::Commit) => {
+                        self.room_error.take().map_or(result, Err)
+                    }
+                    _ => result,
+                };
                 let completion = Completion {
                     token: slot.token,
                     procedure,

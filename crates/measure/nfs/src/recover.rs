@@ -202,7 +202,8 @@ impl Core {
     }
 
     /// Handles the end of a COMMIT that frees space. If it failed, the writes that wait for space
-    /// fail too.
+    /// fail too, or else the next write or COMMIT of the caller: a server may report the loss of
+    /// data once only.
     pub(crate) fn room_done(
         &mut self,
         error: Option<CallError>,
@@ -211,6 +212,9 @@ impl Core {
     ) {
         self.room_commit = false;
         if let Some(error) = error {
+            if self.held.is_empty() {
+                self.room_error = Some(error);
+            }
             for index in std::mem::take(&mut self.held) {
                 self.fail(index, error, now_ns, out);
             }

@@ -227,6 +227,13 @@ impl Retain {
         self.oldest != before
     }
 
+    /// True if half of the entries or half of the data bytes are in use.
+    #[inline]
+    pub fn is_half_full(&self) -> bool {
+        self.next - self.oldest > self.capacity / 2
+            || self.data_next - self.data_oldest > self.data_capacity / 2
+    }
+
     /// Bytes acknowledged as UNSTABLE and not committed.
     pub fn uncommitted_bytes(&self) -> u64 {
         (self.oldest..self.next)
