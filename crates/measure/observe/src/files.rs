@@ -2,7 +2,8 @@
 //! file system. Also the backing files of loop devices.
 
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use plimsoll_evidence::environment::{Mount, ObservationGap};
 use plimsoll_evidence::observed::{BackingFile, Extents, FileSystem};
 use plimsoll_sys::extents;
 use plimsoll_sys::residency::{self, Residency};
-use rustix::fs::{AtFlags, CWD, IFlags, StatxFlags};
+use rustix::fs::{AtFlags, CWD, FileType, IFlags, Mode, OFlags, StatxFlags};
 
 use crate::{mount, stack};
 
@@ -54,12 +55,23 @@ fn add(sum: Option<Extents>, one: Extents) -> Extents {
     }
 }
 
-fn of_file(path: &Path) -> Result<Option<Extents>, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let metadata = file.metadata().map_err(|error| error.to_string())?;
-    if !metadata.file_type().is_file() {
+/// Opens a regular file to read; `None` if the path is another kind of file.
+///
+/// The owner of the directory may replace a file by a FIFO, which blocks whoever opens it, or by a
+/// device, which may act on being opened. So the kind is checked before the file is opened.
+fn open_regular(path: &Path) -> io::Result<Option<File>> {
+    let found = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    if !FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode).is_file() {
         return Ok(None);
     }
+    File::open(format!("/proc/self/fd/{}", found.as_raw_fd())).map(Some)
+}
+
+fn of_file(path: &Path) -> Result<Option<Extents>, String> {
+    let Some(file) = open_regular(path).map_err(|error| error.to_string())? else {
+        return Ok(None);
+    };
+    let metadata = file.metadata().map_err(|error| error.to_string())?;
     let size_bytes = metadata.len();
     let fd = OwnedFd::from(file);
     let data = extents::data_bytes(&fd).map_err(|error| error.to_string())?;
@@ -171,7 +183,7 @@ pub fn resident(files: &[PathBuf]) -> Option<(u64, u64)> {
 
 /// Returns the size of a file and its page cache residency.
 fn cached(path: &Path) -> Option<(u64, Residency)> {
-    let file = File::open(path).ok()?;
+    let file = open_regular(path).ok()??;
     let size_bytes = file.metadata().ok()?.len();
     Some((size_bytes, residency::of_file(&OwnedFd::from(file)).ok()?))
 }
@@ -181,7 +193,7 @@ fn dirty(now: Residency) -> Option<u64> {
 }
 
 fn inode_flags(file: &Path) -> Option<IFlags> {
-    rustix::fs::ioctl_getflags(File::open(file).ok()?).ok()
+    rustix::fs::ioctl_getflags(open_regular(file).ok()??).ok()
 }
 
 /// `FS_NOCOMP_FL` (include/uapi/linux/fs.h): the file is never compressed.
@@ -253,6 +265,17 @@ mod tests {
         let mut unknown = Vec::new();
         assert_eq!(extents_of(&[PathBuf::from("/nowhere/file")], &mut unknown), None);
         assert_eq!(unknown.len(), 1);
+    }
+
+    #[test]
+    fn a_fifo_in_place_of_a_file_is_not_opened() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let fifo = folder.path().join("fifo");
+        rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        let mut unknown = Vec::new();
+        assert_eq!(extents_of(&[fifo.clone()], &mut unknown), None);
+        assert!(unknown.is_empty());
+        assert_eq!((resident(&[fifo.clone()]), inode_flags(&fifo)), (None, None));
     }
 
     fn btrfs(options: &str) -> Mount {
