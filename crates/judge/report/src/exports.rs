@@ -1,7 +1,5 @@
 //! Results in the formats of other tools: JUnit for continuous integration, Prometheus for
-//! monitoring, a trace for browsers. fio's JSON is in [`fio`](crate::fio); the log of histograms is
-//! part of the bundle.
+//! monitoring. fio's JSON is in [`fio`](crate::fio); the log of histograms is part of the bundle.
 
-pub mod chrome_trace;
 pub mod junit;
 pub mod prometheus;

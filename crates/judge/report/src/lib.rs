@@ -10,7 +10,7 @@
 //! - a report section: a file in `run` and an entry in `run.rs`; a chart is a `Plot` of its section
 //! - the page's layout: `html`, `chart` (each chart drawn wide and narrow); Chromium checks it in
 //!   `tests/browser.rs`
-//! - exports: `exports` (JUnit, Prometheus, traces), `fio.rs`
+//! - exports: `exports` (JUnit, Prometheus), `fio.rs`
 //! - sweeps: `study/sweep.rs`; comparisons of sweeps: `sweeps.rs`
 //! - output of `verify`, `ledger` and `audit`: `verified.rs`, `ledger.rs`, `reported.rs`,
 //!   `rows.rs`, `rules.rs`; spread of repeats: `reported/spread.rs`
@@ -108,9 +108,4 @@ pub fn junit(bundle: &Bundle, verdict: &Verdict) -> String {
 /// Returns the result in Prometheus' text format. Ends with a line feed.
 pub fn prometheus(bundle: &Bundle, verdict: &Verdict) -> String {
     exports::prometheus::text(bundle, verdict)
-}
-
-/// Returns the run as a trace for browsers. Ends with a line feed.
-pub fn chrome_trace(bundle: &Bundle, verdict: &Verdict) -> String {
-    format!("{}\n", exports::chrome_trace::json(bundle, verdict))
 }

@@ -139,21 +139,6 @@ fn prometheus_text_agrees_with_the_evidence() {
 }
 
 #[test]
-fn a_trace_has_all_phases_in_microseconds() {
-    let bundle = common::bundle(QUICK);
-    let text = plimsoll_report::chrome_trace(&bundle, &judge(&bundle));
-    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let events = json["traceEvents"].as_array().unwrap();
-    let phases: Vec<_> = events.iter().filter(|event| event["ph"] == "X").collect();
-    assert_eq!(phases.len(), bundle.run.phases.len());
-    for (event, phase) in phases.iter().zip(&bundle.run.phases) {
-        assert_eq!(event["ts"].as_f64().unwrap(), phase.start_ns as f64 / 1e3);
-        assert_eq!(event["dur"].as_f64().unwrap(), phase.duration_ns as f64 / 1e3);
-    }
-    assert!(events.iter().any(|event| event["ph"] == "C"));
-}
-
-#[test]
 fn markdown_tables_are_even() {
     let bundle = common::bundle(QUICK);
     let markdown = plimsoll_report::markdown(&bundle, &judge(&bundle));

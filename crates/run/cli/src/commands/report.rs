@@ -22,8 +22,7 @@ use crate::exit::Exit;
     plimsoll report RUN --export junit > result.xml            for continuous integration\n  \
     plimsoll report RUN --export fio > result.json             for fio-plot and others\n  \
     plimsoll report RUN --export hdr > latency.hlog            for HdrHistogram's tools\n  \
-    plimsoll report RUN --export prometheus > plimsoll.prom    for node_exporter's textfile collector\n  \
-    plimsoll report RUN --export chrome-trace > trace.json     for Perfetto and chrome://tracing")]
+    plimsoll report RUN --export prometheus > plimsoll.prom    for node_exporter's textfile collector")]
 pub struct Options {
     /// A directory, or a run or experiment from `plimsoll runs`: number, name, prefix of it, or
     /// `last`.

@@ -19,8 +19,6 @@ pub enum Export {
     Junit,
     /// Prometheus' text format.
     Prometheus,
-    /// Trace events: phases, rates, latencies and gauges over time.
-    ChromeTrace,
 }
 
 impl Export {
@@ -43,7 +41,6 @@ impl Export {
             }
             Self::Junit => plimsoll_report::junit(evidence, verdict),
             Self::Prometheus => plimsoll_report::prometheus(evidence, verdict),
-            Self::ChromeTrace => plimsoll_report::chrome_trace(evidence, verdict),
             Self::Fio => plimsoll_report::fio_json(evidence),
         })
     }
