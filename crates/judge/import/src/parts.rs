@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use plimsoll_evidence::tool_result::{Figure, Latency, Percentile, Source, Stage};
 
 use crate::number;
@@ -95,8 +97,9 @@ pub fn unix_s(text: &str) -> Option<f64> {
     let text = text.trim().trim_matches('"');
     let (date, time) = text.split_once(['T', ' '])?;
     let mut date = date.split('-');
-    let mut next = || date.next()?.parse::<i64>().ok();
-    let (year, month, day) = (next()?, next()?, next()?);
+    let year = date.next()?.parse().ok().filter(|year| (1900..3000).contains(year))?;
+    let mut next = || date.next()?.parse().ok();
+    let date = Date::new(year, next()?, next()?).ok()?;
     let (clock, zone) = match time.find(['Z', '+']).or_else(|| time.rfind('-').filter(|at| *at > 5))
     {
         Some(at) => (&time[..at], &time[at..]),
@@ -107,10 +110,8 @@ pub fn unix_s(text: &str) -> Option<f64> {
     let seconds =
         next()? * 3600.0 + next()? * 60.0 + clock.next().map_or(Some(0.0), |s| s.parse().ok())?;
     let offset = offset_s(zone)?;
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || !(1900..3000).contains(&year) {
-        return None;
-    }
-    Some(days(year, month, day) as f64 * 86_400.0 + seconds - offset)
+    let midnight = date.to_zoned(TimeZone::UTC).ok()?.timestamp().as_second();
+    Some(midnight as f64 + seconds - offset)
 }
 
 fn offset_s(zone: &str) -> Option<f64> {
@@ -122,17 +123,6 @@ fn offset_s(zone: &str) -> Option<f64> {
     let minutes: f64 = digits.get(2..4).map_or(Some(0.0), |m| m.parse().ok())?;
     let sign = if zone.starts_with('-') { -1.0 } else { 1.0 };
     Some(sign * (hours * 3600.0 + minutes * 60.0))
-}
-
-/// Returns the days from 1970 to a Gregorian date (H. Hinnant, "chrono-compatible low-level date
-/// algorithms", `days_from_civil`).
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year - era * 400;
-    let day_of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //! proxies, valid for others until it expires.
 
 use std::fmt::Write as _;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
+use jiff::Timestamp;
 use rusty_s3::Credentials;
 use sha2::{Digest, Sha256};
 
@@ -85,26 +86,14 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Formats a time as `20261126T023000Z`, in the Gregorian calendar (Hinnant, `chrono`-compatible
-/// low-level date algorithms, 2013).
+/// Formats a time as `20261126T023000Z`.
 fn time_stamp(at: SystemTime) -> String {
-    let seconds = at.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let z = seconds / 86_400 + 719_468;
-    let (era, day_of_era) = (z / 146_097, z % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
+    Timestamp::try_from(at).unwrap_or_default().strftime("%Y%m%dT%H%M%SZ").to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::time::{Duration, UNIX_EPOCH};
 
     use super::*;
 

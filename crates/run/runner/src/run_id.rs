@@ -1,5 +1,6 @@
 //! Names of runs: time, plan, and eight hex digits that distinguish runs of the same second.
 
+use jiff::Timestamp;
 use plimsoll_sys::clock;
 
 /// Name and identity of a run.
@@ -18,15 +19,10 @@ impl RunId {
 
     fn new(plan: &str, unix_ns: u64, process: u32) -> Self {
         let store_id = mix(unix_ns ^ u64::from(process) << 40);
-        let seconds = unix_ns / 1_000_000_000;
-        let (year, month, day) = civil(seconds / 86_400);
-        let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
         let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
         let plan: String = plan.chars().map(safe).collect();
-        let name = format!(
-            "{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}-{plan}-{:08x}",
-            store_id & 0xffff_ffff
-        );
+        let time = format_utc(unix_ns, "%Y%m%d-%H%M%S");
+        let name = format!("{time}-{plan}-{:08x}", store_id & 0xffff_ffff);
         Self { name, store_id, started_unix_ns: unix_ns }
     }
 
@@ -48,10 +44,13 @@ impl RunId {
 
 /// Formats a time: `2026-11-21 03:00 UTC`.
 pub(crate) fn utc(unix_ns: u64) -> String {
-    let seconds = unix_ns / 1_000_000_000;
-    let (year, month, day) = civil(seconds / 86_400);
-    let (hour, minute) = (seconds / 3_600 % 24, seconds / 60 % 60);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+    format_utc(unix_ns, "%Y-%m-%d %H:%M UTC")
+}
+
+fn format_utc(unix_ns: u64, format: &str) -> String {
+    // Nanoseconds in 64 bits end in 2554, within the range of a `Timestamp`.
+    let time = Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or_default();
+    time.strftime(format).to_string()
 }
 
 /// Finaliser of SplitMix64 (Steele, Lea, Flood 2014). Every input bit affects all output bits.
@@ -61,32 +60,15 @@ fn mix(mut z: u64) -> u64 {
     z ^ z >> 31
 }
 
-/// Converts days since 1970-01-01 to year, month and day in the Gregorian calendar (Hinnant,
-/// `chrono`-compatible low-level date algorithms, 2013).
-fn civil(days: u64) -> (u64, u64, u64) {
-    let z = days + 719_468;
-    let era = z / 146_097;
-    let day_of_era = z % 146_097;
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted + 2) / 5 + 1;
-    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
-    (year_of_era + era * 400 + u64::from(month <= 2), month, day)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn days_are_those_of_the_calendar() {
-        // From `date -u -d @N +%F`.
-        assert_eq!(civil(0), (1970, 1, 1));
-        assert_eq!(civil(951_782_400 / 86_400), (2000, 2, 29));
-        assert_eq!(civil(1_795_219_200 / 86_400), (2026, 11, 21));
-        assert_eq!(civil(4_107_542_400 / 86_400), (2100, 3, 1));
+    fn times_are_those_of_the_calendar() {
+        // From `date -u -d @N`.
+        assert_eq!(utc(951_827_696_000_000_000), "2000-02-29 12:34 UTC");
+        assert_eq!(utc(4_107_542_400_000_000_000), "2100-03-01 00:00 UTC");
     }
 
     #[test]

@@ -1,11 +1,15 @@
 //! Sibling modules of a crate form no import cycle, except the cycles listed here with a reason.
 //! The test reads the sources: `use` declarations, paths that begin with `crate`, `super` or
 //! `self`, and re-exports followed to their origin. It does not see dependencies through method
-//! calls or macros.
+//! calls.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+
+use syn::punctuated::Punctuated;
+use syn::visit::{self, Visit};
+use syn::{Attribute, Expr, ImplItemFn, Item, ItemUse, Macro, Token, UseTree, Visibility};
 
 /// Crate, parent module, modules of the cycle, and the reason to keep it.
 const KNOWN: &[(&str, &str, &[&str], &str)] = &[
@@ -13,50 +17,50 @@ const KNOWN: &[(&str, &str, &[&str], &str)] = &[
         "plimsoll-engine",
         ".",
         &["mailbox", "matrix", "work_dir"],
-        "what may be removed is what the manifests of mail stores and data sets list, and both lie in what `work_dir` \
-         finds and locks",
+        "`work_dir` removes the files that the manifests of mail stores and data sets list, and \
+         both use the directory that it locks",
     ),
     (
         "plimsoll-model",
         "core",
         &["sim", "trace"],
-        "halves of one type: its events, and what is traced of them",
+        "halves of one type: its events, and their trace",
     ),
     (
         "plimsoll-nfs",
         ".",
         &["client", "connections"],
-        "halves of one type: its calls, and the connections that carry them",
+        "halves of one type: its calls and its connections",
     ),
     (
         "plimsoll-observe",
         ".",
         &["mount", "stack"],
-        "a file system rests on devices, and a loop device on a file of another file system",
+        "a file system is on devices, and a loop device on a file of another file system",
     ),
     (
         "plimsoll-plan",
         ".",
         &["raw", "read"],
-        "an unknown field is looked for among the fields of the other sections",
+        "the message of an unknown field names other sections that have it",
     ),
     (
         "plimsoll-runner",
         ".",
         &["custody", "experiment"],
-        "the seal of an experiment is held against its runs as they were loaded, and whoever loads them asks for that",
+        "loading an experiment checks its seal against the runs that it loaded",
     ),
     (
         "plimsoll-workload",
         ".",
         &["content", "stamp"],
-        "a stamp is a part of its block's content, and is checked by making that content again",
+        "a stamp is part of its block, and checking it generates the block's content again",
     ),
     (
         "plimsoll-workload",
         "mailbox",
         &["database", "maintenance", "replication"],
-        "parts of one type: a database, its maintenance and its replication",
+        "parts of one type: a database, its maintenance, its replication",
     ),
 ];
 
@@ -134,177 +138,110 @@ fn collect(directory: &Path, module: &[String], files: &mut BTreeMap<Module, Str
     }
 }
 
-/// The tokens of a source, without comments, strings and characters.
-fn tokens(text: &str) -> Vec<String> {
-    let chars: Vec<char> = text.chars().collect();
-    let at = |i: usize| chars.get(i).copied().unwrap_or(' ');
-    let (mut i, mut all) = (0, Vec::new());
-    while i < chars.len() {
-        let c = chars[i];
-        if c == '/' && at(i + 1) == '/' {
-            while i < chars.len() && chars[i] != '\n' {
-                i += 1;
-            }
-        } else if c == '"'
-            || (c == 'r' && matches!(at(i + 1), '"' | '#') && raw(&chars, i).is_some())
-        {
-            i = raw(&chars, i).unwrap_or_else(|| quoted(&chars, i));
-        } else if c == '\'' && (at(i + 1) == '\\' || at(i + 2) == '\'') {
-            // A character; a lifetime has no second quote.
-            i += if at(i + 1) == '\\' { 3 } else { 2 };
-            while i < chars.len() && chars[i] != '\'' && at(i - 1) != '\'' {
-                i += 1;
-            }
-            i += 1;
-        } else if c.is_alphanumeric() || c == '_' {
-            let start = i;
-            while i < chars.len() && (chars[i].is_alphanumeric() || chars[i] == '_') {
-                i += 1;
-            }
-            all.push(chars[start..i].iter().collect());
-        } else {
-            if c == ':' && at(i + 1) == ':' {
-                all.push("::".to_owned());
-                i += 1;
-            } else if !c.is_whitespace() {
-                all.push(c.to_string());
-            }
-            i += 1;
-        }
-    }
-    all
-}
-
-fn quoted(chars: &[char], start: usize) -> usize {
-    let mut i = start + 1;
-    while i < chars.len() && chars[i] != '"' {
-        i += if chars[i] == '\\' { 2 } else { 1 };
-    }
-    i + 1
-}
-
-/// The end of the raw string that begins here, if any.
-fn raw(chars: &[char], start: usize) -> Option<usize> {
-    if chars[start] != 'r' {
-        return None;
-    }
-    let hashes = chars[start + 1..].iter().take_while(|c| **c == '#').count();
-    let mut i = start + 1 + hashes;
-    if chars.get(i) != Some(&'"') {
-        return None;
-    }
-    loop {
-        i += 1;
-        let end = i + 1 + hashes;
-        match chars.get(i)? {
-            '"' if end <= chars.len() && chars[i + 1..end].iter().all(|c| *c == '#') => {
-                return Some(end);
-            }
-            _ => {}
-        }
-    }
-}
-
-/// The source without test-only items, and the names of test-only modules.
-fn without_tests(all: &[String]) -> (Vec<String>, Vec<String>) {
-    let (mut kept, mut tests, mut i) = (Vec::new(), Vec::new(), 0);
-    let marks = ["#", "[", "cfg", "(", "test", ")", "]"];
-    while i < all.len() {
-        if !all[i..].iter().zip(marks).all(|(a, b)| a == b) || all.len() - i < marks.len() {
-            kept.push(all[i].clone());
-            i += 1;
-            continue;
-        }
-        i += marks.len();
-        let mut depth = 0;
-        while let Some(token) = all.get(i) {
-            if token == "mod" && depth == 0 && all.get(i + 2).is_some_and(|t| t == ";") {
-                tests.push(all[i + 1].clone());
-            }
-            match token.as_str() {
-                "{" => depth += 1,
-                "}" => depth -= 1,
-                _ => {}
-            }
-            i += 1;
-            if depth == 0 && matches!(token.as_str(), "}" | ";") {
-                break;
-            }
-        }
-    }
-    (kept, tests)
-}
-
-/// Paths of `use` declarations, re-exported paths, and paths in other code.
+/// Paths in the code of a module, and the names of its test-only modules.
 #[derive(Default)]
 struct Paths {
     all: Vec<Module>,
+    /// Local names and paths of `pub use`.
     exported: Vec<(String, Module)>,
+    tests: Vec<String>,
 }
 
-fn paths(tokens: &[String]) -> Paths {
-    let mut paths = Paths::default();
-    let mut i = 0;
-    while i < tokens.len() {
-        let token = tokens[i].as_str();
-        if token == "use" {
-            let end = tokens[i..].iter().position(|t| t == ";").map_or(tokens.len(), |n| i + n);
-            let mut used = Vec::new();
-            tree(&tokens[i + 1..end], &[], &mut used);
-            if i > 0 && matches!(tokens[i - 1].as_str(), "pub" | ")") {
-                paths.exported.extend(used.iter().cloned());
-            }
-            paths.all.extend(used.into_iter().map(|(_, path)| path));
-            i = end;
-        } else if matches!(token, "crate" | "super" | "self") {
-            let mut path = vec![token.to_owned()];
-            while tokens.get(i + 1).is_some_and(|t| t == "::") && word(tokens.get(i + 2)) {
-                path.push(tokens[i + 2].clone());
-                i += 2;
-            }
-            paths.all.push(path);
+impl<'ast> Visit<'ast> for Paths {
+    fn visit_item(&mut self, item: &'ast Item) {
+        if !is_test_only(item_attributes(item)) {
+            return visit::visit_item(self, item);
         }
-        i += 1;
+        if let Item::Mod(module) = item {
+            self.tests.push(module.ident.to_string());
+        }
     }
-    paths
-}
 
-fn word(token: Option<&String>) -> bool {
-    token.is_some_and(|t| t.starts_with(|c: char| c.is_alphanumeric() || c == '_'))
-}
+    fn visit_impl_item_fn(&mut self, function: &'ast ImplItemFn) {
+        if !is_test_only(&function.attrs) {
+            visit::visit_impl_item_fn(self, function);
+        }
+    }
 
-/// The paths of a `use` tree, with their local names.
-fn tree(tokens: &[String], before: &[String], all: &mut Vec<(String, Module)>) {
-    let (mut depth, mut start) = (0, 0);
-    for end in 0..=tokens.len() {
-        match tokens.get(end).map(String::as_str) {
-            Some("{") => depth += 1,
-            Some("}") => depth -= 1,
-            Some(",") | None if depth == 0 => {
-                one(&tokens[start..end], before, all);
-                start = end + 1;
-            }
-            _ => {}
+    fn visit_item_use(&mut self, item: &'ast ItemUse) {
+        let mut used = Vec::new();
+        flatten(&item.tree, &[], &mut used);
+        self.all.extend(used.iter().map(|(_, path)| path.clone()));
+        if !matches!(item.vis, Visibility::Inherited) {
+            self.exported.extend(used);
+        }
+    }
+
+    fn visit_path(&mut self, path: &'ast syn::Path) {
+        let names: Module = path.segments.iter().map(|part| part.ident.to_string()).collect();
+        if matches!(names[0].as_str(), "crate" | "super" | "self") {
+            self.all.push(names);
+        }
+        visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, call: &'ast Macro) {
+        // Most arguments are expressions; those of other macros are not seen.
+        if let Ok(arguments) = call.parse_body_with(Punctuated::<Expr, Token![,]>::parse_terminated)
+        {
+            arguments.iter().for_each(|argument| Paths::visit_expr_in(self, argument));
         }
     }
 }
 
-fn one(tokens: &[String], before: &[String], all: &mut Vec<(String, Module)>) {
-    let mut path = before.to_vec();
-    for (i, token) in tokens.iter().enumerate() {
-        match token.as_str() {
-            "::" => {}
-            "{" => return tree(&tokens[i + 1..tokens.len() - 1], &path, all),
-            "as" => {
-                let name = tokens.get(i + 1).cloned().unwrap_or_default();
-                return all.push((name, path));
-            }
-            "self" if i > 0 || !before.is_empty() => {}
-            _ => path.push(token.clone()),
-        }
+impl Paths {
+    fn of(text: &str) -> Self {
+        let mut paths = Self::default();
+        paths.visit_file(&syn::parse_file(text).expect("a source"));
+        paths
     }
-    if let Some(name) = path.last().cloned() {
-        all.push((name, path));
+
+    /// Visits an expression that lives shorter than the file.
+    fn visit_expr_in(&mut self, expression: &Expr) {
+        let mut within = Self::default();
+        within.visit_expr(expression);
+        self.all.append(&mut within.all);
+    }
+}
+
+fn item_attributes(item: &Item) -> &[Attribute] {
+    match item {
+        Item::Const(item) => &item.attrs,
+        Item::Enum(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::Impl(item) => &item.attrs,
+        Item::Mod(item) => &item.attrs,
+        Item::Static(item) => &item.attrs,
+        Item::Struct(item) => &item.attrs,
+        Item::Trait(item) => &item.attrs,
+        Item::Type(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
+        _ => &[],
+    }
+}
+
+fn is_test_only(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("cfg")
+            && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("test"))
+    })
+}
+
+/// Collects the paths of a `use` tree, with their local names.
+fn flatten(tree: &UseTree, before: &[String], all: &mut Vec<(String, Module)>) {
+    let with = |name: &syn::Ident| match name.to_string() {
+        name if name == "self" && !before.is_empty() => before.to_vec(),
+        name => [before, &[name]].concat(),
+    };
+    match tree {
+        UseTree::Path(path) => flatten(&path.tree, &with(&path.ident), all),
+        UseTree::Group(group) => group.items.iter().for_each(|tree| flatten(tree, before, all)),
+        UseTree::Rename(name) => all.push((name.rename.to_string(), with(&name.ident))),
+        UseTree::Name(name) => {
+            let path = with(&name.ident);
+            all.extend(path.last().cloned().map(|name| (name, path)));
+        }
+        UseTree::Glob(_) => all.extend(before.last().map(|name| (name.clone(), before.to_vec()))),
     }
 }
 
@@ -313,9 +250,9 @@ fn circles(files: &BTreeMap<Module, String>) -> Vec<(String, Vec<String>)> {
     let mut sources = BTreeMap::new();
     let mut tests: BTreeSet<Module> = BTreeSet::new();
     for (module, text) in files {
-        let (kept, of_tests) = without_tests(&tokens(text));
-        tests.extend(of_tests.into_iter().map(|name| [&module[..], &[name]].concat()));
-        sources.insert(module.clone(), paths(&kept));
+        let paths = Paths::of(text);
+        tests.extend(paths.tests.iter().map(|name| [&module[..], &[name.clone()]].concat()));
+        sources.insert(module.clone(), paths);
     }
     sources.retain(|module, _| !tests.iter().any(|test| module.starts_with(test)));
     let mut arrows: BTreeMap<Module, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
