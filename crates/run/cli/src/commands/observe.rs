@@ -33,7 +33,7 @@ pub struct Options {
     /// with the observations.
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
-    /// Directory for the bundle, in place of the catalogue's.
+    /// Directory for the bundle, instead of the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -51,7 +51,7 @@ pub struct Options {
     /// Block device that may be overwritten, with its full path.
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
-    /// Directory for the experiment, in place of the catalogue's.
+    /// Directory for the experiment, instead of the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Show what would be done and check every target and server, but run nothing.

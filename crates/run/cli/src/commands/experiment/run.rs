@@ -49,7 +49,7 @@ pub struct Options {
     /// Only this arm; may be given several times.
     #[arg(long, value_name = "ARM")]
     arm: Vec<String>,
-    /// Runs of each arm, in place of the experiment's number.
+    /// Runs of each arm, instead of the experiment's number.
     #[arg(long, value_name = "N")]
     repeats: Option<u32>,
     /// Further published figures in the format of published.csv, not used for the model.
@@ -65,7 +65,7 @@ pub struct Options {
     /// Block device that may be overwritten, with its full path.
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
-    /// Directory for the experiment, in place of the catalogue's.
+    /// Directory for the experiment, instead of the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -52,7 +52,7 @@ pub struct Options {
     /// Skip parameter profiles and leave-one-out checks.
     #[arg(long)]
     quick: bool,
-    /// A goal in per cent, in place of the default.
+    /// A goal in per cent, instead of the default.
     #[arg(long, value_name = "NAME=PERCENT")]
     goal: Vec<String>,
     /// Write the fitted values to this file, in the form of `--set`.
