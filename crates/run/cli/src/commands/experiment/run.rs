@@ -21,18 +21,13 @@ use crate::progress::StderrProgress;
 /// Options of `experiment run`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll experiment run e1\n  plimsoll experiment run e1 --arm 3 \
-        --arm 6 \
-    --set phases.measure='\"10m\"'\n  plimsoll experiment run e1 --published more.csv\n  \
-    plimsoll experiment \
-    run e3 --on real --path a=/mnt/ext4 --path b=/mnt/btrfs\n  plimsoll experiment run e3 --on \
-    real \
-    --path 'a=/mnt/a/{host}' --path 'b=/mnt/b/{host}' --fleet nats://server --sign fleet.key\n  \
-    plimsoll experiment run e6 --table \
-    raidz1=raidz1-random.csv\n\nExit codes: 0 FITTED, PREDICTED, \
-    CAUGHT, or nothing was published to hold it against;\n1 MISSED; 3 runs are missing, or \
-    INVALID where \
-    they should not be; 130 interrupted (--resume)."
+    after_help = "Examples:\n  plimsoll experiment run e1\n  plimsoll experiment run e1 --arm 3 --arm 6 \
+    --set phases.measure='\"10m\"'\n  plimsoll experiment run e1 --published \
+    more.csv\n  plimsoll experiment run e3 --on real --path a=/mnt/ext4 --path \
+    b=/mnt/btrfs\n  plimsoll experiment run e3 --on real --path 'a=/mnt/a/{host}' --path \
+    'b=/mnt/b/{host}' --fleet nats://server --sign fleet.key\n  plimsoll experiment run e6 \
+    --table raidz1=raidz1-random.csv\n\nExit codes: 0 FITTED, PREDICTED, CAUGHT or \
+    REPORTED;\n1 MISSED; 3 INCOMPLETE or NOT CAUGHT; 130 interrupted (--resume)."
 )]
 pub struct Options {
     /// Name of an experiment, or a directory with an experiment.toml.
