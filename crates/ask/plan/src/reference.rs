@@ -197,6 +197,7 @@ fn short_kind(kind: &str) -> String {
         .replace(" (`0.7` or `\"70%\"`)", "")
         .replace(" (`75` or `\"75%\"`)", "")
         .replace(" (`200` or `\"200/s\"`)", "")
+        .replace(" (to one)", "")
         .replace("true or false", "boolean")
         .replace("whole number", "integer")
         .replace("list of: ", "list of ")

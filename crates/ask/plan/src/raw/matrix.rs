@@ -52,7 +52,7 @@ section! {
         /// Subdirectories per directory.
         tree_fan_out: Count = 8;
         /// File size.
-        file_size: SizeBytes | "1 GiB; the whole of a device";
+        file_size: SizeBytes | "1 GiB; for a device, all of it";
         /// Start of the working set in each file.
         offset: SizeBytes = "0B";
         /// Size of the working set, over all files.

@@ -71,7 +71,7 @@ section! {
         url: Name | "required";
         /// Polling interval.
         interval: DurationNs = "1s";
-        /// Metric (`name` or `name{label="value"}`) of each of Plimsoll's names: `data_reduction`,
+        /// Metrics (`name` or `name{label="value"}`) by Plimsoll's names. These are `data_reduction`,
         /// `read_source.` with cache, ssd, hdd, zero, remote or other, and `write_destination.` with
         /// cache, oplog, ssd, hdd, remote or other.
         names: Settings | "required";

@@ -30,8 +30,8 @@ section! {
         gid: Integer<0> = 0;
         /// Bucket: `s3://bucket/prefix`. Credentials are read from the environment.
         s3: Name | "none";
-        /// URL of the object store (`s3`): `https://host:port` or `http://host:port`. Certificates
-        /// are checked against the file in `AWS_CA_BUNDLE`, or else this host's authorities.
+        /// URL of the object store (`s3`): `https://host:port` or `http://host:port`. `AWS_CA_BUNDLE`
+        /// names a file of trusted certificates; without it, this host's authorities are trusted.
         endpoint: Name | "required with s3";
         /// Region in the signature (`s3`).
         region: Name = "us-east-1";

@@ -29,7 +29,7 @@ section! {
         /// Mapping of the trace's addresses to a target of another size.
         map: TraceMap = "fit";
         /// Size of the target file.
-        file_size: SizeBytes | "required; the whole of a device";
+        file_size: SizeBytes | "required; for a device, all of it";
         /// Alignment: offsets are rounded down to it, and sizes up.
         align: SizeBytes = "512B";
         /// Maximum operations in flight; more are delayed.
