@@ -16,7 +16,7 @@ A plan is a TOML file. This page has three complete plans (`plimsoll plan list` 
 fields. An omitted field has its default. The resolved plan in every bundle lists all fields. An
 unknown field is an error.
 
-**Does this directory carry a database?** `plimsoll run database.toml` answers PASS or FAIL.
+**Is this directory fast enough for a database?** `plimsoll run database.toml` answers PASS or FAIL.
 
 ```toml
 name = \"database\"
@@ -88,7 +88,7 @@ queue_depth = 8
 file_size = \"8GiB\"
 
 [repeat]
-runs = 4                          # fewer cannot tell a difference from noise
+runs = 4                          # fewer cannot distinguish a difference from noise
 ```
 
 Values:
