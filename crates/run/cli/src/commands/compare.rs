@@ -49,8 +49,8 @@ pub struct Options {
     /// all differences of the plans. May be given several times.
     #[arg(long, value_name = "DIFFERENCE")]
     accept: Vec<String>,
-    /// Factor under comparison, by its name in the comparison: `mount-options`. Its difference does
-    /// not count as unlike. May be given several times.
+    /// Factor under comparison, by its name in the comparison: `mount-options`. Its difference is
+    /// accepted. May be given several times.
     #[arg(long, value_name = "DIFFERENCE")]
     factor: Vec<String>,
     /// Write the report as an HTML page to this file.
