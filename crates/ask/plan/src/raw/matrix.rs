@@ -48,7 +48,7 @@ section! {
         /// Files per directory or export.
         files: Count = 1;
         /// Levels of subdirectories per share. The files are in the last level (`path`).
-        tree_levels: Count | "none: a share's files lie in one directory";
+        tree_levels: Count | "none: one directory per share";
         /// Subdirectories per directory.
         tree_fan_out: Count = 8;
         /// File size.
