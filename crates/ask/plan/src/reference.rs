@@ -99,10 +99,9 @@ Values:
 - **Rates** per second: `500` or `\"500/s\"` operations, `\"10MiB/s\"`.
 - **Shares**: `0.7` or `\"70%\"`. **Percentages**: `70` or `\"70%\"`. **Booleans**: `true` or `false`.
 
-An empty default means that the field is optional and unset. The mail store is modelled on the
-database of Jetstress. The last column of its tables gives the source of a default: a value of the
-Jetstress 2013 configuration, for example. *Unconfirmed* means that no source states it: the choice
-is ours.
+A field without a default is optional, and unset. The mail store is modelled on the database of
+Jetstress. The source of a default is in italics, such as the Jetstress 2013 configuration;
+*unconfirmed* means that no source states the default: the choice is ours.
 ";
 
 const LATENCY: &str = "\
@@ -147,7 +146,7 @@ pub fn field_reference(name: &str) -> Option<FieldReference> {
     let (section, name) = name.rsplit_once('.').unwrap_or(("", name));
     let section = SECTIONS.iter().find(|known| known.name == section)?;
     let field = section.fields.iter().find(|known| known.name == name)?;
-    let plain = |text: String| text.replace('`', "").replace("\\|", "|");
+    let plain = |text: String| text.replace('`', "");
     let (value, default) = (plain((field.kind)()), plain(default(field)));
     Some(FieldReference { meaning: field.doc.trim(), value, default: default.replace('"', "") })
 }
@@ -165,22 +164,38 @@ fn write_section(section: &SectionDoc, text: &mut String) {
     if fields.is_empty() {
         return;
     }
-    let has_sources = fields.iter().any(|field| field.source.is_some());
-    text.push_str("\n| field | value | default | meaning |");
-    text.push_str(if has_sources {
-        " source |\n|---|---|---|---|---|\n"
-    } else {
-        "\n|---|---|---|---|\n"
-    });
+    text.push('\n');
     for field in fields {
-        let default = Some(default(field)).filter(|default| default != "none").unwrap_or_default();
-        let (kind, meaning) = (short_kind(&(field.kind)()), cell(field.doc.trim()));
-        let _ = write!(text, "| `{}` | {kind} | {default} | {meaning} |", field.name);
-        if has_sources {
-            let _ = write!(text, " {} |", cell(field.source.unwrap_or("")));
+        let default = match default(field) {
+            none if none == "none" => String::new(),
+            required if required.starts_with("required") => format!("; {required}"),
+            default => format!("; default {default}"),
+        };
+        let (kind, meaning) = (short_kind(&(field.kind)()), field.doc.trim());
+        let mut item = format!("- `{}` ({kind}{default}): {meaning}", field.name);
+        if let Some(source) = field.source {
+            let _ = write!(item, " *{source}.*");
         }
-        text.push('\n');
+        write_wrapped(&item, text);
     }
+}
+
+/// Writes a list item in lines of at most 100 columns.
+fn write_wrapped(item: &str, text: &mut String) {
+    let mut column = 0;
+    for word in item.split(' ') {
+        let width = word.chars().count();
+        if column + 1 + width > 100 && word != "+" {
+            text.push_str("\n  ");
+            column = 2;
+        } else if column > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += width;
+    }
+    text.push('\n');
 }
 
 /// Returns true if a field is a table with a heading of its own in the reference.
@@ -193,16 +208,14 @@ fn has_own_section(section: &SectionDoc, field: &FieldDoc) -> bool {
 
 /// Returns the kind of value in the words that the list of values explains.
 fn short_kind(kind: &str) -> String {
-    let short = kind
-        .replace(" (`0.7` or `\"70%\"`)", "")
+    kind.replace(" (`0.7` or `\"70%\"`)", "")
         .replace(" (`75` or `\"75%\"`)", "")
         .replace(" (`200` or `\"200/s\"`)", "")
         .replace(" (to one)", "")
         .replace("true or false", "boolean")
         .replace("whole number", "integer")
         .replace("list of: ", "list of ")
-        .replace("\"` or `\"", "\"`, `\"");
-    cell(&short)
+        .replace("\"` or `\"", "\"`, `\"")
 }
 
 fn default(field: &FieldDoc) -> String {
@@ -211,13 +224,9 @@ fn default(field: &FieldDoc) -> String {
         (Some("{}"), _) => "as its fields".to_owned(),
         (Some(literal), _) if toml::de::DeValue::parse(literal).is_ok() => format!("`{literal}`"),
         (Some(text), _) => format!("`\"{text}\"`"),
-        (None, Some(computed)) => cell(computed),
+        (None, Some(computed)) => computed.to_owned(),
         (None, None) => "none".to_owned(),
     }
-}
-
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
 }
 
 fn write_latencies(text: &mut String) {

@@ -13,14 +13,14 @@ section! {
         /// Name in the report, and in `after` and `start`.
         name: Name | "required";
         /// Time of the event in the measured phase.
-        at_time as "at": DurationNs | "`at` or `after`";
+        at_time as "at": DurationNs | "required: `at` or `after`";
         /// Earlier event: this one follows `delay` after the end of its command.
-        after: Name | "`at` or `after`";
+        after: Name | "required: `at` or `after`";
         /// Time after the other event (`after`).
         delay: DurationNs | "none";
         /// Program and arguments, without a shell. Only plans on the command line may have
         /// commands; a page or an agent needs `--allow-event`.
-        run: List<Name> | "no command";
+        run: List<Name> | "none";
         /// Time after which the command, or its undo, is killed and has failed.
         timeout: DurationNs = "1m";
         /// Text for the operator, who presses Enter when it is done.

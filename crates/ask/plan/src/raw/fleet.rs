@@ -30,9 +30,9 @@ section! {
     /// Fields that differ on one host, or on all hosts with a label.
     FleetHostRaw {
         /// Name of the agent.
-        name: Name | "name or label";
+        name: Name | "required: `name` or `label`";
         /// Label of the agents.
-        label: Name | "name or label";
+        label: Name | "required: `name` or `label`";
         /// New values of the plan's fields: `{ "target.path" = "/mnt/b" }`.
         set: Settings | "required";
     }

@@ -27,7 +27,7 @@ section! {
         /// Minimum data that the run writes to the target and reads back at the end. It needs
         /// `phases.verify` and data of that size.
         capacity: SizeBytes | "none";
-        /// Interval of `max` latencies: the largest of the interval means.
+        /// Interval length for `max` latencies: each is the largest mean of an interval.
         latency_max_of: DurationNs = "15s", "Jetstress 2013, LogInterval 15000; \
             unconfirmed that it forms maxima like this";
         /// Maximum mean page-fault stalls per second (mail store): waits of a thread because no

@@ -50,15 +50,15 @@ section! {
     /// Declared properties of the storage system, and its metrics endpoints.
     ObserveRaw {
         /// Data reduction ratio for this data, N to 1 (compression and deduplication).
-        data_reduction: Ratio | "not declared";
+        data_reduction: Ratio | "none";
         /// Size of the system's caches.
-        array_cache: SizeBytes | "not declared";
+        array_cache: SizeBytes | "none";
         /// Size of the fast tier.
-        tier: SizeBytes | "not declared";
+        tier: SizeBytes | "none";
         /// Rate of the slowest link to the system.
-        link: BytesPerS | "not declared";
+        link: BytesPerS | "none";
         /// Media, if the host cannot detect them.
-        media: Media | "not declared";
+        media: Media | "none";
         /// Metrics endpoint in the Prometheus text format. Use `[[observe.metrics]]` for several.
         metrics: OneOrMore<MetricsRaw> | "none";
     }

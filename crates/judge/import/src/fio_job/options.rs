@@ -70,14 +70,13 @@ pub(crate) fn options_markdown() -> String {
     let mut text = format!(
         "Converted: {}.\n\nNo effect on the I/O: {}.\n\nNot converted. If a job has one, `plimsoll \
             plan import` and the report name it with its meaning: {}.\n\nNot converted, because \
-            Plimsoll has its own way:\n\n| option | would have … in fio; here … |\n|---|---|\n",
+            Plimsoll has its own way:\n\n",
         listed(READ),
         listed(OUTPUT),
         listed(&lost)
     );
     for (name, meaning) in replaced {
-        let meaning = meaning.trim_start_matches("would have ");
-        text.push_str(&format!("| `{name}` | {meaning} |\n"));
+        text.push_str(&format!("- `{name}` {meaning}\n"));
     }
     text
 }
