@@ -22,8 +22,7 @@ use crate::places::Places;
     ~/plimsoll.key.pub\n  plimsoll ledger stamp token.tsr   attach a timestamp token (RFC \
     3161) to the latest statement\n\nStatements are text files that minisign checks: \
     minisign -V -p plimsoll.key.pub -m ledger-000057.txt\nA token is made of one with: \
-    openssl ts -query -data ledger-000057.txt -sha256 -cert -out request.tsq\nExit code 3: \
-    the ledger is broken, or differs from a statement."
+    openssl ts -query -data ledger-000057.txt -sha256 -cert -out request.tsq\nExit code 3: the ledger is broken, or differs from a statement."
 )]
 pub struct Options {
     #[command(subcommand)]
