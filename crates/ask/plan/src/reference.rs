@@ -12,12 +12,11 @@ const HEAD: &str = "\
 
 <!-- Made by `cargo run -p plimsoll-import --example plan_reference > docs/plan.md`; a test compares. -->
 
-A plan is a TOML file. Fields that it omits have the defaults given here, and the resolved plan,
-which is part of every bundle, lists all of them. An unknown field is an error.
+A plan is a TOML file. This page has three complete plans (`plimsoll plan list` has more), then all
+fields. An omitted field has its default. The resolved plan in every bundle lists all fields. An
+unknown field is an error.
 
-Three complete plans. `plimsoll plan list` has more, with their sources.
-
-**Does this directory carry a database?** `plimsoll run database.toml` answers PASS or FAIL.
+**Is this directory fast enough for a database?** `plimsoll run database.toml` answers PASS or FAIL.
 
 ```toml
 name = \"database\"
@@ -89,31 +88,31 @@ queue_depth = 8
 file_size = \"8GiB\"
 
 [repeat]
-runs = 4                          # fewer cannot tell a difference from noise
+runs = 4                          # fewer cannot distinguish a difference from noise
 ```
 
 Values:
 
-- **Sizes** are text: `\"4KiB\"`, `\"1.5GiB\"` (KiB, MiB, GiB, TiB: powers of 1024), `\"20GB\"` (kB, MB,
-  GB, TB: powers of 1000), `\"512B\"`. A bare `k` is an error, because it is ambiguous.
-- **Durations** are text: `\"20ms\"`, `\"1.5s\"`, `\"2h\"` (ns, us, ms, s, m or min, h), one number each.
-- **Rates** are per second: `500` or `\"500/s\"` operations, `\"10MiB/s\"`.
-- **Shares** are `0.7` or `\"70%\"`; **percentages** are `70` or `\"70%\"`.
+- **Sizes**: `\"4KiB\"`, `\"1.5GiB\"` (KiB, MiB, GiB, TiB: powers of 1024), `\"20GB\"` (kB, MB, GB, TB:
+  powers of 1000), `\"512B\"`. A bare `k` is ambiguous, and an error.
+- **Durations**: `\"20ms\"`, `\"1.5s\"`, `\"2h\"` (ns, us, ms, s, m or min, h), one number each.
+- **Rates** per second: `500` or `\"500/s\"` operations, `\"10MiB/s\"`.
+- **Shares**: `0.7` or `\"70%\"`. **Percentages**: `70` or `\"70%\"`. **Booleans**: `true` or `false`.
 
-If a default is derived from Jetstress, whose database the mail store is modelled on, the last
-column gives the source; *unconfirmed* means that no source states it, so that
-the choice is ours.
+A field without a default is optional, and unset. The mail store is modelled on the database of
+Jetstress. The source of a default is in italics, such as the Jetstress 2013 configuration;
+*unconfirmed* means that no source states the default: the choice is ours.
 ";
 
 const LATENCY: &str = "\
-Latency ceilings are fields of `[requirement]` too, each a duration: `CLASS_latency_STATISTIC`, such as
+Latency limits are fields of `[requirement]` too, each a duration: `CLASS_latency_STATISTIC`, such as
 `db_read_latency_avg = \"20ms\"`. Statistics are `avg`, `max` (the largest of the means of intervals of
-`latency_max_of`), `p50`, `p90`, `p95`, `p99`, `p999` and `p9999`. A mail store has default
-ceilings: the strict set up to 6 hours of measuring (the longest it may take, with `until-steady`),
-the lenient set beyond; a ceiling in the plan overrides that of the set.
+`latency_max_of`), `p50`, `p90`, `p95`, `p99`, `p999` and `p9999`. A mail store has [default
+limits](mailbox.md#the-figures): a strict set up to 6 hours of measuring (with `until-steady`, of
+`measure_max`), a lenient set beyond. A limit in the plan overrides the default.
 
-| fields | latency of | workload | strict | lenient |
-|---|---|---|---|---|
+| fields | latency of | workload |
+|---|---|---|
 ";
 
 /// Returns the reference as Markdown, without the options of a fio job.
@@ -147,7 +146,7 @@ pub fn field_reference(name: &str) -> Option<FieldReference> {
     let (section, name) = name.rsplit_once('.').unwrap_or(("", name));
     let section = SECTIONS.iter().find(|known| known.name == section)?;
     let field = section.fields.iter().find(|known| known.name == name)?;
-    let plain = |text: String| text.replace('`', "").replace("\\|", "|");
+    let plain = |text: String| text.replace('`', "");
     let (value, default) = (plain((field.kind)()), plain(default(field)));
     Some(FieldReference { meaning: field.doc.trim(), value, default: default.replace('"', "") })
 }
@@ -159,19 +158,64 @@ fn write_section(section: &SectionDoc, text: &mut String) {
         "" => "Top of the plan".to_owned(),
         name => format!("`[{name}]`"),
     };
-    let _ = writeln!(text, "\n## {title}\n\n{}\n", section.doc.trim());
-    text.push_str("| field | value | default | meaning | source |\n|---|---|---|---|---|\n");
-    for field in section.fields {
-        let _ = writeln!(
-            text,
-            "| `{}` | {} | {} | {} | {} |",
-            field.name,
-            cell(&(field.kind)()),
-            default(field),
-            cell(field.doc.trim()),
-            cell(field.source.unwrap_or(""))
-        );
+    let _ = writeln!(text, "\n## {title}\n\n{}", section.doc.trim());
+    let fields: Vec<&FieldDoc> =
+        section.fields.iter().filter(|field| !has_own_section(section, field)).collect();
+    if fields.is_empty() {
+        return;
     }
+    text.push('\n');
+    for field in fields {
+        let default = match default(field) {
+            none if none == "none" => String::new(),
+            required if required.starts_with("required") => format!("; {required}"),
+            default => format!("; default {default}"),
+        };
+        let (kind, meaning) = (short_kind(&(field.kind)()), field.doc.trim());
+        let mut item = format!("- `{}` ({kind}{default}): {meaning}", field.name);
+        if let Some(source) = field.source {
+            let _ = write!(item, " *{source}.*");
+        }
+        write_wrapped(&item, text);
+    }
+}
+
+/// Writes a list item in lines of at most 100 columns.
+fn write_wrapped(item: &str, text: &mut String) {
+    let mut column = 0;
+    for word in item.split(' ') {
+        let width = word.chars().count();
+        if column + 1 + width > 100 && word != "+" {
+            text.push_str("\n  ");
+            column = 2;
+        } else if column > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += width;
+    }
+    text.push('\n');
+}
+
+/// Returns true if a field is a table with a heading of its own in the reference.
+fn has_own_section(section: &SectionDoc, field: &FieldDoc) -> bool {
+    let full = [section.name, field.name].join(".");
+    let has_heading = section.name == "requirement"
+        || SECTIONS.iter().any(|known| known.name == full.trim_start_matches('.'));
+    has_heading && (field.kind)().starts_with("table")
+}
+
+/// Returns the kind of value in the words that the list of values explains.
+fn short_kind(kind: &str) -> String {
+    kind.replace(" (`0.7` or `\"70%\"`)", "")
+        .replace(" (`75` or `\"75%\"`)", "")
+        .replace(" (`200` or `\"200/s\"`)", "")
+        .replace(" (to one)", "")
+        .replace("true or false", "boolean")
+        .replace("whole number", "integer")
+        .replace("list of: ", "list of ")
+        .replace("\"` or `\"", "\"`, `\"")
 }
 
 fn default(field: &FieldDoc) -> String {
@@ -180,13 +224,9 @@ fn default(field: &FieldDoc) -> String {
         (Some("{}"), _) => "as its fields".to_owned(),
         (Some(literal), _) if toml::de::DeValue::parse(literal).is_ok() => format!("`{literal}`"),
         (Some(text), _) => format!("`\"{text}\"`"),
-        (None, Some(computed)) => cell(computed),
+        (None, Some(computed)) => computed.to_owned(),
         (None, None) => "none".to_owned(),
     }
-}
-
-fn cell(text: &str) -> String {
-    text.replace('|', "\\|")
 }
 
 fn write_latencies(text: &mut String) {
@@ -195,23 +235,17 @@ fn write_latencies(text: &mut String) {
         let fields = latency_fields().into_iter().filter(|(c, _, _)| c == class);
         let name = fields.map(|(_, _, name)| name).next().unwrap_or_default();
         let stem = name.trim_end_matches("_avg");
-        let (whose, workload, strict, lenient) = match class {
-            LatencyClass::DbRead => {
-                ("database reads", "mailbox", "avg 20 ms, max 100 ms", "avg 20 ms, max 200 ms")
-            }
-            LatencyClass::DbWrite => ("database writes", "mailbox", "", ""),
-            LatencyClass::LogWrite => {
-                ("log writes", "mailbox", "avg 10 ms, max 100 ms", "avg 10 ms, max 200 ms")
-            }
-            LatencyClass::Read => ("reads", "matrix, fio", "", ""),
-            LatencyClass::Write => {
-                ("writes, each up to the end of its flush", "matrix, fio", "", "")
-            }
-            LatencyClass::Sync => ("flushes (fsync, fdatasync)", "matrix, fio", "", ""),
-            LatencyClass::Metadata => ("metadata operations", "matrix, fio", "", ""),
-            LatencyClass::All => ("all operations", "matrix, fio", "", ""),
+        let (whose, workload) = match class {
+            LatencyClass::DbRead => ("database reads", "mailbox"),
+            LatencyClass::DbWrite => ("database writes", "mailbox"),
+            LatencyClass::LogWrite => ("log writes", "mailbox"),
+            LatencyClass::Read => ("reads", "matrix, fio"),
+            LatencyClass::Write => ("writes, each up to the end of its flush", "matrix, fio"),
+            LatencyClass::Sync => ("flushes (fsync, fdatasync)", "matrix, fio"),
+            LatencyClass::Metadata => ("metadata operations", "matrix, fio"),
+            LatencyClass::All => ("all operations", "matrix, fio"),
         };
-        let _ = writeln!(text, "| `{stem}_*` | {whose} | {workload} | {strict} | {lenient} |");
+        let _ = writeln!(text, "| `{stem}_*` | {whose} | {workload} |");
     }
 }
 

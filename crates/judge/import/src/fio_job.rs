@@ -145,11 +145,10 @@ pub fn time_ns(text: &str) -> Option<u64> {
 const FIO: &str = "
 ## fio jobs
 
-A fio job becomes streams of the matrix, with `plimsoll plan import` or as `[workload.fio]`. A bare `k`
-is 1024 there, as in fio. The bundle of a plan that names a job (`[workload.fio]`) keeps the job's text as
-`job.fio`, beside `plan.toml`, under the same seal: every command that reads the bundle resolves both again and
-holds them against what was run. An imported plan holds the streams themselves, and needs no job. Every option of
-fio 3.33 to 3.42 has one of three fates.
+A fio job becomes streams of the matrix, by `plimsoll plan import` or in `[workload.fio]`. A bare `k` is
+1024 there, as in fio. An imported plan contains the streams and needs no job. The bundle of a
+`[workload.fio]` plan has the job as sealed `job.fio`; every command that reads the bundle resolves plan
+and job again and compares them with the run. These are all options of fio 3.33 to 3.42.
 
 ";
 

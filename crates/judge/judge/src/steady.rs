@@ -106,8 +106,8 @@ pub fn of(bundle: &Bundle) -> Steadiness {
 
 /// Judges a measurement that ends when steady.
 ///
-/// Data that the driver did not see must not count here. The rows of its last intervals can arrive
-/// after it had to stop, and would change the result.
+/// It must ignore data that the driver did not see. The rows of the last intervals may arrive after
+/// the driver had to decide, and would change the result.
 fn of_ended(bundle: &Bundle) -> Steadiness {
     if let Some(phase) = figures::measured(bundle).filter(|phase| !phase.reached) {
         let says = if phase.note.starts_with("never became steady") {

@@ -207,7 +207,8 @@ impl<'a> Tail<'a> {
                 quantile * 100.0
             ),
             None => {
-                "too short or too unsteady to tell how far latencies depend on earlier ones".into()
+                "too short or too unsteady to estimate how much latencies depend on earlier ones"
+                    .into()
             }
         }
     }

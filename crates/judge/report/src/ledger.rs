@@ -19,7 +19,7 @@ pub struct LedgerCheck {
     pub changed_before: Vec<HeadChange>,
     /// Signed statements.
     pub statements: Vec<StatementCheck>,
-    /// The user named a key that must have signed.
+    /// True if the user named a key that must have signed the statements.
     #[serde(skip)]
     pub asks_for_key: bool,
 }

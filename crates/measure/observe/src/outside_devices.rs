@@ -15,7 +15,7 @@ pub struct OutsideDevices {
     /// Device of the stack, an outside device on top of it, and the number of devices that share
     /// the outside device's I/O.
     beside: Vec<(DeviceNumber, DeviceNumber, u64)>,
-    /// Disks that are not behind the target; true for disks in memory.
+    /// Disks that are not behind the target, each with a flag that is true if it is in memory.
     other_disks: Vec<(DeviceNumber, bool)>,
     before: BTreeMap<DeviceNumber, IoBytes>,
 }

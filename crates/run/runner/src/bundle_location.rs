@@ -90,7 +90,7 @@ pub fn fallback_directories(places: &Places, requested: &Path) -> Vec<PathBuf> {
 pub struct WrittenBundle<T> {
     /// Directory of the bundle.
     pub directory: PathBuf,
-    /// Result of the function that wrote it.
+    /// Return value of the function that wrote the bundle.
     pub output: T,
     /// Error that made the requested directory unusable, if the bundle is in a fallback directory.
     pub fallback_reason: Option<RunnerError>,

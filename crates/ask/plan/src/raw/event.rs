@@ -6,28 +6,28 @@ use crate::read::value::Name;
 use crate::units::DurationNs;
 
 section! {
-    /// Something that happens to the storage system during the measurement, once: a failure, its
-    /// repair, or a neighbour. It runs a command, asks the operator, or starts the streams with
-    /// `start = "event:NAME"`. See [events.md](events.md).
+    /// Event during the measurement, once: a failure, its repair, or a neighbour. It runs a command,
+    /// asks the operator, or starts the streams with `start = "event:NAME"`. Use `[[event]]` for
+    /// several. See [events.md](events.md).
     EventRaw {
         /// Name in the report, and in `after` and `start`.
         name: Name | "required";
         /// Time of the event in the measured phase.
-        at_time as "at": DurationNs | "`at` or `after`";
-        /// Event that it follows: `delay` after the end of that event's command.
-        after: Name | "`at` or `after`";
+        at_time as "at": DurationNs | "required: `at` or `after`";
+        /// Earlier event: this one follows `delay` after the end of its command.
+        after: Name | "required: `at` or `after`";
         /// Time after the other event (`after`).
         delay: DurationNs | "none";
-        /// Program and arguments. No shell interprets them. Only a plan on the command line of a
-        /// local user may have commands; a page or an agent needs `--allow-event`.
-        run: List<Name> | "no command";
-        /// Time after which the command, or its undo, is killed and counts as failed.
+        /// Program and arguments, without a shell. Only plans on the command line may have
+        /// commands; a page or an agent needs `--allow-event`.
+        run: List<Name> | "none";
+        /// Time after which the command, or its undo, is killed and has failed.
         timeout: DurationNs = "1m";
         /// Text for the operator, who presses Enter when it is done.
         prompt: Name | "none";
         /// Command that ends the event: program and arguments.
         undo: List<Name> | "none";
-        /// Time of the undo in the measured phase. The streams of the event end then, too.
+        /// Time of the undo in the measured phase, when the event's streams end too.
         undo_at: DurationNs | "the end of the measured phase";
     }
 }

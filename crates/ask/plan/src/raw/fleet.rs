@@ -6,8 +6,8 @@ use crate::read::value::{Count, Name};
 use crate::resolved::{Carries, OnLostHost};
 
 section! {
-    /// Agents of a fleet that run the plan, each all of it or its share. `--fleet` names the
-    /// server.
+    /// Agents of a fleet that run the plan, each all of it or its share. `--fleet` names the server.
+    /// Without this section the plan runs on one host, or on all agents of `--fleet`.
     FleetRaw {
         /// Number of agents: the first idle ones by name. `--agents` overrides it.
         agents: Count | "all";
@@ -15,12 +15,11 @@ section! {
         names: OneOrMore<Name> | "any";
         /// Labels that an agent must have, all of them (`plimsoll agent --label rack=1`).
         labels: OneOrMore<Name> | "any";
-        /// `share`: the hosts divide the plan. Each gets its share of the target's directories or
-        /// exports, in the order of `names`, and of databases, mailboxes, clients, rate and
-        /// requirement.
+        /// `share`: the hosts divide the target's directories or exports, in the order of `names`,
+        /// and databases, mailboxes, clients, rate and requirement.
         carries: Carries | "`whole`: each host runs all of it";
-        /// `stop`: if a host is silent for 10 s, the coordinator stops the others. `continue`: the
-        /// others finish their phases. The run is INVALID in both cases.
+        /// If a host is silent for 10 s: `stop` stops the others, `continue` lets them finish their
+        /// phases. The run is INVALID in both cases.
         on_lost_host: OnLostHost | "`continue`";
         /// Fields that differ on some hosts.
         host: OneOrMore<FleetHostRaw> | "nothing";
@@ -31,9 +30,9 @@ section! {
     /// Fields that differ on one host, or on all hosts with a label.
     FleetHostRaw {
         /// Name of the agent.
-        name: Name | "name or label";
+        name: Name | "required: `name` or `label`";
         /// Label of the agents.
-        label: Name | "name or label";
+        label: Name | "required: `name` or `label`";
         /// New values of the plan's fields: `{ "target.path" = "/mnt/b" }`.
         set: Settings | "required";
     }

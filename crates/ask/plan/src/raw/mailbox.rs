@@ -14,14 +14,14 @@ section! {
         /// Total number of mailboxes.
         mailboxes: Count | "required";
         /// Transactional I/Os per second and mailbox.
-        iops_per_mailbox: NotNegative | "`requirement.iops` / mailboxes / (1 + margin) if that is stated, else 0.2 (heavy profile)", "profiles of 0.13, 0.17 and 0.2 are published for light, medium and heavy users";
+        iops_per_mailbox: NotNegative | "`requirement.iops` / mailboxes / (1 + margin) if stated, else 0.2", "published profiles: 0.13 light, 0.17 medium, 0.2 heavy users";
         /// Size of one mailbox.
         mailbox_size: SizeBytes | "required";
         /// Number of databases, each with its own log.
         databases: Count | "one per directory of databases";
-        /// Total number of sessions, shared by the databases. `auto` searches for the minimum that
-        /// meets the requirement.
-        threads: WordOr<Auto, Count> | "1.5 × target / 135, rounded up, at least one per database", "Jetstress 2010 rule for a first guess; threads are global over the databases as in Jetstress 2013";
+        /// Sessions of all databases together. `auto` searches for the minimum that meets the
+        /// requirement.
+        threads: WordOr<Auto, Count> | "1.5 × target / 135, rounded up, at least one per database", "first guess of Jetstress 2010; global over the databases as in Jetstress 2013";
         /// Sessions per database; alternative to `threads`.
         threads_per_database: Count | "none";
         /// `free`: as fast as the sessions allow. `target`: open loop at the target rate.
@@ -29,62 +29,61 @@ section! {
         /// Pause of a session between operations (`pace = "free"`).
         think_time: DurationNs = "0s";
         /// Relative increase of the target rate.
-        margin: NotNegative = 0.0, "Jetstress 2013 configuration, MarginIops 0.05; its meaning is unconfirmed, so 0 here";
-        /// Compression ratio of the content, N to 1. 1 is incompressible.
+        margin: NotNegative = 0.0, "Jetstress 2013, MarginIops 0.05; meaning unconfirmed, so 0 here";
+        /// Compression ratio of the content, N to 1 (1: incompressible).
         compressibility: Ratio = 1.0;
         /// Percentages of the operations.
         mix: MixRaw = "{}";
         /// Size of a record.
-        record_size: SizeBytes = "2000B", "Jetstress 2013 configuration, LongPadLength 2000; its meaning is unconfirmed";
+        record_size: SizeBytes = "2000B", "Jetstress 2013, LongPadLength 2000; meaning unconfirmed";
         /// Page size. Only 32 KiB is supported.
-        page_size: SizeBytes = "32KiB", "Jetstress 2013 configuration, DatabasePageSize 32768";
+        page_size: SizeBytes = "32KiB", "Jetstress 2013, DatabasePageSize 32768";
         /// Total page cache, divided among the databases.
-        cache: SizeBytes | "32 MiB × threads, and at least the minimum for the databases", "unconfirmed: one published figure of 256 MiB for 8 threads";
-        /// Share of the cache that write-back keeps free, so that reads rarely wait for a free
-        /// page.
+        cache: SizeBytes | "32 MiB × threads, at least the databases' minimum", "unconfirmed: one published figure of 256 MiB for 8 threads";
+        /// Share of the cache that write-back keeps free for reads.
         cache_free_share: Share = 0.02, "unconfirmed";
         /// Maximum database writes in flight per database.
-        writes_in_flight: Count = 16, "unconfirmed: the open-sourced engine has 16 outstanding I/Os in its SSD profile";
+        writes_in_flight: Count = 16, "unconfirmed: 16 in the open-sourced engine's SSD profile";
         /// Maximum log bytes per database before dirty pages must be written back.
-        checkpoint_depth: SizeBytes = "20MiB", "Exchange 2010 stand-alone; 100 MiB is documented for two copies and more";
-        /// Log bytes between two flushes of a database that advance its checkpoint.
+        checkpoint_depth: SizeBytes = "20MiB", "Exchange 2010 stand-alone; documented for two copies and more: 100 MiB";
+        /// Log bytes between two database flushes that advance the checkpoint.
         checkpoint_step: SizeBytes | "a sixteenth of the depth", "unconfirmed";
         /// Size of one log file.
-        log_file_size: SizeBytes = "1MiB", "Jetstress 2013 configuration, LogFileSize 1024 KB";
+        log_file_size: SizeBytes = "1MiB", "Jetstress 2013, LogFileSize 1024 KB";
         /// Log files per database, used as a ring.
-        log_files: Count | "twice the checkpoint depth plus 4, or `soft_recovery_log_files` plus 4 if that is more";
+        log_files: Count | "twice the checkpoint depth, or `soft_recovery_log_files` if more, plus 4";
         /// Log buffer of each database.
         log_buffer: SizeBytes = "1MiB", "unconfirmed";
         /// Maximum log writes in flight per database.
         log_writes_in_flight: Count = 4, "unconfirmed";
         /// Share of commits that do not wait for their log write.
-        lazy_commit_share: Share = 0.7, "Jetstress 2013 configuration, LazyCommits 70";
+        lazy_commit_share: Share = 0.7, "Jetstress 2013, LazyCommits 70";
         /// Maximum delay of such a commit's log write.
         lazy_flush: DurationNs = "1s", "unconfirmed";
         /// Durability of the other commits. `dsync`: log writes complete only when stable.
         /// `fdatasync`: plain log writes, then `fdatasync`.
         durability: Durability = "dsync";
         /// Maximum transfer size when adjacent pages are coalesced.
-        coalesce_max: SizeBytes = "256KiB", "unconfirmed: the open-sourced engine has 256 KB in its SSD profile and 512 KB by default";
+        coalesce_max: SizeBytes = "256KiB", "unconfirmed: 256 KB in the open-sourced engine's SSD profile, by default 512 KB";
         /// True to checksum the databases in the background.
-        maintenance: bool = true, "Jetstress 2013 configuration";
+        maintenance: bool = true, "Jetstress 2013";
         /// Size of a background read.
         maintenance_read: SizeBytes = "256KiB", "unconfirmed";
         /// Interval between background reads, per database.
-        maintenance_interval: DurationNs = "100ms", "Jetstress 2013 configuration, DBMThrottling 100";
+        maintenance_interval: DurationNs = "100ms", "Jetstress 2013, DBMThrottling 100";
         /// Copies of each database. With two or more, the log is read for replication.
         copies: Count = 1;
         /// Size of a replication read.
         replication_read: SizeBytes = "256KiB", "unconfirmed: 232 to 256 KB";
         /// Weight of each database when a session selects one.
-        bias: List<NotNegative> | "all alike", "Jetstress 2013 configuration, IopsBias 1";
-        /// Space for growth of each database, as a share of its initial size. When it is full,
-        /// deletes balance inserts.
-        growth_reserve: Share = 0.25, "Jetstress 2013 configuration, DatabaseSpaceReserved 25";
+        bias: List<NotNegative> | "all alike", "Jetstress 2013, IopsBias 1";
+        /// Space for growth, as a share of a database's initial size. When it is full, deletes
+        /// balance inserts.
+        growth_reserve: Share = 0.25, "Jetstress 2013, DatabaseSpaceReserved 25";
         /// Share of a page's record space that is filled initially.
         initial_fill: Share = 0.75, "unconfirmed";
-        /// Log files to replay in a timed recovery phase; 0 for no such phase.
-        soft_recovery_log_files: Integer<0> = 0, "Jetstress 2013 configuration, LogFilesToReplay 500 in its recovery test";
+        /// Log files to replay in a timed recovery phase; 0 for none.
+        soft_recovery_log_files: Integer<0> = 0, "Jetstress 2013, LogFilesToReplay 500 in its recovery test";
         /// True for a timed phase that reads all databases sequentially.
         streaming_backup: bool = false;
     }
@@ -94,11 +93,11 @@ section! {
     /// Percentages of the operations; their sum is 100.
     MixRaw {
         /// Insertions of new records.
-        insert: Percent = 40, "Jetstress 2013 configuration";
+        insert: Percent = 40, "Jetstress 2013";
         /// Deletions of records, each after a seek.
-        delete: Percent = 20, "Jetstress 2013 configuration";
+        delete: Percent = 20, "Jetstress 2013";
         /// Replacements of records, each after a seek.
-        replace: Percent = 5, "Jetstress 2013 configuration";
+        replace: Percent = 5, "Jetstress 2013";
         /// Reads of records.
         read: Percent = 35, "Jetstress 2013: the remainder";
     }

@@ -10,15 +10,16 @@ use crate::units::{DurationNs, OpsPerS, Percent, Share, SizeBytes};
 
 section! {
     /// Reads, writes and metadata operations of identical clients. `sizes`, `reads`, `patterns` and
-    /// `queue_depth` accept a list; each combination is a point of a sweep.
+    /// `queue_depth` accept a list; each combination is a point of a sweep. Several
+    /// `[[workload.matrix]]` sections are concurrent streams.
     MatrixRaw {
-        /// Name of the stream, used as tag of its latencies; no spaces or commas.
+        /// Name of the stream and its latencies; no spaces or commas.
         name: Name | "`matrix`, with a number from the second stream on";
         /// Transfer sizes.
         sizes: Sizes = "4KiB";
         /// Mix of transfer sizes in one stream, instead of `sizes`.
         size_mix: List<SizeShareRaw> | "none";
-        /// Mix of write sizes, if it differs from that of reads.
+        /// Mix of write sizes, if different.
         write_size_mix: List<SizeShareRaw> | "that of the reads";
         /// Percentage of reads among data operations.
         reads: OneOrMore<Percent> = 100;
@@ -47,11 +48,11 @@ section! {
         /// Files per directory or export.
         files: Count = 1;
         /// Levels of subdirectories per share. The files are in the last level (`path`).
-        tree_levels: Count | "none: a share's files lie in one directory";
+        tree_levels: Count | "none: one directory per share";
         /// Subdirectories per directory.
         tree_fan_out: Count = 8;
         /// File size.
-        file_size: SizeBytes | "1 GiB; the whole of a device";
+        file_size: SizeBytes | "1 GiB; for a device, all of it";
         /// Start of the working set in each file.
         offset: SizeBytes = "0B";
         /// Size of the working set, over all files.
@@ -64,11 +65,10 @@ section! {
         batch: bool = false;
         /// Pause of a client between operations (closed loop).
         think_time: DurationNs = "0s";
-        /// `closed`: an operation starts when an earlier one has completed. The others are open
-        /// loops: evenly spaced, random, in bursts, or at recorded times.
+        /// `closed`: an operation starts when an earlier one completes. The others are open loops:
+        /// evenly spaced, random, in bursts, or at recorded times.
         arrival: ArrivalWord = "closed";
-        /// Operations per second of the stream: the rate of an open loop, or the limit of a closed
-        /// loop.
+        /// Operations per second: rate of an open loop, or limit of a closed loop.
         rate: OpsPerS | "required for an open loop";
         /// Time in which the rate increases from 0 (`constant`, `poisson`).
         ramp: DurationNs = "0s";
@@ -84,14 +84,13 @@ section! {
         sync: SyncKind = "none";
         /// Writes of a client per sync (`fsync`, `fdatasync`).
         sync_every: Count = 1;
-        /// Compression ratio of the content, N to 1. 1 is incompressible.
+        /// Compression ratio of the content, N to 1 (1: incompressible).
         compressibility: Ratio = 1.0;
         /// Share of duplicate 4 KiB blocks.
         duplicates: Share = 0.0;
         /// True if each block carries a stamp that reveals damage.
         stamps: bool = true;
-        /// True to check every read against the written data during the measurement. False checks
-        /// one block in 256.
+        /// True to check every read during the measurement; false checks one block in 256.
         verify_reads: bool = false;
         /// Content of the files before the first operation.
         layout: Layout = "written";
@@ -103,7 +102,7 @@ section! {
 }
 
 section! {
-    /// Transfer size and its percentage. The percentages of a mix add up to 100.
+    /// Transfer size and its percentage; their sum is 100.
     SizeShareRaw {
         /// Transfer size.
         size: SizeBytes | "required";

@@ -15,7 +15,7 @@ use crate::resolved::{Claim, LatencyClass, LatencyStatistic};
 use crate::units::{BytesPerS, DurationNs, OpsPerS, SizeBytes};
 
 section! {
-    /// Requirement of the application, against which the run is judged.
+    /// Requirement of the application. Without this section the run is measured but not judged.
     RequirementFields {
         /// Minimum I/Os per second: database reads and writes of a mail store, or reads and writes
         /// of a matrix. Metadata operations do not count.
@@ -24,17 +24,17 @@ section! {
         metadata_ops: OpsPerS | "none";
         /// Minimum bytes per second, of reads and writes together.
         bandwidth: BytesPerS | "none";
-        /// Minimum data on the target. The run writes it and reads all of it back at the end. It
-        /// needs `phases.verify` and data of that size.
+        /// Minimum data that the run writes to the target and reads back at the end. It needs
+        /// `phases.verify` and data of that size.
         capacity: SizeBytes | "none";
-        /// Interval length for maximum latencies: the maximum is the largest interval mean.
-        latency_max_of: DurationNs = "15s", "Jetstress 2013 configuration, LogInterval 15000; \
+        /// Interval length for `max` latencies: each is the largest mean of an interval.
+        latency_max_of: DurationNs = "15s", "Jetstress 2013, LogInterval 15000; \
             unconfirmed that it forms maxima like this";
-        /// Maximum mean page-fault stalls per second (mail store). In a stall, a thread waits
-        /// because no cache page can be freed.
+        /// Maximum mean page-fault stalls per second (mail store): waits of a thread because no
+        /// cache page can be freed.
         page_fault_stalls_max: NotNegative = 1.0, "Jetstress fails above 1 per second";
-        /// Claims that the run should support. A stated requirement is always a claim too; other
-        /// claims add their rules.
+        /// Claims that the run should support; each adds its rules. A stated requirement is always
+        /// a claim.
         claims: List<Claim> | "`requirement` if stated, else `media-read` and `sustained-write` \
             by the operations; `comparative` too with several targets; always `trace-replay` for \
             a trace";

@@ -9,7 +9,7 @@ use crate::read::section::section;
 use crate::read::value::{Integer, Name};
 
 section! {
-    /// Name and purpose of the plan, and its sections.
+    /// Name and purpose of the plan. Its sections follow; `[target]` and `[workload]` are required.
     Root {
         /// Version of the plan format; this build supports 1.
         version: Integer<1> = 1;
@@ -17,16 +17,15 @@ section! {
         name: Name | "the name of the file";
         /// Purpose of the plan.
         description: String = "";
-        /// Owner of the plan, for the report: a name, a team or an address. It is not a condition
-        /// of the measurement.
+        /// Owner in the report: a name, team or address. Not a condition of the measurement.
         owner: Name | "none";
         /// Seed of all random choices. The same seed gives the same choices per session.
         seed: Integer<0> = 42;
-        /// True for a short run that demonstrates the tool and cannot characterise the storage. The
-        /// first line of the report says so.
+        /// True for a short run that only demonstrates the tool. The first line of the report says
+        /// so.
         demonstration: bool = false;
-        /// Name of the practice that the settings follow, such as `best practice`. Plans with the
-        /// same name are compared as such.
+        /// Practice that the settings follow, such as `best practice`. Plans with the same practice
+        /// may differ in settings when they are compared.
         practice: Name | "none";
         /// Requirement of the application. Without this section the run is measured but not judged.
         requirement: RequirementRaw | "no requirement";
@@ -54,7 +53,7 @@ section! {
 }
 
 section! {
-    /// Source of the operations: exactly one of these.
+    /// Source of the operations: exactly one of `mailbox`, `matrix`, `fio` and `trace`.
     WorkloadRaw {
         /// Mail store.
         mailbox: MailboxRaw | "one of the four";

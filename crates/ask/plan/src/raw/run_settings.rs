@@ -16,16 +16,16 @@ section! {
         condition: Condition = "none", "SNIA SSS PTS 2.0.2";
         /// Maximum duration of conditioning.
         condition_max: DurationNs = "6h";
-        /// Length of the warm-up. For a mail store it is the maximum: the warm-up ends when the
-        /// cache is full and one checkpoint depth of log has been written. The report says if that
-        /// was not reached.
+        /// Length of the warm-up; for a mail store the maximum. Its warm-up ends when the cache is
+        /// full and one checkpoint depth of log has been written. The report says if the time ended
+        /// first.
         warm_up: DurationNs | "10 min for a mail store, 10 s for a matrix, none before a trace";
         /// Length of the measured phase.
-        measure: WordOr<UntilSteady, DurationNs> | "2 h for a mail store, 10 min for a matrix, the job's runtime for fio, until-steady where it has steadystate, all of a trace", "Jetstress: 2 h";
+        measure: WordOr<UntilSteady, DurationNs> | "2 h for a mail store, 10 min for a matrix, the runtime of a fio job (until-steady if it has steadystate), all of a trace", "Jetstress: 2 h";
         /// Maximum length of the measured phase (`until-steady`).
-        measure_max: DurationNs | "25 rounds", "SNIA SSS PTS 2.0.2: give up after 25 rounds";
+        measure_max: DurationNs | "25 rounds", "SNIA SSS PTS 2.0.2";
         /// Round length for the steady-state rule.
-        round: DurationNs | "1m, or a fifth of a fio job's steadystate_duration", "SNIA SSS PTS 2.0.2: rounds of one minute per mix and size";
+        round: DurationNs | "1m, or a fifth of a fio job's steadystate_duration", "SNIA SSS PTS 2.0.2: one minute";
         /// True to read and check all data at the end.
         verify: bool | "true for a mail store, false for a matrix", "Jetstress: VerifyChecksum true";
     }
@@ -35,11 +35,11 @@ section! {
     /// Amount and resolution of the measurement.
     EvidenceRaw {
         /// Minimum length of the measured phase; a shorter one is INCONCLUSIVE. A trace only needs
-        /// to be complete. Whatever the value, fewer than 30 s or 1,000 operations never PASS.
+        /// to be complete. Fewer than 30 s or 1,000 operations never PASS.
         min_measure: DurationNs = "10m";
         /// Audit rules (`plimsoll audit --rules`) that may stay unknown. The run can PASS without
-        /// them, and its verdict names each. This accepts neither failed rules nor unknown rules
-        /// about whether the run was carried out.
+        /// them, and its verdict names each. Failed rules, and unknown rules about whether the run
+        /// was carried out, cannot be accepted.
         accept_unknown: List<Name> | "none";
         /// Interval length of the series, at least 10 ms.
         interval: DurationNs = "1s";
@@ -49,31 +49,31 @@ section! {
 section! {
     /// Declared properties of the storage system, and its metrics endpoints.
     ObserveRaw {
-        /// Declared data reduction ratio for this data, N to 1 (compression and deduplication).
-        data_reduction: Ratio | "not declared";
-        /// Declared size of the system's caches.
-        array_cache: SizeBytes | "not declared";
-        /// Declared size of the fast tier.
-        tier: SizeBytes | "not declared";
-        /// Declared rate of the slowest link to the system.
-        link: BytesPerS | "not declared";
-        /// Declared media, if the host cannot detect them.
-        media: Media | "not declared";
+        /// Data reduction ratio for this data, N to 1 (compression and deduplication).
+        data_reduction: Ratio | "none";
+        /// Size of the system's caches.
+        array_cache: SizeBytes | "none";
+        /// Size of the fast tier.
+        tier: SizeBytes | "none";
+        /// Rate of the slowest link to the system.
+        link: BytesPerS | "none";
+        /// Media, if the host cannot detect them.
+        media: Media | "none";
         /// Metrics endpoint in the Prometheus text format. Use `[[observe.metrics]]` for several.
         metrics: OneOrMore<MetricsRaw> | "none";
     }
 }
 
 section! {
-    /// Metrics endpoint.
+    /// Metrics endpoint in the Prometheus text format. Use `[[observe.metrics]]` for several.
     MetricsRaw {
         /// URL: `http://host:port/path`.
         url: Name | "required";
         /// Polling interval.
         interval: DurationNs = "1s";
-        /// Plimsoll's name to the metric: `name` or `name{label="value"}`. Plimsoll's names are
-        /// `data_reduction`, `read_source.` with cache, ssd, hdd, zero, remote or other, and
-        /// `write_destination.` with cache, oplog, ssd, hdd, remote or other.
+        /// Metrics (`name` or `name{label="value"}`) by Plimsoll's names. These are `data_reduction`,
+        /// `read_source.` with cache, ssd, hdd, zero, remote or other, and `write_destination.` with
+        /// cache, oplog, ssd, hdd, remote or other.
         names: Settings | "required";
     }
 }
@@ -91,10 +91,9 @@ section! {
 section! {
     /// Question of a comparison.
     CompareRaw {
-        /// The difference that the comparison is about, by its name in the comparison, such as
-        /// `mount-options` or `kernel`. All other differences of the conditions are reported as
-        /// unlike. `plimsoll compare --factor` has the same effect.
-        factor: OneOrMore<Name> | "the targets: any other difference is reported as unlike";
+        /// Condition that is compared, such as `mount-options` or `kernel`; also `plimsoll compare
+        /// --factor`. Other differing conditions are reported as unlike.
+        factor: OneOrMore<Name> | "the targets";
     }
 }
 
@@ -111,7 +110,9 @@ section! {
         io_poll: bool = false;
         /// True to let a kernel thread collect submissions (io_uring).
         sq_poll: bool = false;
-        /// True to let a waiting thread poll for completions, for up to 200 µs, before it sleeps: a wake-up may take longer than an operation. Threads poll only if the host has more CPUs than threads.
+        /// True to let a waiting thread poll for completions, for up to 200 µs, before it sleeps: a
+        /// wake-up may take longer than an operation. Threads poll only if the host has more CPUs
+        /// than threads.
         spin: bool = true;
     }
 }

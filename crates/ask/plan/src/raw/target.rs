@@ -7,7 +7,8 @@ use crate::units::DurationNs;
 
 section! {
     /// System under test: exactly one of `databases` (with `logs`), `path`, `device`, `nfs`, `s3`,
-    /// `model` and `null`. Plimsoll never writes to anything else.
+    /// `model` and `null`. Plimsoll never writes to anything else. Use `[[target]]` sections with
+    /// names to compare several.
     TargetRaw {
         /// Name in a comparison.
         name: Name | "`target`; required with several";
@@ -29,21 +30,18 @@ section! {
         gid: Integer<0> = 0;
         /// Bucket: `s3://bucket/prefix`. Credentials are read from the environment.
         s3: Name | "none";
-        /// URL of the object store (`s3`): `https://host:port` or `http://host:port`. The
-        /// certificate is checked against the file in `AWS_CA_BUNDLE`, or else against this host's
-        /// certificate authorities.
+        /// URL of the object store (`s3`): `https://host:port` or `http://host:port`. `AWS_CA_BUNDLE`
+        /// names a file of trusted certificates; without it, this host's authorities are trusted.
         endpoint: Name | "required with s3";
         /// Region in the signature (`s3`).
         region: Name = "us-east-1";
-        /// Model of a storage system in virtual time: a shipped model by name, or the path of a
-        /// file.
+        /// Model of a storage system in virtual time: name of a shipped model, or path of a file.
         model: Name | "none";
         /// Parameters that override the model file (`model`).
         set: Settings = "{}";
-        /// Every operation completes at once. This shows the limit of the load generator.
+        /// True if every operation completes at once, which measures the load generator.
         null: bool = false;
-        /// Time without any response from the storage after which the run fails, such as from a
-        /// dead server or a hung device.
+        /// Time without any response (dead server, hung device) after which the run fails.
         outage_max: DurationNs | "as long as `phases.measure`, from 30 s to 10 min";
     }
 }

@@ -10,9 +10,9 @@ use crate::resolved::{LatencyClass, LatencyStatistic};
 use crate::units::{BytesPerS, DurationNs, OpsPerS};
 
 section! {
-    /// Limits of one window of a plan with events: `[requirement.before]`, `[requirement.during]`
-    /// (from the first event until the recovery) and `[requirement.after]`. Latency
-    /// limits are named as in `[requirement]`.
+    /// Limits of one window of a plan with events: `[requirement.before]` (until the first event),
+    /// `[requirement.during]` (from the first event until the recovery) and `[requirement.after]`.
+    /// Latency limits are named as in `[requirement]`.
     WindowFields {
         /// Minimum I/Os per second.
         iops: OrShare<OpsPerS> | "none";
@@ -20,10 +20,10 @@ section! {
         bandwidth: OrShare<BytesPerS> | "none";
         /// Longest time without one completion.
         outage_max: DurationNs | "none";
-        /// Longest time from the event, or from its undo, until the rate and the p99 are those of
-        /// before again (`after`). See [events.md](events.md) for the definition.
+        /// Longest time from the event, or from its undo, until rate and p99 have recovered
+        /// (`after`), as defined in [events.md](events.md#recovery).
         recovery_max: DurationNs | "none";
-        /// Maximum number of failed I/Os. A plan with this limit continues after a failed I/O.
+        /// Maximum number of failed I/Os. With this limit, the run continues after one.
         errors_max: Integer<0> | "none: a failed I/O ends the run";
     }
 }

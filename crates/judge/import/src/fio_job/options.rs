@@ -64,14 +64,19 @@ pub(crate) fn options_markdown() -> String {
     let listed = |names: &[&str]| {
         names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
     };
+    let has_equivalent = |(_, meaning): &&(&str, &str)| meaning.contains("; ");
+    let (replaced, lost): (Vec<_>, Vec<_>) = LOST.iter().partition(has_equivalent);
+    let lost: Vec<&str> = lost.iter().map(|(name, _)| *name).collect();
     let mut text = format!(
-        "Converted: {}.\n\nNo effect on the I/O: {}.\n\nNot converted, but listed if a job has \
-            them:\n\n| option | meaning in fio |\n|---|---|\n",
+        "Converted: {}.\n\nNo effect on the I/O: {}.\n\nNot converted. If a job has one, `plimsoll \
+            plan import` and the report name it with its meaning: {}.\n\nNot converted, because \
+            Plimsoll has its own way:\n\n",
         listed(READ),
-        listed(OUTPUT)
+        listed(OUTPUT),
+        listed(&lost)
     );
-    for (name, meaning) in LOST {
-        text.push_str(&format!("| `{name}` | {meaning} |\n"));
+    for (name, meaning) in replaced {
+        text.push_str(&format!("- `{name}` {meaning}\n"));
     }
     text
 }
@@ -204,7 +209,7 @@ const LOST: &[(&str, &str)] = &[
     ("allow_file_create", "would have refused to make files"),
     (
         "allow_mounted_write",
-        "would have allowed writes to a mounted device, which --destroy decides here",
+        "would have allowed writes to a mounted device; here --destroy decides",
     ),
     ("allrandrepeat", "would have repeated every random choice; here the seed always does"),
     ("atomic", "would have asked the device for atomic writes"),

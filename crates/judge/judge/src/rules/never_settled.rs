@@ -11,12 +11,12 @@ use crate::steady;
 pub const RULE: Rule = Rule {
     id: "never-settled",
     asks: "did the run become steady, as `until-steady` requires?",
-    explains: "With `measure = \"until-steady\"` the phase ends when SNIA's criteria hold \
-        over the fifths of the data after the warm-up (they differ by at most 20 % of their mean \
-        and drift by at most 10 %, PTS 2.0.2), the mean is known to 5 %, and, for writes, twice \
-        the working set was written in total and once in the window. A phase that reaches its \
-        cap before that is INCONCLUSIVE. Its chart shows why: measure longer, or find what keeps \
-        the rate moving.",
+    explains: "With `measure = \"until-steady\"` the phase ends when the rate meets SNIA's \
+        criteria (PTS 2.0.2). Plimsoll cuts off the warm-up and divides the rest into fifths, \
+        which must differ by at most 20 % of their mean and drift by at most 10 %. The mean must \
+        be known to 5 %. A load that writes must have written twice the working set in total, \
+        and once in the window. A phase that reaches its cap first is INCONCLUSIVE. Its chart \
+        shows why: measure longer, or find out why the rate keeps changing.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),

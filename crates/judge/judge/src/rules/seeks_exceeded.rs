@@ -26,8 +26,8 @@ pub const RULE: Rule = Rule {
     asks: "can rotating disks, as declared, do that many random operations?",
     explains: "If the media are declared as rotating disks (`observe.media = \"hdd\"`), each \
         random operation occupies a disk for half a revolution, 2 ms at 15,000 rpm, and never \
-        less than 1 ms with the best request order. The rate times that is the number of busy \
-        disks. For reads, no more disks can be busy than operations are in flight. Writes may \
+        less than 1 ms with the best request order. The rate times this time is the number of \
+        busy disks. For reads, no more disks can be busy than operations are in flight. Writes may \
         wait in a persistent cache, so only the number of disks is checked for them. More than \
         200 is a warning, more than 2,000 a failure: a cache took the operations, or the media \
         are not rotating disks.",

@@ -31,11 +31,11 @@ pub const RULE: Rule = Rule {
                (`observe.array_cache`) and fast tier (`observe.tier`) if the plan declares them. \
                A working set smaller than one of them is a failure for `media-read`, because the \
                data was there. Between one and five times the memory it is a warning (MLPerf \
-               Storage requires five). Memory that answered no reads and absorbed no writes is \
-               not compared: the process's own counters show that storage moved 95 % of what was \
-               read and written; where it flushed its writes and the counters are not exact enough for \
-               that, the outcome is unknown. For a watched command, the sizes of the files that it used are \
-               an upper bound of the working set.",
+               Storage requires five). Memory is not compared if it answered no reads and \
+               absorbed no writes: if the process's own counters show that storage moved 95 % of \
+               the bytes read and written. If the process flushed its writes and the counters are \
+               not exact enough for that, the outcome is unknown. For a watched command, the sizes \
+               of the files that it used are an upper bound of the working set.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),

@@ -1,4 +1,4 @@
-//! Driver of stateful workloads, with its real clock, over any queue.
+//! Runs the production driver of stateful workloads on the real clock, over any queue.
 
 use std::sync::mpsc::channel;
 

@@ -21,7 +21,7 @@ use crate::spec::{ModelError, Reader};
 struct Run {
     /// End of its last access.
     end_bytes: u64,
-    /// Record after the last one that it touched.
+    /// Record after the last record of its last access.
     end_unit: u64,
     /// End of its read-ahead, as a record.
     ahead_unit: u64,

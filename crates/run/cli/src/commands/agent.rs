@@ -34,7 +34,7 @@ pub struct Options {
     /// The NATS server with JetStream, nats://host:4222 or tls://host:4222.
     #[arg(long, value_name = "URL", required_unless_present = "config")]
     server: Option<String>,
-    /// Name of this agent in the fleet, in place of the host's. It replaces {host} in plans.
+    /// Name of this agent in the fleet, instead of the host's. It replaces {host} in plans.
     #[arg(long)]
     name: Option<String>,
     /// Label for selection by plans, such as rack=1. May be given several times.
@@ -49,7 +49,7 @@ pub struct Options {
     /// is kept.
     #[arg(long, value_name = "TIME")]
     alone_max: Option<DurationNs>,
-    /// Directory for bundles, in place of the catalogue's.
+    /// Directory for bundles, instead of the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -23,20 +23,15 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 #[command(
     arg_required_else_help = true,
-    after_help = "Examples:\n  plimsoll audit result.json              what fio, vdbench, \
-        elbencho, \
+    after_help = "Examples:\n  plimsoll audit result.json              what fio, vdbench, elbencho, \
     diskspd and others wrote\n  plimsoll audit results/ --table         every result below a \
     directory, or in an archive\n  plimsoll audit --iops 1e6 --size 4KiB --latency 0.25ms \
-    --depth 256 \
-    --link 25Gb/s\n  plimsoll audit table.csv --outstanding 480 --link 5GB/s\n  plimsoll audit \
-    --explain \
-    holes-read\n  plimsoll audit --rules --claim tail-latency\n\nForms are told by content; \
-    docs/audit.md lists them. Exit \
-    code 3: a result is IMPOSSIBLE, DOUBTFUL or INVALID.\nA result file alone (tier T3) never \
-    shows \
-    where reads came from, what lasts, what\nsurvives a loss of power, or the tail. `plimsoll \
-    observe \
-    -- CMD` shows more."
+    --depth 256 --link 25Gb/s\n  plimsoll audit table.csv --outstanding 480 --link \
+    5GB/s\n  plimsoll audit --explain holes-read\n  plimsoll audit --rules --claim \
+    tail-latency\n\nPlimsoll detects the form from the content; docs/audit.md lists all \
+    forms. Exit code 3: a result is IMPOSSIBLE, DOUBTFUL or INVALID.\nA result file alone \
+    (tier T3) never shows the source of reads, sustained rates,\nsurvival of a power loss, \
+    or the tail. `plimsoll observe -- CMD` shows more."
 )]
 pub struct Options {
     /// Results: files, directories or archives (tar, tar.gz, zip).

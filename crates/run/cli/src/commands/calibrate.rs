@@ -15,9 +15,9 @@ use crate::progress::StderrProgress;
 /// Options of `calibrate`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll calibrate\n  plimsoll calibrate --json | jq .score.score\n\n\
-    Runs measure this by themselves once per boot, and write it into each bundle; with\n\
-    PLIMSOLL_CALIBRATE=never they leave it unknown."
+    after_help = "Examples:\n  plimsoll calibrate\n  plimsoll calibrate --json | jq .score.score\n\nRuns \
+    measure this once per boot and write it into each bundle. With\nPLIMSOLL_CALIBRATE=never \
+    it stays unknown."
 )]
 pub struct Options {}
 

@@ -17,10 +17,10 @@ use crate::places::Places;
 /// Options of `clean`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll clean                  generation maps whose data is gone\n  plimsoll \
-    clean /mnt/db1         what killed runs left there, too\n  plimsoll clean /mnt/db1 --kept  data that runs \
-    kept there, too\n\nOnly files that Plimsoll made are removed, and directories when they are empty then. \
-    Bundles and the ledger stay."
+    after_help = "Examples:\n  plimsoll clean                  generation maps whose data is \
+    gone\n  plimsoll clean /mnt/db1         what killed runs left there, too\n  plimsoll \
+    clean /mnt/db1 --kept  data that runs kept there, too\n\nRemoves only files that \
+    Plimsoll made, and directories that are then empty. Bundles and the ledger stay."
 )]
 pub struct Options {
     /// Directories of plans, or subdirectories of runs in them (plimsoll-NAME).

@@ -23,20 +23,22 @@ use crate::{error::CliError, exit::Exit, keys::Sign};
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll compare EXPERIMENT-A EXPERIMENT-B\n  plimsoll compare old=12 \
-    new=last --factor mount-options\n  plimsoll compare before/ after/ --accept kernel\n  plimsoll compare \
-    firmware/\n  plimsoll compare ext4-against-btrfs.toml --dry-run\n  plimsoll compare oltp --target \
-    ext4=/mnt/a --target btrfs=/mnt/b --runs 4\n  plimsoll compare --path /mnt/a --path /mnt/b --size 8KiB \
-    --reads 70 --for 1m\n  plimsoll compare SWEEP-A SWEEP-B --html \
-    cells.html\n  plimsoll compare baseline/ new/ --fail-if-worse 10%\n  plimsoll compare baseline/ new/ \
-    --fail-if-worse rate=5%,read_p99=20% --junit gate.xml\n\nA side is an experiment or run as `plimsoll runs` lists it, or a directory that holds bundles; \
-    NAME=SIDE names it. One directory is compared within itself: its directories of repeats, or its runs by \
-    plan. A plan that names several targets is run: each target in turn, in random order. Two sweeps are \
-    compared cell by cell; a directory with several sweeps of one plan is one side. Runs of fleets are \
-    compared by what all hosts carried together. Two \
-    directories, files or archives of results that other tools made are compared by what was done in \
-    them, with the scatter of their repeats.\nExit code 3: conditions \
-    differ that were not accepted, so no winner is called.\nWith --fail-if-worse: 1 if a figure is shown to be \
-    worse by more than its allowance, 0 if none is, 3 if the runs do not decide."
+    new=last --factor mount-options\n  plimsoll compare before/ after/ --accept \
+    kernel\n  plimsoll compare firmware/\n  plimsoll compare ext4-against-btrfs.toml \
+    --dry-run\n  plimsoll compare oltp --target ext4=/mnt/a --target btrfs=/mnt/b --runs \
+    4\n  plimsoll compare --path /mnt/a --path /mnt/b --size 8KiB --reads 70 --for \
+    1m\n  plimsoll compare SWEEP-A SWEEP-B --html cells.html\n  plimsoll compare baseline/ \
+    new/ --fail-if-worse 10%\n  plimsoll compare baseline/ new/ --fail-if-worse \
+    rate=5%,read_p99=20% --junit gate.xml\n\nA side is an experiment or run as `plimsoll \
+    runs` lists it, or a directory that holds bundles; NAME=SIDE names it. One directory is \
+    compared within itself: its directories of repeats, or its runs by plan. If a plan names \
+    several targets, all are run in turns, in random order. Two sweeps are compared cell by \
+    cell; a directory with several sweeps of one plan is one side. Runs of fleets are \
+    compared by the totals of all hosts. Directories, files or archives of results of other \
+    tools are compared by workload, with the scatter of their repeats.\nExit code 3: \
+    conditions differ that were not accepted, so no winner is called.\nWith --fail-if-worse: \
+    1 if a figure is shown to be worse by more than its allowance, 0 if none is, 3 if the \
+    runs do not decide."
 )]
 pub struct Options {
     /// Experiments, runs or directories of bundles; or one plan with several targets. Without any,
@@ -47,8 +49,8 @@ pub struct Options {
     /// all differences of the plans. May be given several times.
     #[arg(long, value_name = "DIFFERENCE")]
     accept: Vec<String>,
-    /// Factor under comparison, by its name in the comparison: `mount-options`. Its difference does
-    /// not count as unlike. May be given several times.
+    /// Factor under comparison, by its name in the comparison: `mount-options`. Its difference is
+    /// accepted. May be given several times.
     #[arg(long, value_name = "DIFFERENCE")]
     factor: Vec<String>,
     /// Write the report as an HTML page to this file.

@@ -15,8 +15,9 @@ const VARIABLE: &str = "PLIMSOLL_COMPLETE";
 /// Options of `completions`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  plimsoll completions bash > /etc/bash_completion.d/plimsoll\n\nThe script calls \
-    plimsoll for its candidates: runs, models, experiments and options of the version that is installed."
+    after_help = "Example:\n  plimsoll completions bash > /etc/bash_completion.d/plimsoll\n\nThe script \
+    calls plimsoll for its candidates: runs, models, experiments and options of the \
+    installed version."
 )]
 pub struct Options {
     /// The shell.

@@ -30,7 +30,7 @@ pub struct Options {
     /// Storage class to judge: its Job creates a claim. May be given several times.
     #[arg(long, value_name = "NAME", required_unless_present = "claim")]
     storage_class: Vec<String>,
-    /// Existing claim to judge, in place of a storage class.
+    /// Existing claim to judge, instead of a storage class.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["storage_class", "claim_size"])]
     claim: Option<String>,
     /// The plan: a file or a built-in one. Its target becomes the volume.

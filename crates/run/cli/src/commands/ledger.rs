@@ -17,12 +17,12 @@ use crate::places::Places;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll ledger key ~/plimsoll.key            a key pair; keep the secret \
-    one off the machine\n  plimsoll ledger sign --key ~/plimsoll.key     state what the ledger is, and give \
-    the statement away\n  plimsoll ledger check --key ~/plimsoll.key.pub\n  plimsoll ledger stamp token.tsr   \
-    attach a timestamp token (RFC 3161) to the latest statement\n\nStatements are text files that minisign \
-    checks: minisign -V -p plimsoll.key.pub -m ledger-000057.txt\nA token is made of one with: openssl ts \
-    -query -data ledger-000057.txt -sha256 -cert -out request.tsq\nExit code 3 means that the ledger is broken, \
-    or not what was stated."
+    one off the machine\n  plimsoll ledger sign --key ~/plimsoll.key     state what the \
+    ledger is, and give the statement away\n  plimsoll ledger check --key \
+    ~/plimsoll.key.pub\n  plimsoll ledger stamp token.tsr   attach a timestamp token (RFC \
+    3161) to the latest statement\n\nStatements are text files that minisign checks: \
+    minisign -V -p plimsoll.key.pub -m ledger-000057.txt\nA token is made of one with: \
+    openssl ts -query -data ledger-000057.txt -sha256 -cert -out request.tsq\nExit code 3: the ledger is broken, or differs from a statement."
 )]
 pub struct Options {
     #[command(subcommand)]

@@ -17,14 +17,12 @@ use crate::metrics::Metrics;
 /// Options of `observe`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  plimsoll observe --path /mnt/san --result out.json -- fio \
-        --filename=/mnt/san/f \
-    --size=10g \\\n      --rw=randread --direct=1 --output-format=json+ --output=out.json \
-    --name=a\n  plimsoll \
-    observe --path /mnt/san -- ./my-benchmark\n\nFiles and devices that the command works on \
-    are found from its processes, and results of a \
-    known\nform that its command line names are held against themselves. The exit code is that \
-    of the verdict; a \
-    command that fails makes it 5. Signals are\npassed on to the command, a second one as SIGKILL.")]
+    --filename=/mnt/san/f --size=10g \\\n      --rw=randread --direct=1 \
+    --output-format=json+ --output=out.json --name=a\n  plimsoll observe --path /mnt/san -- \
+    ./my-benchmark\n\nPlimsoll finds the files and devices of the command from its \
+    processes. It also audits results of a\nknown form that the command line names. The exit \
+    code is that of the verdict, or 5 if the command\nfails. Plimsoll passes the first \
+    signal to the command, and sends it SIGKILL on the second.")]
 pub struct Options {
     /// Target of the command: a directory, file or device. May be given several times.
     #[arg(long, value_name = "PATH", default_value = ".")]
@@ -33,7 +31,7 @@ pub struct Options {
     /// with the observations.
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
-    /// Directory for the bundle, in place of the catalogue's.
+    /// Directory for the bundle, instead of the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]

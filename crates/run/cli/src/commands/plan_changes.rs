@@ -14,19 +14,19 @@ use crate::error::CliError;
 /// Changes to a plan.
 #[derive(Clone, Debug, Default, Args)]
 pub struct Changes {
-    /// Directory to use, in place of the plan's target. Several directories share the databases.
+    /// Directory to use, instead of the plan's target. Several directories share the databases.
     #[arg(long, value_name = "DIR", visible_alias = "directory")]
     pub path: Vec<String>,
-    /// Directory of a mail store's logs, in place of the plan's.
+    /// Directory of a mail store's logs, instead of the plan's.
     #[arg(long, value_name = "DIR")]
     pub logs: Vec<String>,
-    /// Block device to use, in place of the plan's target.
+    /// Block device to use, instead of the plan's target.
     #[arg(long, value_name = "DEVICE", conflicts_with_all = ["path", "logs"])]
     pub device: Option<String>,
-    /// NFS export to use, nfs://host/export, in place of the plan's target.
+    /// NFS export to use, nfs://host/export, instead of the plan's target.
     #[arg(long, value_name = "EXPORT", conflicts_with_all = ["path", "logs", "device"])]
     pub nfs: Vec<String>,
-    /// Model to run on, in place of the plan's target.
+    /// Model to run on, instead of the plan's target.
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["path", "logs", "device", "nfs"])]
     pub model: Option<String>,
     /// A field of the plan to change, such as `phases.measure=10m`. May be given several times.

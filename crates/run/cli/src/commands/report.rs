@@ -30,7 +30,7 @@ pub struct Options {
     /// Format of the output.
     #[arg(long, default_value = "text")]
     format: Format,
-    /// Format for another tool, in place of a report.
+    /// Format for another tool, instead of a report.
     #[arg(long, value_name = "FORM", conflicts_with_all = ["format", "json"])]
     export: Option<Export>,
 }

@@ -28,10 +28,11 @@ use crate::interrupt;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll run exchange-1000-heavy --path /mnt/db --logs /mnt/log --set \
-    phases.measure=10m\n  plimsoll run plan.toml --keep --json\n  plimsoll run job.fio --path /mnt/x --dry-run\n  plimsoll run --path /mnt/x --size 4KiB \
-    --reads 70 --depth 32 --for 60s\n  plimsoll run --path /mnt/x --rw randread --bs 4k --iodepth 32 --runtime 60\n  \
-    plimsoll run --trace app.iolog --path /mnt/x\n  plimsoll run --trace web.csv.gz --pace 2x --model adsf-hybrid\n\n\
-    `plimsoll plan list` lists the plans that are built in."
+    phases.measure=10m\n  plimsoll run plan.toml --keep --json\n  plimsoll run job.fio \
+    --path /mnt/x --dry-run\n  plimsoll run --path /mnt/x --size 4KiB --reads 70 --depth 32 \
+    --for 60s\n  plimsoll run --path /mnt/x --rw randread --bs 4k --iodepth 32 --runtime \
+    60\n  plimsoll run --trace app.iolog --path /mnt/x\n  plimsoll run --trace web.csv.gz \
+    --pace 2x --model adsf-hybrid\n\n`plimsoll plan list` lists the built-in plans."
 )]
 pub struct Options {
     /// The plan: a file or a built-in one, or a fio job (.fio, .job, .ini) whose stages run one

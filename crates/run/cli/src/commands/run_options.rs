@@ -30,7 +30,7 @@ pub struct RunOptions {
     /// Block device that may be overwritten, with its full path: `--destroy /dev/sdx`.
     #[arg(long, value_name = "DEVICE")]
     pub destroy: Vec<PathBuf>,
-    /// Directory for the bundle, in place of the catalogue's.
+    /// Directory for the bundle, instead of the catalogue.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Also write the verdict with its reasons to this file, in at most 4 KiB: a container's

@@ -28,14 +28,12 @@ use crate::removal;
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  plimsoll runs\n  plimsoll runs --verdict fail --since \
-        2026-11-01\n  plimsoll runs \
-    show last\n  plimsoll runs tag 12 before-firmware\n  plimsoll runs export 12 \
-    run-12.tar.gz\n  plimsoll runs push --catalogue postgres://ann@db.example/storage\n  \
-    plimsoll runs \
-    --catalogue postgres://ann@db.example/storage\n\nA run is \
-    called by its number, its name or the beginning of it, or `last`; the name of a plan is \
-    its\nlatest run. \
-    Every command that takes a bundle takes these."
+    2026-11-01\n  plimsoll runs show last\n  plimsoll runs tag 12 \
+    before-firmware\n  plimsoll runs export 12 run-12.tar.gz\n  plimsoll runs push \
+    --catalogue postgres://ann@db.example/storage\n  plimsoll runs --catalogue \
+    postgres://ann@db.example/storage\n\nName a run by its number, its name or the beginning \
+    of its name, or `last`. The name of a plan means its\nlatest run. Every command that \
+    takes a bundle accepts these."
 )]
 pub struct Options {
     #[command(subcommand)]

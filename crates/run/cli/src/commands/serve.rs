@@ -26,11 +26,13 @@ use crate::team;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll serve                      look at this user's runs: \
-    http://127.0.0.1:7460\n  plimsoll serve --listen 0           on a port that is free\n  plimsoll serve \
-    --listen 192.0.2.7:7460 --token-file /etc/plimsoll/tokens --tls-cert page.pem --tls-key page.key\n  plimsoll serve \
-    --allow-path /mnt/test     runs may be started there from the page\n  ssh -L 7460:127.0.0.1:7460 HOST     to look \
-    from elsewhere without opening a port\n\nA line of the token file is `view TOKEN NAME` or `run TOKEN NAME`; \
-    the log on stderr has the name.\ndocs/serve.md says more."
+    http://127.0.0.1:7460\n  plimsoll serve --listen 0           on a port that is \
+    free\n  plimsoll serve --listen 192.0.2.7:7460 --token-file /etc/plimsoll/tokens \
+    --tls-cert page.pem --tls-key page.key\n  plimsoll serve --allow-path /mnt/test     runs \
+    may be started there from the page\n  ssh -L 7460:127.0.0.1:7460 HOST     to look from \
+    elsewhere without opening a port\n\nA line of the token file is `view TOKEN NAME` or \
+    `run TOKEN NAME`; the log on stderr has the name.\ndocs/serve.md explains roles and \
+    protections."
 )]
 pub struct Options {
     /// Address of the page; port 0 picks a free port. Without an address, only this host can

@@ -53,7 +53,7 @@ pub struct Options {
     /// Block device that may be overwritten, with its full path.
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
-    /// Directory for the experiment, in place of the catalogue's.
+    /// Directory for the experiment, instead of the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -24,8 +24,9 @@ use crate::metrics::Metrics;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll tune exchange-1000-heavy --path /mnt/db\n  plimsoll tune plan.toml \
-    --max 64 --json\n  plimsoll tune --path /mnt/x --size 8KiB --reads 70 --for 1m\n\nA mail store is turned by its threads, the clients of a matrix by their \
-    queue depth, an open loop\nby its rate. Each step is a run with a bundle of its own."
+    --max 64 --json\n  plimsoll tune --path /mnt/x --size 8KiB --reads 70 --for 1m\n\nA \
+    search varies the threads of a mail store, the queue depth of a matrix, or the rate of \
+    an open\nloop. Each step is a run with its own bundle."
 )]
 pub struct Options {
     /// The plan: a file or a built-in one. Without a plan, the flags describe the load, whose queue
@@ -51,7 +52,7 @@ pub struct Options {
     /// Block device that may be overwritten, with its full path.
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
-    /// Directory for the experiment, in place of the catalogue's.
+    /// Directory for the experiment, instead of the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Show what would be done and check every target and server, but run nothing.

@@ -17,12 +17,13 @@ use crate::progress::StderrProgress;
 /// Options of `verify`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll verify /mnt/db1            the mail store or data set that \
-    a run left there with --keep\n  plimsoll verify ./bundle            whether a run's evidence is as it \
-    was left\n\nWhat lies at PATH is read, never what its manifest points to elsewhere; nothing is written, \
-    and PATH may be read-only.\n\nExit code 4 means that damage was found: each damaged page, log block and \
-    file is named. Exit code 3\nmeans that nothing is damaged but what some pages should hold is not known, \
-    or that evidence was\nchanged, contradicts itself, or that nothing vouches for it."
+    after_help = "Examples:\n  plimsoll verify /mnt/db1            the mail store or data set that a run \
+    left there with --keep\n  plimsoll verify ./bundle            whether a run's evidence \
+    is as it was left\n\nReads only the data at PATH, no other place that its manifest \
+    names. Writes nothing, so PATH may be\nread-only.\n\nExit code 4: damage was found; each \
+    damaged page, log block and file is named. Exit code 3: no damage\nwas found, but the \
+    content of some pages is unknown; or evidence was changed, contradicts itself, or\nis \
+    not confirmed."
 )]
 pub struct Options {
     /// A directory of a plan, a store's directory, a bundle, an experiment, or a run from `plimsoll

@@ -35,7 +35,7 @@ pub enum Kind {
     S3OnMemory,
 }
 
-/// Each as likely as the next. What is honest is there more often.
+/// Kinds to draw from, with equal probability. Honest kinds are listed several times.
 const KINDS: [Kind; 28] = [
     Kind::Disk,
     Kind::Disk,

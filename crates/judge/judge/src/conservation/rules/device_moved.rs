@@ -19,12 +19,12 @@ pub const RULE: Rule = Rule {
     asks: "did the device move the bytes that the tool reports?",
     explains: "A tool that prints the device's counters shows the source of its reads. If the \
                device moved less than 80 % of the bytes, something else answered: the page cache, \
-               a host's cache, holes of a file. Sectors give the bytes. Requests do not, because \
-               the page cache combines small reads into large requests: a request moves at most \
-               32 MiB, or 512 KiB of random reads, and with O_DIRECT each operation that reaches \
-               the device is a request or part of one. If more is possible, the outcome is \
-               unknown. So is that of a run of less than two seconds, whose counters may miss its \
-               end. Writes count with O_DIRECT only: the page cache may write others later. An \
+               a host's cache, holes of a file. Counted sectors give the bytes. Counted requests \
+               give only a maximum, because the page cache combines small reads: a request moves \
+               at most 32 MiB, or 512 KiB of random reads. With O_DIRECT, each operation that \
+               reaches the device is a request or part of one. If the requests could have moved \
+               enough, the outcome is unknown. It is also unknown for a run of less than two \
+               seconds, whose counters may miss its end. Writes count with O_DIRECT only: the page cache may write others later. An \
                engine that performs nothing moves nothing.",
     needs: "the device's counters, the amount that was read, and a run of two seconds or more",
     check,

@@ -96,7 +96,7 @@ fn compare_with_run(
         fields.extend(of);
     }
     Some(Finding::new(Severity::Impossible, says).with_fields(fields).with_request(
-        "when the last counted operation ended, and the amounts up to the end of the run",
+        "the end time of the last counted operation, and the amounts up to the end of the run",
     ))
 }
 

@@ -23,10 +23,9 @@ pub const RULE: Rule = Rule {
     asks: "do rate, latency and the number of operations in flight agree?",
     explains: "The mean number of operations in flight is rate × mean latency, whatever their \
                order and distribution (J. D. C. Little, 1961). More than the depth allows is \
-               impossible: the rate, the latency or the depth is wrong. Less than half, if the \
-               tool replaces each operation at once, means that the latency omits most of the \
-               time that operations took, or that part of the load was missing for part of the \
-               run. Reads and writes whose run times differ ran in phases and are checked one by \
+               impossible: the rate, the latency or the depth is wrong. If the tool replaces each \
+               operation at once, less than half means that the latency omits most of the time \
+               of the operations, or that part of the load was missing for part of the run. Reads and writes whose run times differ ran in phases and are checked one by \
                one. A thread that flushes has no other operation in flight: the time of flushes \
                counts as busy. The tolerance is the rounding of the figures, 1 % for threads that \
                do not end together, and the longest latency over the run if a warm-up may have \

@@ -21,7 +21,7 @@ pub const RULE: Rule = Rule {
                never reached; one that differs from their mean by more than 10 % belongs to \
                another run or other operations, or was scaled. If the tool's own log may be too \
                low, only a figure below the log counts.",
-    needs: "a rate or bandwidth, and its intervals over nine tenths of the run",
+    needs: "a rate or bandwidth, and interval values for nine tenths of the run",
     check,
 };
 

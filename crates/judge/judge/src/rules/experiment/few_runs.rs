@@ -11,9 +11,9 @@ use crate::finding::{Finding, Outcome};
 pub const RULE: ExperimentRule = ExperimentRule {
     id: "runs-missing",
     asks: "did every planned run finish, and were there at least two?",
-    explains: "A mean covers all runs, or it covers a selection. Planned runs (`[repeat] \
-        runs`) that are missing or incomplete are named. A single run shows no spread, so the \
-        result of a repeat is unknown. Run the missing ones.",
+    explains: "A mean of only some runs may be a selection. The rule therefore names planned \
+        runs (`[repeat] runs`) that are missing or incomplete. A single run shows no spread, so \
+        the result of a repeat is unknown. Run the missing ones.",
     bears_on: &[(Claim::Comparative, Weight::Mandatory), (Claim::Requirement, Weight::Advisory)],
     check,
 };

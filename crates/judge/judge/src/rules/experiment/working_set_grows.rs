@@ -22,9 +22,10 @@ pub const RULE: ExperimentRule = ExperimentRule {
     explains: "Runs of one workload on working sets of several sizes reveal caches that \
         nothing else shows: media are as fast on a large set as on a small one. The rule \
         compares the run with the smallest set (relative to `observe.array_cache`, if every plan \
-        declares one) with the run with the largest. From 25 % faster, a cache may have answered \
-        and the outcome is unknown; twice as fast is a failure for `media-read`. Put the bundles \
-        of the runs in one directory and use `plimsoll runs show`, or compare them.",
+        declares one) with the run with the largest. If the smaller set is at least 25 % faster, a \
+        cache may have answered, and the outcome is unknown. Twice as fast is a failure for \
+        `media-read`. Put the bundles of the runs in one directory and use `plimsoll runs show`, \
+        or compare them.",
     bears_on: &[(Claim::MediaRead, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
     check,
 };

@@ -21,11 +21,11 @@ use crate::metrics::Metrics;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Comparisons that are run from a plan")]
 pub struct PlanFlags {
-    /// Target of the comparison, in place of the plan's: NAME=DIR, NAME=/dev/…,
+    /// Target of the comparison, instead of the plan's: NAME=DIR, NAME=/dev/…,
     /// NAME=nfs://host/export or NAME=model:MODEL. One per side.
     #[arg(long, value_name = "NAME=PLACE")]
     target: Vec<String>,
-    /// Directory of one side, in place of --target. One per side; its last part names the side.
+    /// Directory of one side, instead of --target. One per side; its last part names the side.
     #[arg(long, value_name = "DIR", visible_alias = "directory", conflicts_with = "target")]
     path: Vec<String>,
     /// A field of the plan to change, such as `repeat.runs=4`. May be given several times.
@@ -49,7 +49,7 @@ pub struct PlanFlags {
     /// Block device of the plan that may be overwritten, with its full path.
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
-    /// Directory for the experiment of a plan, in place of the catalogue's.
+    /// Directory for the experiment of a plan, instead of the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -16,7 +16,7 @@ The witness must be outside the target and keep its power. PASS requires --cuts 
 loss. Exit code 4: an acknowledged write is lost or damaged. 3: too few cuts count. See
 docs/durability.md.")]
 pub struct Options {
-    /// Plan whose path or device is tested, in place of --path or --device.
+    /// Plan whose path or device is tested, instead of --path or --device.
     #[arg(conflicts_with_all = ["path", "device"])]
     pub(super) plan: Option<String>,
     /// Directory under test. The test uses a directory of its own in it.

@@ -21,18 +21,13 @@ use crate::progress::StderrProgress;
 /// Options of `experiment run`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll experiment run e1\n  plimsoll experiment run e1 --arm 3 \
-        --arm 6 \
-    --set phases.measure='\"10m\"'\n  plimsoll experiment run e1 --published more.csv\n  \
-    plimsoll experiment \
-    run e3 --on real --path a=/mnt/ext4 --path b=/mnt/btrfs\n  plimsoll experiment run e3 --on \
-    real \
-    --path 'a=/mnt/a/{host}' --path 'b=/mnt/b/{host}' --fleet nats://server --sign fleet.key\n  \
-    plimsoll experiment run e6 --table \
-    raidz1=raidz1-random.csv\n\nExit codes: 0 FITTED, PREDICTED, \
-    CAUGHT, or nothing was published to hold it against;\n1 MISSED; 3 runs are missing, or \
-    INVALID where \
-    they should not be; 130 interrupted (--resume)."
+    after_help = "Examples:\n  plimsoll experiment run e1\n  plimsoll experiment run e1 --arm 3 --arm 6 \
+    --set phases.measure='\"10m\"'\n  plimsoll experiment run e1 --published \
+    more.csv\n  plimsoll experiment run e3 --on real --path a=/mnt/ext4 --path \
+    b=/mnt/btrfs\n  plimsoll experiment run e3 --on real --path 'a=/mnt/a/{host}' --path \
+    'b=/mnt/b/{host}' --fleet nats://server --sign fleet.key\n  plimsoll experiment run e6 \
+    --table raidz1=raidz1-random.csv\n\nExit codes: 0 FITTED, PREDICTED, CAUGHT or \
+    REPORTED;\n1 MISSED; 3 INCOMPLETE or NOT CAUGHT; 130 interrupted (--resume)."
 )]
 pub struct Options {
     /// Name of an experiment, or a directory with an experiment.toml.
@@ -49,7 +44,7 @@ pub struct Options {
     /// Only this arm; may be given several times.
     #[arg(long, value_name = "ARM")]
     arm: Vec<String>,
-    /// Runs of each arm, in place of the experiment's number.
+    /// Runs of each arm, instead of the experiment's number.
     #[arg(long, value_name = "N")]
     repeats: Option<u32>,
     /// Further published figures in the format of published.csv, not used for the model.
@@ -65,7 +60,7 @@ pub struct Options {
     /// Block device that may be overwritten, with its full path.
     #[arg(long, value_name = "DEVICE")]
     destroy: Vec<PathBuf>,
-    /// Directory for the experiment, in place of the catalogue's.
+    /// Directory for the experiment, instead of the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -18,16 +18,14 @@ use crate::notes;
 /// Options of `model fit`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll model fit zfs-flash mirrors.csv\n  plimsoll model fit \
-    zfs-flash mirrors.csv --predict raidz2.csv \\\n      --with pool.layout=raidz --with \
-    pool.groups=4 --with \
-    pool.width=6 --with pool.parity=2 \\\n      --with records.record_bytes=131072 --with \
-    arc.unit_bytes=131072 --with pool.chunk_bytes=131072\n\nA table is CSV with the \
-    columns io_kib, pattern, read_percent, ops_per_s, latency_ms, and where\nthere are any \
-    depth (outstanding operations of each client), bandwidth_mb_per_s, \
-    read_ops_per_s,\nwrite_ops_per_s; lines \
-    with # are comments.\n\nExit codes: 0 FITTED or PREDICTED; \
-    3 DOES NOT FIT: a goal of the fitted rows is missed."
+    after_help = "Examples:\n  plimsoll model fit zfs-flash mirrors.csv\n  plimsoll model fit zfs-flash \
+    mirrors.csv --predict raidz2.csv \\\n      --with pool.layout=raidz --with pool.groups=4 \
+    --with pool.width=6 --with pool.parity=2 \\\n      --with records.record_bytes=131072 \
+    --with arc.unit_bytes=131072 --with pool.chunk_bytes=131072\n\nA table is CSV with the \
+    columns io_kib, pattern, read_percent, ops_per_s, latency_ms, and\noptionally depth \
+    (outstanding operations of each client), bandwidth_mb_per_s, \
+    read_ops_per_s,\nwrite_ops_per_s; lines with # are comments.\n\nExit codes: 0 FITTED or \
+    PREDICTED; 3 DOES NOT FIT: a goal of the fitted rows is missed."
 )]
 pub struct Options {
     /// Name of a shipped model, or path of a model file.
@@ -43,7 +41,7 @@ pub struct Options {
     /// A parameter to change for the predicted table.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE", requires = "predict")]
     with: Vec<String>,
-    /// Seed of the starts and simulations.
+    /// Seed of the starting points and the simulations.
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Number of starts besides the values of the model file.
@@ -52,7 +50,7 @@ pub struct Options {
     /// Skip parameter profiles and leave-one-out checks.
     #[arg(long)]
     quick: bool,
-    /// A goal in per cent, in place of the default.
+    /// A goal in per cent, instead of the default.
     #[arg(long, value_name = "NAME=PERCENT")]
     goal: Vec<String>,
     /// Write the fitted values to this file, in the form of `--set`.

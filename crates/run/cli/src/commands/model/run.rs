@@ -40,7 +40,7 @@ pub struct Options {
     /// Name the bottleneck, and show each station's share of the latency.
     #[arg(long)]
     explain: bool,
-    /// Directory for the bundle, in place of the catalogue's.
+    /// Directory for the bundle, instead of the catalogue.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]

@@ -29,8 +29,8 @@ use crate::places::Places;
 #[command(
     after_help = "Examples:\n  plimsoll model serve zfs-flash --nfs 127.0.0.1:2049 --metrics \
     127.0.0.1:9464\n  mount -t nfs -o vers=3,tcp,nolock,port=2049,mountport=2049 127.0.0.1:/ \
-    /mnt\n\nEvery path from / on is the one export. The data lie in memory and are gone when \
-    the server ends."
+    /mnt\n\nEvery path is the same export. The data is in memory and disappears when the \
+    server ends."
 )]
 pub struct Options {
     /// Name of a shipped model, or path of a model file.

@@ -21,9 +21,11 @@ use crate::notes;
 
 /// Options of `plan new`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  plimsoll plan new oltp --path /mnt/db --set \
-        requirement.iops=8000 --out mine.toml\n  \
-    plimsoll plan new\n\nWithout a name it asks, on a terminal.")]
+#[command(
+    after_help = "Examples:\n  plimsoll plan new oltp --path /mnt/db --set requirement.iops=8000 --out \
+    mine.toml\n  plimsoll plan new\n\nWithout a plan, Plimsoll asks questions on the \
+    terminal."
+)]
 pub struct Options {
     /// The plan to start from: a built-in one, or a file.
     plan: Option<String>,

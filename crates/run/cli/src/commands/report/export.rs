@@ -13,7 +13,7 @@ use crate::error::CliError;
 pub enum Export {
     /// JSON as fio 3 writes it.
     Fio,
-    /// The log of latency histograms (HdrHistogram 1.3), as the bundle holds it.
+    /// The log of latency histograms (HdrHistogram 1.3) of the bundle.
     Hdr,
     /// JUnit XML: the verdict, each check and each rule as a test case.
     Junit,
