@@ -214,7 +214,7 @@ async fn select_agents(
     plan: &ResolvedPlan,
 ) -> Result<Vec<Card>, RunnerError> {
     let placed = plan.fleet.clone().unwrap_or_default();
-    let selection = match options.names.is_empty() {
+    let mut selection = match options.names.is_empty() {
         false => AgentSelection { names: options.names.clone(), ..AgentSelection::default() },
         true if options.agents.is_some() && !placed.names.is_empty() => {
             return Err(RunnerError::usage(
@@ -226,14 +226,18 @@ async fn select_agents(
             agents: options.agents.or(placed.agents),
             names: placed.names,
             labels: placed.labels,
+            hosts: Vec::new(),
         },
     };
+    let Server { hosts, without, .. } = &options.server;
+    if selection.is_all() {
+        selection.hosts = hosts.iter().filter(|name| !without.contains(name)).cloned().collect();
+    }
     let mut there = read_cards(broker, &selection).await?;
     let drained = queries::drained(broker, &there).await?;
     if selection.is_all() {
         selection::check_complete(&there, &options.server)?;
     }
-    let without = &options.server.without;
     there.retain(|name, _| !drained.contains(name) && !without.contains(name));
     pick(there, &selection, plimsoll_report::BUILD).map_err(|error| match drained.is_empty() {
         true => error,
