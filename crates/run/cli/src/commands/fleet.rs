@@ -3,6 +3,7 @@
 mod check;
 mod hosts;
 mod init;
+pub mod page;
 pub mod status;
 
 use clap::{Args, Subcommand};

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::allow_flags::Allowed;
 use super::bundle;
+use super::fleet::page;
 use super::fleet::status::hosts;
 use crate::catalogue;
 use crate::common::Globals;
@@ -28,7 +29,7 @@ use crate::team;
     after_help = "Examples:\n  plimsoll serve                      look at this user's runs: \
     http://127.0.0.1:7460\n  plimsoll serve --listen 0           on a port that is free\n  plimsoll serve \
     --listen 192.0.2.7:7460 --token-file /etc/plimsoll/tokens --tls-cert page.pem --tls-key page.key\n  plimsoll serve \
-    --allow-path /mnt/test     runs may be started there from the page\n  ssh -L 7460:127.0.0.1:7460 HOST     to look \
+    --allow-path /mnt/test     runs may be started there from the page\n  plimsoll serve --fleet fleet.toml --allow-fleet     the same on the hosts of a fleet\n  ssh -L 7460:127.0.0.1:7460 HOST     to look \
     from elsewhere without opening a port\n\nA line of the token file is `view TOKEN NAME` or `run TOKEN NAME`; \
     the log on stderr has the name.\ndocs/serve.md says more."
 )]
@@ -55,6 +56,10 @@ pub struct Options {
     /// server's address.
     #[arg(long, value_name = "FLEET")]
     fleet: Option<String>,
+    /// Allow runs to be started on that fleet's hosts from the page. Each agent checks them against
+    /// its own allow-list.
+    #[arg(long, requires = "fleet")]
+    allow_fleet: bool,
     /// Serve on a reachable address without tokens or without TLS.
     #[arg(long)]
     insecure: bool,
@@ -95,6 +100,12 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         roots: Box::new(move || catalogue::roots(&of)),
         team: team::client().cloned(),
         hosts: options.fleet.as_deref().map(hosts).transpose()?,
+        fleet_runner: options
+            .fleet
+            .as_deref()
+            .filter(|_| options.allow_fleet)
+            .map(page::runner)
+            .transpose()?,
         log: Box::new(notes::tell),
     };
     let mut unsaid = None;

@@ -7,4 +7,5 @@ mod fleets;
 mod support;
 
 mod fleet;
+mod fleet_page;
 mod fleet_secure;
