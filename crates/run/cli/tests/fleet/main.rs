@@ -7,5 +7,6 @@ mod fleets;
 mod support;
 
 mod fleet;
+mod fleet_hostile;
 mod fleet_page;
 mod fleet_secure;
