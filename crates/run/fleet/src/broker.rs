@@ -109,6 +109,8 @@ pub(crate) struct Broker {
     pub(crate) jetstream: Context,
     pub(crate) stream: Stream,
     pub(crate) agents: kv::Store,
+    /// Address of the server, for messages.
+    pub(crate) url: String,
     /// Random prefix of message ids. Without it, an agent could guess ids and make the server
     /// discard others' messages as duplicates.
     salt: String,
@@ -154,7 +156,8 @@ impl Broker {
             may_create = !is_agent;
             let error = match opened {
                 Ok((stream, agents)) => {
-                    return Ok(Self { client, jetstream, stream, agents, salt });
+                    let url = server.url.clone();
+                    return Ok(Self { client, jetstream, stream, agents, url, salt });
                 }
                 Err(error) => error,
             };

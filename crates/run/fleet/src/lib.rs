@@ -22,7 +22,7 @@
 //! - common start: `agent/gate.rs` and `coordinator.rs`; server liveness: `server_health.rs`
 //! - agent selection: `coordinator/selection.rs`
 //! - permissions: `permissions.rs`, subjects `broker.rs`, setup `setup.rs`, users `users.rs`,
-//!   certificates `authority.rs`, `access.rs`, `credential.rs`; tests: `tests/protocol/isolation.rs`,
+//!   certificates `authority.rs`, `access.rs`, `credential.rs`, `unit.rs`; tests: `tests/protocol/isolation.rs`,
 //!   `run/cli/tests/fleet/fleet_secure.rs`; host templates: `contrib/fleet`
 //! - acceptance of a plan by an agent: `order.rs` (signature, time, replay)
 //! - storage system's counters: `coordinator/system.rs`
@@ -46,6 +46,7 @@ pub mod order;
 pub mod permissions;
 mod server_health;
 pub mod setup;
+pub mod unit;
 mod users;
 
 use std::future::Future;

@@ -1,6 +1,6 @@
 //! `plimsoll agent`: runs plans that are signed by a trusted key, on allowed targets.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -58,25 +58,6 @@ pub struct Options {
     sign: Sign,
 }
 
-/// Unit of `contrib`, with the paths of an example.
-const UNIT: &str = include_str!("../../../../../contrib/fleet/plimsoll-agent.service");
-
-/// Returns the unit for a host's file and the directories that plans may use.
-fn unit(file: &Path, directories: &[PathBuf]) -> Result<String, CliError> {
-    let found = |path: &Path, error: std::io::Error| {
-        CliError::environment(format!("cannot find {}: {error}", path.display()))
-    };
-    let file = file.canonicalize().map_err(|error| found(file, error))?;
-    let program = std::env::current_exe().map_err(|error| found(Path::new("plimsoll"), error))?;
-    let directories: Vec<String> =
-        directories.iter().map(|path| format!("\"-{}\"", path.display())).collect();
-    let quoted = |path: &Path| format!("\"{}\"", path.display());
-    Ok(UNIT
-        .replace("/usr/local/bin/plimsoll", &quoted(&program))
-        .replace("/etc/plimsoll/agent.toml", &quoted(&file))
-        .replace("\"-/srv/test\"", &directories.join(" ")))
-}
-
 /// Runs the agent until a signal stops it.
 ///
 /// # Errors
@@ -84,7 +65,7 @@ fn unit(file: &Path, directories: &[PathBuf]) -> Result<String, CliError> {
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let config = options.config.as_deref().map(FleetAccess::read).transpose()?;
     if let (Some(file), Some(config), true) = (&options.config, &config, options.print_unit) {
-        bundle::print(&unit(file, &config.allow_paths)?)?;
+        bundle::print(&plimsoll_fleet::unit::of_file(file, &config.allow_paths)?)?;
         return Ok(Exit::Ok);
     }
     let config = config.unwrap_or_default();
