@@ -13,7 +13,6 @@ use serde_json::json;
 use super::allow_flags::Allowed;
 use super::bundle;
 use super::fleet::page;
-use super::fleet::status::hosts;
 use crate::catalogue;
 use crate::common::Globals;
 use crate::error::CliError;
@@ -90,6 +89,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         notes::tell(&format!("warning: anyone who can reach {} {says}", options.listen));
     }
     let of = places.clone();
+    let (hosts, fleet_runner) = page::fleet(options.fleet.as_deref(), options.allow_fleet)?;
     let serving = ServeOptions {
         listen: options.listen,
         tokens,
@@ -99,13 +99,8 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         places,
         roots: Box::new(move || catalogue::roots(&of)),
         team: team::client().cloned(),
-        hosts: options.fleet.as_deref().map(hosts).transpose()?,
-        fleet_runner: options
-            .fleet
-            .as_deref()
-            .filter(|_| options.allow_fleet)
-            .map(page::runner)
-            .transpose()?,
+        hosts,
+        fleet_runner,
         log: Box::new(notes::tell),
     };
     let mut unsaid = None;

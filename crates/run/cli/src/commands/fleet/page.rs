@@ -9,8 +9,9 @@ use plimsoll_plan::ResolvedPlan;
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::places::Places;
 use plimsoll_runner::run_request::Driver;
-use plimsoll_serve::FleetRunner;
+use plimsoll_serve::{FindHosts, FleetRunner};
 
+use super::status::hosts;
 use crate::commands::access::reached;
 use crate::error::CliError;
 use crate::keys::Sign;
@@ -22,11 +23,23 @@ struct PageFleet {
     places: Places,
 }
 
+/// Returns the hosts of a fleet, and the way to start plans on them if that is allowed.
+///
+/// # Errors
+/// As [`runner`].
+pub fn fleet(
+    named: Option<&str>,
+    is_allowed: bool,
+) -> Result<(Option<FindHosts>, Option<Box<dyn FleetRunner>>), CliError> {
+    let Some(named) = named else { return Ok((None, None)) };
+    Ok((Some(hosts(named)?), is_allowed.then(|| runner(named)).transpose()?))
+}
+
 /// Returns the fleet of a `fleet.toml`.
 ///
 /// # Errors
 /// An unreadable file, or one without a signing key.
-pub fn runner(fleet: &str) -> Result<Box<dyn FleetRunner>, CliError> {
+fn runner(fleet: &str) -> Result<Box<dyn FleetRunner>, CliError> {
     let (server, places) = reached(fleet, &Sign::default())?;
     if places.signer.is_none() {
         let message =
