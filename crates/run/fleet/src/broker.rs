@@ -174,6 +174,12 @@ impl Broker {
         }
     }
 
+    /// Error of a request to the server.
+    pub(crate) fn error(&self, failed: &str, error: &dyn std::fmt::Display) -> RunnerError {
+        RunnerError::environment(format!("cannot {failed} ({}): {error}", self.url))
+            .hint("check that nats-server runs there and answers")
+    }
+
     /// Opens the bucket for an agent's evidence.
     pub(crate) async fn evidence_store(&self, agent: &str) -> Result<ObjectStore, String> {
         let store = self.jetstream.get_object_store(bucket(agent)).await;
@@ -248,12 +254,10 @@ impl Broker {
             inactive_threshold: RETENTION,
             ..pull::Config::default()
         };
-        let failed = |error: String| {
-            RunnerError::environment(format!("cannot read messages from the NATS server: {error}"))
-        };
+        let failed = |error: &dyn std::fmt::Display| self.error("read messages", error);
         let consumer = self.stream.create_consumer(config).await;
-        let consumer = consumer.map_err(|error| failed(error.to_string()))?;
-        consumer.messages().await.map_err(|error| failed(error.to_string()))
+        let consumer = consumer.map_err(|error| failed(&error))?;
+        consumer.messages().await.map_err(|error| failed(&error))
     }
 
     /// Subscribes to a subject of the stream from its first message.
@@ -275,12 +279,10 @@ impl Broker {
             deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: sequence + 1 },
             ..Default::default()
         };
-        let failed = |error: String| {
-            RunnerError::environment(format!("cannot read messages from the NATS server: {error}"))
-        };
+        let failed = |error: &dyn std::fmt::Display| self.error("read messages", error);
         let consumer = self.stream.create_consumer(config).await;
-        let consumer = consumer.map_err(|error| failed(error.to_string()))?;
-        consumer.messages().await.map_err(|error| failed(error.to_string()))
+        let consumer = consumer.map_err(|error| failed(&error))?;
+        consumer.messages().await.map_err(|error| failed(&error))
     }
 }
 

@@ -175,11 +175,8 @@ async fn coordinate(
     // Do this before issuing the order, which expires after a minute: it takes long with many
     // hosts.
     for host in &hosts {
-        broker.create_evidence_store(&host.card.name).await.map_err(|error| {
-            RunnerError::environment(format!(
-                "cannot create the evidence store on the server: {error}"
-            ))
-        })?;
+        let made = broker.create_evidence_store(&host.card.name).await;
+        made.map_err(|error| broker.error("create the evidence store", &error))?;
     }
     let started_unix_ns = clock::realtime_ns();
     order.issue(started_unix_ns);
@@ -195,9 +192,7 @@ async fn coordinate(
         let id = format!("{run}-{}-order", host.card.name);
         server.publish(subject, signed, &id).await
     });
-    try_join_all(sent)
-        .await
-        .map_err(|error| RunnerError::environment(format!("cannot send the plan: {error}")))?;
+    try_join_all(sent).await.map_err(|error| broker.error("send the plan", &error))?;
     let run = ActiveRun::new(&broker, &run_id, hosts, &request.resolved);
     finish(run, messages, &request.resolved, &record, options, interrupt, report).await
 }

@@ -68,10 +68,7 @@ pub(super) async fn read_cards(
     broker: &Broker,
     selection: &AgentSelection,
 ) -> Result<BTreeMap<String, Card>, RunnerError> {
-    let failed = |error: String| {
-        let message = format!("cannot read the agents' cards from {}: {error}", broker.url);
-        RunnerError::environment(message).hint("check that nats-server runs there and answers")
-    };
+    let failed = |error: String| broker.error("read the agents' cards", &error);
     let mut watch =
         broker.agents.watch_with_history(">").await.map_err(|e| failed(e.to_string()))?;
     let mut found: BTreeMap<String, Card> = BTreeMap::new();
