@@ -16,6 +16,8 @@ use crate::scan::FLEET;
 /// Maximum unpacked size. A bundle takes megabytes and an experiment has hundreds of bundles; a
 /// larger archive was not written by `export`.
 const UNPACKED_BYTES_MAX: u64 = 64 << 30;
+/// Bytes that each file counts in addition to its contents: millions of empty files fill a disk too.
+const FILE_BYTES: u64 = 4096;
 /// Maximum depth of a path: published experiment, search, run, hosts of a fleet, host, bundle,
 /// file.
 const DEPTH_MAX: usize = 7;
@@ -121,7 +123,7 @@ fn unpack(
         let mut out = File::options().write(true).create_new(true).open(&to).map_err(write)?;
         let bytes = io::copy(&mut (&mut entry).take(left + 1), &mut out).map_err(io)?;
         left = left
-            .checked_sub(bytes)
+            .checked_sub(bytes.saturating_add(FILE_BYTES))
             .ok_or_else(|| wrong(format!("it unpacks to more than {} MiB", bytes_max >> 20)))?;
         out.flush().map_err(write)?;
     }

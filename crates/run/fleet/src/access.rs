@@ -5,11 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::private_file;
 use serde::{Deserialize, Serialize};
 
 use crate::broker::Server;
+use crate::credential::Credential;
 
-/// Contents of `agent.toml` or `fleet.toml`. Relative file names are relative to its directory.
+/// Contents of an agent's file or of `fleet.toml`. Relative file names are relative to its directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Access {
@@ -18,21 +20,21 @@ pub struct Access {
     /// Name of the agent; `None` for the coordinator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// File with the seed of an nkey.
+    /// Seed of an nkey.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nkey: Option<PathBuf>,
+    pub nkey: Option<Credential>,
     /// File with credentials, instead of an nkey.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creds: Option<PathBuf>,
-    /// File with the certificate authorities of the server.
+    /// Certificate authorities of the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls_ca: Option<PathBuf>,
-    /// File with this host's certificate.
+    pub tls_ca: Option<Credential>,
+    /// This host's certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls_cert: Option<PathBuf>,
-    /// File with the key of the certificate.
+    pub tls_cert: Option<Credential>,
+    /// Key of the certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls_key: Option<PathBuf>,
+    pub tls_key: Option<Credential>,
     /// Labels that plans can select the agent by, such as `rack=1`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
@@ -54,7 +56,7 @@ impl Access {
     /// Reads the file.
     ///
     /// # Errors
-    /// The file cannot be read or has another format.
+    /// The file cannot be read or has another format, or it has keys and other users can read it.
     pub fn read(path: &Path) -> Result<Self, RunnerError> {
         let wrong = |error: &dyn std::fmt::Display| {
             RunnerError::usage(format!("cannot read {}: {error}", path.display()))
@@ -63,15 +65,14 @@ impl Access {
         let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
         let mut access: Self = toml::from_str(&text).map_err(|error| wrong(&error))?;
         let beside = path.parent().unwrap_or(Path::new("."));
-        let files = [
-            &mut access.nkey,
-            &mut access.creds,
-            &mut access.tls_ca,
-            &mut access.tls_cert,
-            &mut access.tls_key,
-            &mut access.sign,
-        ];
-        for file in files.into_iter().flatten() {
+        let secrets = [&access.nkey, &access.tls_key];
+        if secrets.into_iter().flatten().any(Credential::is_text) {
+            private_file::check(path)?;
+        }
+        let credentials =
+            [&mut access.nkey, &mut access.tls_ca, &mut access.tls_cert, &mut access.tls_key];
+        credentials.into_iter().flatten().for_each(|one| one.beside(beside));
+        for file in [&mut access.creds, &mut access.sign].into_iter().flatten() {
             *file = beside.join(&file);
         }
         Ok(access)
@@ -113,10 +114,10 @@ mod tests {
         )
         .unwrap();
         let access = Access::read(&path).unwrap();
-        assert_eq!(access.nkey, Some(root.path().join("user.nk")));
-        assert_eq!(access.tls_ca, Some(PathBuf::from("/etc/ca.pem")));
+        assert_eq!(access.nkey, Some(Credential::file(&root.path().join("user.nk"))));
+        assert_eq!(access.tls_ca, Some(Credential::file(Path::new("/etc/ca.pem"))));
         assert_eq!(access.to_server().unwrap().url, "tls://a");
-        let one = Access { tls_cert: Some("c".into()), ..access };
+        let one = Access { tls_cert: Some(Credential::file(Path::new("c"))), ..access };
         assert!(one.to_server().unwrap_err().to_string().contains("together"));
         fs::write(&path, "server = \"a\"\nuser = \"x\"\n").unwrap();
         assert!(Access::read(&path).unwrap_err().to_string().contains("user"));

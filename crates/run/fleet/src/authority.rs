@@ -14,7 +14,7 @@ use crate::files::write;
 
 /// Last year in which certificates are valid. The fleet must be set up again before it ends.
 const VALID_TO_YEAR: i32 = 2036;
-/// File with the authority's certificate, in every directory of a fleet.
+/// File with the authority's certificate, in its own directory and in the server's.
 pub(crate) const CERTIFICATE: &str = "ca.pem";
 /// File with the authority's key, in a directory that no host receives.
 const KEY: &str = "ca.key";
@@ -53,7 +53,7 @@ impl Authority {
         let hint = |error: RunnerError| {
             error.hint(
                 "pass its directory with --authority; if its key was discarded, set the fleet up again \
-                 with `plimsoll fleet init`, and give every host its new directory",
+                 with `plimsoll fleet init`, and give every host its new file",
             )
         };
         let (path, certificate) = (directory.join(KEY), directory.join(CERTIFICATE));
@@ -72,14 +72,17 @@ impl Authority {
         Ok(Self { pem, issuer: Issuer::new(authority_params()?, key) })
     }
 
-    /// Writes a certificate, its key and the authority's certificate into a directory.
+    /// The authority's certificate.
+    pub(crate) fn pem(&self) -> &str {
+        &self.pem
+    }
+
+    /// Issues a certificate, and returns it with its key.
     pub(crate) fn issue(
         &self,
-        directory: &Path,
-        stem: &str,
         name: &str,
         is_server: bool,
-    ) -> Result<(), RunnerError> {
+    ) -> Result<(String, String), RunnerError> {
         let names = if is_server { vec![name.to_owned()] } else { Vec::new() };
         let mut params = certificate_params(name, names)?;
         params.use_authority_key_identifier_extension = true;
@@ -90,9 +93,7 @@ impl Authority {
         }];
         let key = KeyPair::generate().map_err(certificate_error)?;
         let certificate = params.signed_by(&key, &self.issuer).map_err(certificate_error)?;
-        write(&directory.join(CERTIFICATE), &self.pem, 0o644)?;
-        write(&directory.join(format!("{stem}.pem")), &certificate.pem(), 0o644)?;
-        write(&directory.join(format!("{stem}.key")), &key.serialize_pem(), 0o600)
+        Ok((certificate.pem(), key.serialize_pem()))
     }
 }
 

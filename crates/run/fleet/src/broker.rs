@@ -21,11 +21,15 @@ use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::object_store::{self, ObjectStore};
 use async_nats::jetstream::stream::{self, Stream};
 use async_nats::jetstream::{Context, kv};
+use async_nats::rustls::pki_types::pem::PemObject;
+use async_nats::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use async_nats::rustls::{ClientConfig, RootCertStore};
 use async_nats::{Client, ConnectOptions, jetstream};
 use plimsoll_runner::error::RunnerError;
-use plimsoll_runner::private_file;
+use rustls_native_certs::load_native_certs;
 use serde::Serialize;
 
+use crate::credential::Credential;
 use crate::order::nonce;
 
 /// Stream of orders and messages.
@@ -59,12 +63,12 @@ pub struct Server {
     pub url: String,
     /// File with credentials, as `nsc` writes it.
     pub credentials: Option<PathBuf>,
-    /// File with the seed of an nkey.
-    pub nkey: Option<PathBuf>,
-    /// File with certificate authorities that are accepted in addition to the host's own.
-    pub authorities: Option<PathBuf>,
-    /// Files with this side's certificate and its key, if the server requires one.
-    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// Seed of an nkey.
+    pub nkey: Option<Credential>,
+    /// Certificate authorities of the server; `None` for the host's own.
+    pub authorities: Option<Credential>,
+    /// This side's certificate and its key, if the server requires one.
+    pub certificate: Option<(Credential, Credential)>,
     /// Names of the fleet's hosts. A run that selects no agents requires all of them; empty if
     /// they are not known.
     pub hosts: Vec<String>,
@@ -105,6 +109,8 @@ pub(crate) struct Broker {
     pub(crate) jetstream: Context,
     pub(crate) stream: Stream,
     pub(crate) agents: kv::Store,
+    /// Address of the server, for messages.
+    pub(crate) url: String,
     /// Random prefix of message ids. Without it, an agent could guess ids and make the server
     /// discard others' messages as duplicates.
     salt: String,
@@ -132,27 +138,32 @@ impl Broker {
         let jetstream = jetstream::new(client.clone());
         let salt = nonce()?;
         let began = Instant::now();
+        let is_agent = matches!(role, Role::Agent(_));
+        let mut may_create = true;
         loop {
             let opened = match role {
                 Role::Agent(_) => open_storage(&jetstream).await,
                 Role::Coordinator => Err(String::new()),
             };
             let opened = match opened {
-                Ok(opened) => Ok(opened),
-                Err(_) => match create_storage(&jetstream).await {
+                Err(_) if may_create => match create_storage(&jetstream).await {
                     Ok(()) => open_storage(&jetstream).await,
                     Err(error) => Err(error),
                 },
+                opened => opened,
             };
+            // The server does not answer an agent that may not create them, which takes seconds.
+            may_create = !is_agent;
             let error = match opened {
                 Ok((stream, agents)) => {
-                    return Ok(Self { client, jetstream, stream, agents, salt });
+                    let url = server.url.clone();
+                    return Ok(Self { client, jetstream, stream, agents, url, salt });
                 }
                 Err(error) => error,
             };
             // If two processes create the stream at the same moment, the server may reject one of
             // them.
-            let waits = matches!(role, Role::Agent(_)) && is_waiting(&error);
+            let waits = is_agent && is_waiting(&error);
             if began.elapsed() > CREATE_TIMEOUT && !waits {
                 let error = RunnerError::environment(format!("cannot use JetStream on {}: {error}", server.url)).hint(
                     "start the server with JetStream (`nats-server -js`), and allow this user to use it",
@@ -161,6 +172,12 @@ impl Broker {
             }
             tokio::time::sleep(if waits { WAIT_INTERVAL } else { RETRY_INTERVAL }).await;
         }
+    }
+
+    /// Error of a request to the server.
+    pub(crate) fn error(&self, failed: &str, error: &dyn std::fmt::Display) -> RunnerError {
+        RunnerError::environment(format!("cannot {failed} ({}): {error}", self.url))
+            .hint("check that nats-server runs there and answers")
     }
 
     /// Opens the bucket for an agent's evidence.
@@ -237,12 +254,10 @@ impl Broker {
             inactive_threshold: RETENTION,
             ..pull::Config::default()
         };
-        let failed = |error: String| {
-            RunnerError::environment(format!("cannot read messages from the NATS server: {error}"))
-        };
+        let failed = |error: &dyn std::fmt::Display| self.error("read messages", error);
         let consumer = self.stream.create_consumer(config).await;
-        let consumer = consumer.map_err(|error| failed(error.to_string()))?;
-        consumer.messages().await.map_err(|error| failed(error.to_string()))
+        let consumer = consumer.map_err(|error| failed(&error))?;
+        consumer.messages().await.map_err(|error| failed(&error))
     }
 
     /// Subscribes to a subject of the stream from its first message.
@@ -264,12 +279,10 @@ impl Broker {
             deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: sequence + 1 },
             ..Default::default()
         };
-        let failed = |error: String| {
-            RunnerError::environment(format!("cannot read messages from the NATS server: {error}"))
-        };
+        let failed = |error: &dyn std::fmt::Display| self.error("read messages", error);
         let consumer = self.stream.create_consumer(config).await;
-        let consumer = consumer.map_err(|error| failed(error.to_string()))?;
-        consumer.messages().await.map_err(|error| failed(error.to_string()))
+        let consumer = consumer.map_err(|error| failed(&error))?;
+        consumer.messages().await.map_err(|error| failed(&error))
     }
 }
 
@@ -317,34 +330,55 @@ fn connect_options(server: &Server) -> Result<ConnectOptions, RunnerError> {
     // The client ignores them if options are given, and messages display the address.
     if server.url.contains('@') {
         let error = "the NATS server address contains a user or password";
-        return Err(RunnerError::usage(error).hint("remove them, and pass --creds or --nkey"));
-    }
-    let tls_key = server.certificate.as_ref().map(|(_, key)| key);
-    for secret in server.credentials.iter().chain(&server.nkey).chain(tls_key) {
-        private_file::check(secret)?;
+        return Err(RunnerError::usage(error)
+            .hint("write the address and `creds` or `nkey` into a file: --fleet FILE.toml"));
     }
     let mut options =
         ConnectOptions::new().connection_timeout(CONNECT_TIMEOUT).max_reconnects(None);
-    let unreadable = |path: &PathBuf, error: &dyn std::fmt::Display| {
-        RunnerError::usage(format!("cannot read {}: {error}", path.display()))
-    };
     if let Some(path) = &server.credentials {
         // The file is small and read once.
-        let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
-        options = options.credentials(&text).map_err(|error| unreadable(path, &error))?;
+        let text = Credential::file(path).read(true)?;
+        options = options.credentials(&text).map_err(|error| {
+            RunnerError::usage(format!("cannot read {}: {error}", path.display()))
+        })?;
     }
-    if let Some(path) = &server.nkey {
-        let seed = std::fs::read_to_string(path).map_err(|error| unreadable(path, &error))?;
-        options = options.nkey(seed.trim().to_owned());
+    if let Some(nkey) = &server.nkey {
+        options = options.nkey(nkey.read(true)?.trim().to_owned());
     }
-    if let Some(path) = &server.authorities {
-        options = options.add_root_certificates(path.clone()).require_tls(true);
-    }
-    if let Some((certificate, key)) = &server.certificate {
-        options = options.add_client_certificate(certificate.clone(), key.clone());
-        options = options.require_tls(true);
+    if server.authorities.is_some() || server.certificate.is_some() {
+        options = options.tls_client_config(tls_config(server)?).require_tls(true);
     }
     Ok(options)
+}
+
+/// Returns the authorities that are accepted and the certificate of this side.
+fn tls_config(server: &Server) -> Result<ClientConfig, RunnerError> {
+    let wrong = |of: &Credential, error: &dyn std::fmt::Display| {
+        RunnerError::usage(format!("cannot use {}: {error}", of.name()))
+            .hint("create the files of the fleet again with `plimsoll fleet init`")
+    };
+    let chain = |of: &Credential| -> Result<Vec<CertificateDer<'static>>, RunnerError> {
+        let text = of.read(false)?;
+        let all = CertificateDer::pem_slice_iter(text.as_bytes()).collect::<Result<Vec<_>, _>>();
+        all.map_err(|error| wrong(of, &error))
+    };
+    let mut roots = RootCertStore::empty();
+    match &server.authorities {
+        Some(of) => chain(of)?
+            .into_iter()
+            .try_for_each(|one| roots.add(one).map_err(|error| wrong(of, &error)))?,
+        None => drop(roots.add_parsable_certificates(load_native_certs().certs)),
+    }
+    let builder = ClientConfig::builder().with_root_certificates(roots);
+    let Some((certificate, key)) = &server.certificate else {
+        return Ok(builder.with_no_client_auth());
+    };
+    let text = key.read(true)?;
+    let secret =
+        PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|error| wrong(key, &error))?;
+    builder
+        .with_client_auth_cert(chain(certificate)?, secret)
+        .map_err(|error| wrong(certificate, &error))
 }
 
 #[cfg(test)]

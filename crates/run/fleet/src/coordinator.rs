@@ -175,11 +175,8 @@ async fn coordinate(
     // Do this before issuing the order, which expires after a minute: it takes long with many
     // hosts.
     for host in &hosts {
-        broker.create_evidence_store(&host.card.name).await.map_err(|error| {
-            RunnerError::environment(format!(
-                "cannot create the evidence store on the server: {error}"
-            ))
-        })?;
+        let made = broker.create_evidence_store(&host.card.name).await;
+        made.map_err(|error| broker.error("create the evidence store", &error))?;
     }
     let started_unix_ns = clock::realtime_ns();
     order.issue(started_unix_ns);
@@ -195,9 +192,7 @@ async fn coordinate(
         let id = format!("{run}-{}-order", host.card.name);
         server.publish(subject, signed, &id).await
     });
-    try_join_all(sent)
-        .await
-        .map_err(|error| RunnerError::environment(format!("cannot send the plan: {error}")))?;
+    try_join_all(sent).await.map_err(|error| broker.error("send the plan", &error))?;
     let run = ActiveRun::new(&broker, &run_id, hosts, &request.resolved);
     finish(run, messages, &request.resolved, &record, options, interrupt, report).await
 }
@@ -214,7 +209,7 @@ async fn select_agents(
     plan: &ResolvedPlan,
 ) -> Result<Vec<Card>, RunnerError> {
     let placed = plan.fleet.clone().unwrap_or_default();
-    let selection = match options.names.is_empty() {
+    let mut selection = match options.names.is_empty() {
         false => AgentSelection { names: options.names.clone(), ..AgentSelection::default() },
         true if options.agents.is_some() && !placed.names.is_empty() => {
             return Err(RunnerError::usage(
@@ -226,14 +221,18 @@ async fn select_agents(
             agents: options.agents.or(placed.agents),
             names: placed.names,
             labels: placed.labels,
+            hosts: Vec::new(),
         },
     };
+    let Server { hosts, without, .. } = &options.server;
+    if selection.is_all() {
+        selection.hosts = hosts.iter().filter(|name| !without.contains(name)).cloned().collect();
+    }
     let mut there = read_cards(broker, &selection).await?;
     let drained = queries::drained(broker, &there).await?;
     if selection.is_all() {
         selection::check_complete(&there, &options.server)?;
     }
-    let without = &options.server.without;
     there.retain(|name, _| !drained.contains(name) && !without.contains(name));
     pick(there, &selection, plimsoll_report::BUILD).map_err(|error| match drained.is_empty() {
         true => error,

@@ -9,7 +9,8 @@
 //! - [`agent`]: the agent. [`coordinator`]: the coordinator. [`offset`]: offsets between their
 //!   clocks.
 //! - [`setup`]: keys, certificates and server configuration of a fleet. [`permissions`]: rights of
-//!   each user on the server. [`access`]: the file with a host's address and credentials.
+//!   each user on the server. [`access`]: the file with a host's address and credentials;
+//!   [`credential`]: one of them.
 //! - [`driver`]: runs experiments on a fleet.
 //! - `evidence`: writes the evidence of a fleet run; [`plimsoll_runner::fleet`] reads it.
 //!   [`local`]: a private server with agents, for trials.
@@ -21,7 +22,7 @@
 //! - common start: `agent/gate.rs` and `coordinator.rs`; server liveness: `server_health.rs`
 //! - agent selection: `coordinator/selection.rs`
 //! - permissions: `permissions.rs`, subjects `broker.rs`, setup `setup.rs`, users `users.rs`,
-//!   certificates `authority.rs`, `access.rs`; tests: `tests/protocol/isolation.rs`,
+//!   certificates `authority.rs`, `access.rs`, `credential.rs`, `unit.rs`; tests: `tests/protocol/isolation.rs`,
 //!   `run/cli/tests/fleet/fleet_secure.rs`; host templates: `contrib/fleet`
 //! - acceptance of a plan by an agent: `order.rs` (signature, time, replay)
 //! - storage system's counters: `coordinator/system.rs`
@@ -34,6 +35,7 @@ mod authority;
 pub mod broker;
 pub mod card;
 pub mod coordinator;
+pub mod credential;
 pub mod driver;
 mod evidence;
 mod files;
@@ -44,6 +46,7 @@ pub mod order;
 pub mod permissions;
 mod server_health;
 pub mod setup;
+pub mod unit;
 mod users;
 
 use std::future::Future;

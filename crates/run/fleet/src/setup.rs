@@ -1,5 +1,5 @@
 //! Secure set-up of a fleet: certificate authority, certificates, keys, server configuration, and
-//! one directory per host.
+//! one file per host.
 //!
 //! The authority's key stays in its own directory, which no host receives, so that hosts can be
 //! added later.
@@ -12,8 +12,9 @@ use plimsoll_evidence::signature::{make_keys, public_key};
 use plimsoll_runner::error::RunnerError;
 
 use crate::access::Access;
-use crate::authority::Authority;
+use crate::authority::{Authority, CERTIFICATE};
 use crate::card::is_name;
+use crate::credential::Credential;
 use crate::files::{make_directory, replace, write};
 use crate::permissions;
 use crate::users::{self, Users};
@@ -46,9 +47,9 @@ pub struct Setup {
 pub struct FleetFiles {
     /// For the server's host: `nats.conf` and the files that it uses.
     pub server: PathBuf,
-    /// For the coordinator: `fleet.toml` and the files that it uses.
+    /// For the coordinator: `fleet.toml`, and the key that signs plans.
     pub coordinator: PathBuf,
-    /// For each agent's host: `agent.toml` and the files that it uses.
+    /// For each agent's host: its file, with keys and certificate.
     pub agents: Vec<PathBuf>,
     /// Directory of the authority's key, which no host receives. `None` if the key was discarded.
     pub authority: Option<PathBuf>,
@@ -61,7 +62,7 @@ pub struct FleetChange {
     pub server: String,
     /// File with the new list of users, for the server.
     pub users: PathBuf,
-    /// Directories of the agents added or removed.
+    /// Files of the agents added or removed.
     pub agents: Vec<PathBuf>,
 }
 
@@ -78,13 +79,16 @@ pub fn set_up(setup: &Setup) -> Result<FleetFiles, RunnerError> {
     for directory in [&server, &coordinator, &root.join("agents")] {
         make_directory(directory)?;
     }
-    authority.issue(&server, "server", &setup.server_name, true)?;
+    let (certificate, key) = authority.issue(&setup.server_name, true)?;
+    write(&server.join(CERTIFICATE), authority.pem(), 0o644)?;
+    write(&server.join("server.pem"), &certificate, 0o644)?;
+    write(&server.join("server.key"), &key, 0o600)?;
     let public = make_keys(&coordinator.join("sign.key"), None)?;
     let url = format!("tls://{}:{}", setup.server_name, setup.port);
     let mut users = Users::default();
     let (sign, hosts) = (Some("sign.key".into()), setup.agents.clone());
     let run = Access { server: url.clone(), sign, hosts, ..Access::default() };
-    let key = issue_user(&authority, &coordinator, "fleet.toml", "coordinator", run)?;
+    let key = issue_user(&authority, &coordinator.join("fleet.toml"), "coordinator", run)?;
     users.add(COORDINATOR, &key, &permissions::coordinator());
     let allow_paths = &setup.allow_paths;
     let template =
@@ -102,7 +106,7 @@ pub fn set_up(setup: &Setup) -> Result<FleetFiles, RunnerError> {
     Ok(FleetFiles { server, coordinator, agents, authority: saved })
 }
 
-/// Adds agents to a fleet: writes a directory for each, and the server's list of users. All other
+/// Adds agents to a fleet: writes a file for each, and the server's list of users. All other
 /// keys stay valid. The authority is read from the fleet's directory unless `authority` names
 /// another.
 ///
@@ -122,8 +126,8 @@ pub fn add(
         return Err(RunnerError::usage(format!("cannot add {there}: it is already in the fleet"))
             .hint("give the new host another name"));
     }
-    let directory = |name: &String| root.join("agents").join(name);
-    if let Some(there) = names.iter().map(directory).find(|path| path.symlink_metadata().is_ok()) {
+    let file = |name: &String| agent_file(root, name);
+    if let Some(there) = names.iter().map(file).find(|path| path.symlink_metadata().is_ok()) {
         let message = format!("{} exists, but the server has no such agent", there.display());
         return Err(RunnerError::usage(message)
             .hint("a removed agent or an interrupted `add` left it behind: delete it first"));
@@ -134,7 +138,7 @@ pub fn add(
     }
     let coordinator = root.join("coordinator");
     let kept = root.join(AUTHORITY);
-    let authority = Authority::read(authority.unwrap_or(&kept), &coordinator)?;
+    let authority = Authority::read(authority.unwrap_or(&kept), &root.join("server"))?;
     let access = Access::read(&coordinator.join("fleet.toml"))?;
     let Some(sign) = &access.sign else {
         let message = format!("{}/fleet.toml has no signing key", coordinator.display());
@@ -154,7 +158,7 @@ pub fn add(
     Ok(FleetChange { server: access.server, users: path, agents })
 }
 
-/// Removes agents from the server's list of users. Their directories remain, but no longer give
+/// Removes agents from the server's list of users. Their files remain, but no longer give
 /// access.
 ///
 /// # Errors
@@ -167,15 +171,13 @@ pub fn remove(root: &Path, names: &[String]) -> Result<FleetChange, RunnerError>
     for name in names {
         if !users.remove(name) {
             let message = format!("cannot remove {name}: the fleet has no such agent");
-            return Err(
-                RunnerError::usage(message).hint("the directories in agents/ show the names")
-            );
+            return Err(RunnerError::usage(message).hint("the files in agents/ show the names"));
         }
     }
     let access = Access::read(&root.join("coordinator/fleet.toml"))?;
     replace(&path, &users.text())?;
     change_hosts(root, |hosts| hosts.retain(|name| !names.contains(name)))?;
-    let agents = names.iter().map(|name| root.join("agents").join(name)).collect();
+    let agents = names.iter().map(|name| agent_file(root, name)).collect();
     Ok(FleetChange { server: access.server, users: path, agents })
 }
 
@@ -189,6 +191,11 @@ fn change_hosts(root: &Path, change: impl FnOnce(&mut Vec<String>)) -> Result<()
     let mut access: Access = toml::from_str(&text).map_err(|error| wrong(&error))?;
     change(&mut access.hosts);
     replace(&path, &toml::to_string(&access).map_err(|error| wrong(&error))?)
+}
+
+/// File of an agent.
+fn agent_file(root: &Path, name: &str) -> PathBuf {
+    root.join("agents").join(format!("{name}.toml"))
 }
 
 fn check_setup(setup: &Setup) -> Result<(), RunnerError> {
@@ -274,7 +281,7 @@ struct AgentTemplate<'a> {
 }
 
 impl AgentTemplate<'_> {
-    /// Creates a directory and a user for each name.
+    /// Creates a file and a user for each name.
     fn create_agents(
         &self,
         names: &[String],
@@ -282,8 +289,7 @@ impl AgentTemplate<'_> {
     ) -> Result<Vec<PathBuf>, RunnerError> {
         let mut agents = Vec::new();
         for name in names {
-            let directory = self.root.join("agents").join(name);
-            make_directory(&directory)?;
+            let file = agent_file(self.root, name);
             let access = Access {
                 server: self.server.to_owned(),
                 name: Some(name.clone()),
@@ -291,38 +297,36 @@ impl AgentTemplate<'_> {
                 allow_paths: self.allow_paths.to_vec(),
                 ..Access::default()
             };
-            let key = issue_user(self.authority, &directory, "agent.toml", name, access)?;
+            let key = issue_user(self.authority, &file, name, access)?;
             users.add(name, &key, &permissions::agent(name));
-            agents.push(directory);
+            agents.push(file);
         }
         Ok(agents)
     }
 }
 
-/// Writes keys, certificate and access file of one host, and returns its public key.
+/// Writes the file of one host, with its keys and certificate, and returns its public key.
 fn issue_user(
     authority: &Authority,
-    directory: &Path,
-    file: &str,
+    file: &Path,
     name: &str,
     access: Access,
 ) -> Result<String, RunnerError> {
     let failed = |error: &dyn std::fmt::Display| {
         RunnerError::environment(format!("cannot create the key of {name}: {error}"))
     };
-    authority.issue(directory, "client", name, false)?;
+    let (certificate, tls_key) = authority.issue(name, false)?;
     let key = KeyPair::new_user();
     let seed = key.seed().map_err(|error| failed(&error))?;
-    write(&directory.join("user.nk"), &format!("{seed}\n"), 0o600)?;
     let access = Access {
-        nkey: Some("user.nk".into()),
-        tls_ca: Some("ca.pem".into()),
-        tls_cert: Some("client.pem".into()),
-        tls_key: Some("client.key".into()),
+        nkey: Some(Credential::text(seed)),
+        tls_ca: Some(Credential::text(authority.pem().to_owned())),
+        tls_cert: Some(Credential::text(certificate)),
+        tls_key: Some(Credential::text(tls_key)),
         ..access
     };
     let text = toml::to_string(&access).map_err(|error| failed(&error))?;
-    write(&directory.join(file), &text, 0o600)?;
+    write(file, &text, 0o600)?;
     Ok(key.public_key())
 }
 

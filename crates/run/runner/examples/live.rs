@@ -57,6 +57,6 @@ fn line(event: &Event) -> Option<Value> {
             json!({"event": "experiment-finished", "experiment": directory})
         }
         Event::Failed(error) => json!({"event": "failed", "message": error.message}),
-        Event::Latencies(_) | Event::Progress { .. } => return None,
+        Event::Latencies(_) | Event::Progress { .. } | Event::Fleet(_) => return None,
     })
 }

@@ -203,6 +203,16 @@ impl Allow {
     }
 
     fn check_plan(&self, plan: &ResolvedPlan, create: bool) -> Result<(), String> {
+        self.check_all_but_targets(plan)?;
+        plan.targets.iter().try_for_each(|target| self.check_target(&target.kind, create))
+    }
+
+    /// Checks everything except the targets, which other hosts check: commands of events, and
+    /// servers and files that this host would read.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn check_all_but_targets(&self, plan: &ResolvedPlan) -> Result<(), String> {
         self.check_events(plan)?;
         if !plan.observe.metrics.is_empty() {
             return Err("[observe.metrics] is not accepted here: this host would send requests to other servers".to_owned());
@@ -212,7 +222,7 @@ impl Allow {
                 "the plan reads {file}: plans accepted here may not read files of this host"
             ));
         }
-        plan.targets.iter().try_for_each(|target| self.check_target(&target.kind, create))
+        Ok(())
     }
 
     fn check_target(&self, kind: &TargetKind, create: bool) -> Result<(), String> {

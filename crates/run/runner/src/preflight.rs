@@ -166,6 +166,20 @@ pub fn check(
     Ok(false)
 }
 
+/// Reports the time that a plan takes on each host of a fleet. The hosts check their targets.
+///
+/// # Errors
+/// More than 30 days without `--yes`.
+pub fn check_on_hosts(
+    plan: &ResolvedPlan,
+    preflight: &Preflight,
+    listener: &mut dyn Listener,
+) -> Result<(), RunnerError> {
+    check_duration(plan, preflight)?;
+    listener.say(&duration(plan, preflight, clock::realtime_ns()));
+    Ok(())
+}
+
 /// Makes the checks that each run makes before it reserves its target, for every target and point.
 /// Otherwise the run would refuse a plan that a dry run accepts.
 fn check_runs(plan: &ResolvedPlan, preflight: &Preflight) -> Result<(), RunnerError> {

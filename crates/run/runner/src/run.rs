@@ -27,7 +27,7 @@ use crate::arms::{self, EarlierComparison};
 use crate::data_slot::DataSlot;
 use crate::driver::{RestrictedHost, ThisHost};
 use crate::error::{RunnerError, engine_error};
-use crate::listener::Listener;
+use crate::listener::{FleetProgress, Listener};
 use crate::observe::{self, Observation, ReceivedSignal, Signals};
 use crate::places::Places;
 use crate::repeat;
@@ -53,6 +53,8 @@ pub struct Options {
     pub allow: Option<Allow>,
     /// Set if other hosts run the plan at the same time.
     pub shared: Option<SharedRun>,
+    /// Driver of the runs, such as a fleet; `None`: this host.
+    pub driver: Option<Arc<dyn Driver>>,
 }
 
 /// A run that other hosts execute at the same time.
@@ -80,6 +82,7 @@ impl Options {
             destroy: Vec::new(),
             allow: None,
             shared: None,
+            driver: None,
         }
     }
 }
@@ -113,6 +116,8 @@ pub enum Event {
     PhaseEnded(Phase),
     /// A message.
     Note(String),
+    /// Progress of a fleet, about once a second.
+    Fleet(FleetProgress),
     /// The start of a part: a stage, step, point or run.
     Part(String),
     /// A warning.
@@ -386,10 +391,11 @@ fn run_config<'a>(
     }
 }
 
-fn driver(options: &Options) -> Box<dyn Driver> {
-    match &options.allow {
-        Some(allow) => Box::new(RestrictedHost(allow.clone())),
-        None => Box::new(ThisHost),
+fn driver(options: &Options) -> Arc<dyn Driver> {
+    match (&options.driver, &options.allow) {
+        (Some(driver), _) => Arc::clone(driver),
+        (None, Some(allow)) => Arc::new(RestrictedHost(allow.clone())),
+        (None, None) => Arc::new(ThisHost),
     }
 }
 

@@ -48,7 +48,7 @@ pub struct RunRequest<'a> {
 
 /// Executes runs, on this host or on a fleet. Repeats, sweeps, searches and comparisons request one
 /// run after the other.
-pub trait Driver: Sync {
+pub trait Driver: Send + Sync + std::fmt::Debug {
     /// Number of hosts. Each executes the whole plan.
     fn hosts(&self) -> u32;
 

@@ -5,6 +5,7 @@ mod check;
 mod goal;
 mod job;
 mod model_limits;
+mod on_hosts;
 
 use plimsoll_plan::{Change, gallery_plan, overlay};
 use plimsoll_runner::allow::Allow;
@@ -14,6 +15,7 @@ use crate::response::Problem;
 
 pub use check::{PlanCheck, check};
 pub use goal::RunGoal;
+pub use on_hosts::check as check_on_hosts;
 
 /// File name of the plan in messages.
 const NAME: &str = "plan.toml";

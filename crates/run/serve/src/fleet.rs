@@ -1,18 +1,42 @@
 //! The hosts of a fleet. A separate thread polls them every few seconds, so that no page waits for
-//! the server.
+//! the server. Plans may be started on them if the operator allows it.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use minijinja::context;
 use minijinja::value::Value;
+use plimsoll_plan::ResolvedPlan;
 use plimsoll_report::hosts::HostRow;
 use plimsoll_report::number::{Letters, Unit};
 use plimsoll_report::time::utc;
+use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::places::Places;
+use plimsoll_runner::run_request::Driver;
 
 /// Current state of the hosts, or the reason why it is unknown.
 pub type FindHosts = Box<dyn Fn() -> Result<Vec<HostRow>, String> + Send + Sync>;
+
+/// Runs plans on the hosts of a fleet, as `plimsoll run --fleet` does.
+pub trait FleetRunner: Send + Sync {
+    /// Checks that a fleet can run the plan.
+    ///
+    /// # Errors
+    /// A plan for one host, or no key to sign it.
+    fn check(&self, plan: &ResolvedPlan) -> Result<(), RunnerError>;
+
+    /// Selects hosts by name. Returns their driver, and the directories with the signing key.
+    ///
+    /// # Errors
+    /// A host that is not free, or an unreachable server.
+    fn select(
+        &self,
+        plan: &ResolvedPlan,
+        hosts: &[String],
+    ) -> Result<(Arc<dyn Driver>, Places), RunnerError>;
+}
 
 /// Polling interval.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
@@ -22,6 +46,8 @@ const STOP_POLL: Duration = Duration::from_millis(100);
 /// Latest known state of a fleet's hosts.
 pub struct Fleet {
     find: FindHosts,
+    /// Starts plans; `None` if the operator does not allow it.
+    pub runner: Option<Box<dyn FleetRunner>>,
     state: Mutex<State>,
     stop: AtomicBool,
 }
@@ -35,8 +61,8 @@ struct State {
 
 impl Fleet {
     /// Not polled yet.
-    pub fn new(find: FindHosts) -> Self {
-        Self { find, state: Mutex::default(), stop: AtomicBool::new(false) }
+    pub fn new(find: FindHosts, runner: Option<Box<dyn FleetRunner>>) -> Self {
+        Self { find, runner, state: Mutex::default(), stop: AtomicBool::new(false) }
     }
 
     /// Polls until it is stopped.
@@ -74,6 +100,25 @@ impl Fleet {
             }
             Err(error) => state.error = Some(error),
         }
+    }
+
+    /// Checks that every host is known, and drops duplicates.
+    ///
+    /// # Errors
+    /// A name that is not a host of the fleet.
+    pub fn pick(&self, names: &[String]) -> Result<Vec<String>, String> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = |name: &&String| state.hosts.iter().any(|host| host.name == **name);
+        if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
+            return Err(format!("no host named {unknown} is connected to the fleet"));
+        }
+        Ok(names.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect())
+    }
+
+    /// First target that a host allows, such as `path /mnt/test`.
+    pub fn first_allowed(&self) -> Option<String> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.hosts.iter().find_map(|host| host.allows.first().cloned())
     }
 
     /// State for the overview.

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use minijinja::Environment;
-use plimsoll_runner::allow::Allow;
+use plimsoll_runner::listener::Listener;
 use plimsoll_runner::live::state::State;
+use plimsoll_runner::live::state_listener::StateListener;
 use plimsoll_runner::places::Places;
 use plimsoll_runner::run::{Event, Options, RunHandle, Runner, Work};
 use tokio::sync::Semaphore;
@@ -34,7 +35,8 @@ const DRAWN_EVERY: Duration = Duration::from_millis(500);
 const CHARTS_EVERY: Duration = Duration::from_secs(2);
 /// The run.
 pub struct Live {
-    places: Places,
+    /// Ledger and bundles of runs on this host.
+    pub places: Places,
     templates: Arc<Environment<'static>>,
     current: Mutex<Option<CurrentRun>>,
     viewers: Arc<Semaphore>,
@@ -68,15 +70,15 @@ impl Live {
         Self { places, templates, current: Mutex::new(None), viewers, others }
     }
 
-    /// Starts an accepted run. Each of its runs checks `allow` again. The run is stopped after
-    /// `time_max`, and `after` is called when it has finished.
+    /// Starts an accepted run. Each of its runs checks the allowed targets of `options` again. The
+    /// run is stopped after `time_max`, and `after` is called when it has finished.
     ///
     /// # Errors
     /// A run in progress, or a thread that cannot be started.
     pub fn start(
         &self,
         work: Work,
-        allow: &Allow,
+        options: Options,
         time_max: Option<Duration>,
         after: impl FnOnce() + Send + 'static,
     ) -> Result<(), Problem> {
@@ -89,10 +91,7 @@ impl Live {
                 .hint("wait until it finishes, or stop it on /live"));
         }
         let name = work.name().to_owned();
-        let handle = Runner::carry_out(
-            work,
-            Options { allow: Some(allow.clone()), ..Options::new(self.places.clone()) },
-        )?;
+        let handle = Runner::carry_out(work, options)?;
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let now = now.map_or(0, |since| u64::try_from(since.as_nanos()).unwrap_or(u64::MAX));
         let state = Arc::new(Mutex::new(State::new(&name, now)));
@@ -195,7 +194,7 @@ fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
 fn follow(
     handle: RunHandle,
     time_max: Option<Duration>,
-    state: &Mutex<State>,
+    state: &Arc<Mutex<State>>,
     templates: &Environment<'_>,
     frames: &watch::Sender<Frames>,
 ) {
@@ -203,7 +202,11 @@ fn follow(
     let is_due =
         |last: Option<Instant>, every: Duration| last.is_none_or(|at| at.elapsed() >= every);
     let (began, stop) = (Instant::now(), handle.stop_flag());
+    let mut hosts = StateListener::of(Arc::clone(state));
     for event in handle {
+        if let Event::Fleet(now) = &event {
+            hosts.fleet(now);
+        }
         let mut known = lock(state);
         known.apply(event);
         let is_over = time_max.is_some_and(|most| began.elapsed() >= most);
@@ -265,7 +268,8 @@ mod tests {
         let text = "version = 1\n[target]\nmodel = \"single-hdd\"\n[workload.matrix]\nfile_size = \"1MiB\"\n\
                     [phases]\nmeasure = \"1h\"\n[evidence]\ninterval = \"1s\"\n";
         let work = Work::Plan(Plan::parse(text, "plan.toml").unwrap());
-        live.start(work, &Allow::default(), Some(Duration::ZERO), || {}).unwrap();
+        let options = Options::new(live.places.clone());
+        live.start(work, options, Some(Duration::ZERO), || {}).unwrap();
         while live.with(|state| state.is_under_way).unwrap() {
             std::thread::sleep(Duration::from_millis(20));
         }

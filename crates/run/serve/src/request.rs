@@ -34,6 +34,16 @@ impl PageRequest {
         values.filter(|value| !value.is_empty()).map(str::to_owned).collect()
     }
 
+    /// Returns all non-empty fields of the form with this name, or those of the query without a
+    /// form.
+    pub fn all_fields(&self, name: &str) -> Vec<String> {
+        if self.form.is_empty() {
+            return self.all_given(name);
+        }
+        let values = self.form.iter().filter(|(of, _)| of == name).map(|(_, value)| value.trim());
+        values.filter(|value| !value.is_empty()).map(str::to_owned).collect()
+    }
+
     /// Returns a non-empty field of the form.
     pub fn field(&self, name: &str) -> Option<&str> {
         first(&self.form, name).filter(|value| !value.trim().is_empty())

@@ -44,8 +44,19 @@ pub fn serve(
     stop: &AtomicBool,
     ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServeError> {
-    let ServeOptions { listen, tokens, tls, names, allow, places, roots, team, hosts, log } =
-        options;
+    let ServeOptions {
+        listen,
+        tokens,
+        tls,
+        names,
+        allow,
+        places,
+        roots,
+        team,
+        hosts,
+        fleet_runner,
+        log,
+    } = options;
     if tokens.is_none() && !listen.ip().is_loopback() && !insecure {
         return Err(ServeError::Open(listen));
     }
@@ -58,7 +69,7 @@ pub fn serve(
     let names = names.iter().map(|name| name.to_ascii_lowercase()).collect();
     let access = AccessControl { tokens, sessions, names, is_secure, log };
     let team = team.map(|shared| Arc::new(Team::new(shared)));
-    let fleet = hosts.map(|find| Arc::new(Fleet::new(find)));
+    let fleet = hosts.map(|find| Arc::new(Fleet::new(find, fleet_runner)));
     let catalogue = CachedCatalogue::new(roots, team.clone());
     let site = Arc::new(Site::new(access, catalogue, places, allow, fleet.clone())?);
     let runtime = tokio::runtime::Builder::new_current_thread()

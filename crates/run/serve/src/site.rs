@@ -97,6 +97,11 @@ impl Site {
         })
     }
 
+    /// Returns the fleet if plans may be started on it.
+    pub fn fleet_to_start(&self) -> Option<&Fleet> {
+        self.fleet.as_deref().filter(|fleet| fleet.runner.is_some())
+    }
+
     /// Renders a page. `within` is its entry in the menu.
     ///
     /// # Errors

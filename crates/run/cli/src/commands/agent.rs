@@ -10,8 +10,8 @@ use plimsoll_fleet::agent;
 use plimsoll_fleet::broker::Server;
 use plimsoll_plan::DurationNs;
 
-use super::access::Access;
 use super::allow_flags::Allowed;
+use super::bundle;
 use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -22,15 +22,17 @@ use crate::notes;
 /// Options of `agent`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll agent node1/agent.toml --allow-path /mnt/test\n  plimsoll agent --server nats://10.0.0.5 --trust fleet.key.pub --allow-path \
-    /mnt/test\n  plimsoll agent --server tls://nats.example --creds node1.creds --trust RWQ... --allow-device \
-    /dev/nvme1n1\n\n`plimsoll run PLAN --fleet nats://10.0.0.5 --sign fleet.key` runs a plan on all agents."
+    after_help = "Examples:\n  plimsoll agent node1.toml\n  plimsoll agent /etc/plimsoll/node1.toml --print-unit > /etc/systemd/system/plimsoll-agent.service\n  plimsoll agent --server nats://10.0.0.5 --trust fleet.key.pub --allow-path \
+    /mnt/test\n\n`plimsoll run PLAN --fleet nats://10.0.0.5 --sign fleet.key` runs a plan on all agents."
 )]
 pub struct Options {
     /// File that `plimsoll fleet init` wrote for this host: server, name, keys, certificate,
-    /// trusted keys.
-    #[arg(value_name = "FILE", conflicts_with_all = ["creds", "nkey", "tls_ca", "tls_cert"])]
+    /// trusted keys, allowed directories.
+    #[arg(value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Print a hardened systemd unit that runs the agent with this file, and exit.
+    #[arg(long, requires = "config")]
+    print_unit: bool,
     /// The NATS server with JetStream, nats://host:4222 or tls://host:4222.
     #[arg(long, value_name = "URL", required_unless_present = "config")]
     server: Option<String>,
@@ -53,8 +55,6 @@ pub struct Options {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
-    access: Access,
-    #[command(flatten)]
     sign: Sign,
 }
 
@@ -64,6 +64,10 @@ pub struct Options {
 /// An unreachable server, or an invalid key or directory.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let config = options.config.as_deref().map(FleetAccess::read).transpose()?;
+    if let (Some(file), Some(config), true) = (&options.config, &config, options.print_unit) {
+        bundle::print(&plimsoll_fleet::unit::of_file(file, &config.allow_paths)?)?;
+        return Ok(Exit::Ok);
+    }
     let config = config.unwrap_or_default();
     let trust = config.trust.iter().chain(&options.trust).map(|key| signature::public_key(key));
     let trust = trust.collect::<Result<Vec<_>, _>>()?;
@@ -77,7 +81,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         server: match (&options.server, options.config.is_some()) {
             (None, _) => config.to_server()?,
             (Some(url), true) => Server { url: url.clone(), ..config.to_server()? },
-            (Some(url), false) => options.access.server(url),
+            (Some(url), false) => Server { url: url.clone(), ..Server::default() },
         },
         name: options.name.clone().or(config.name).unwrap_or_else(host),
         labels: config.labels.iter().chain(&options.label).cloned().collect(),

@@ -3,11 +3,11 @@
 mod check;
 mod hosts;
 mod init;
+pub mod page;
 pub mod status;
 
 use clap::{Args, Subcommand};
 
-use super::access::Access;
 use super::plan_changes::Changes;
 use crate::common::Globals;
 use crate::error::CliError;
@@ -28,9 +28,9 @@ pub struct Options {
 
 #[derive(Debug, Subcommand)]
 enum FleetCommand {
-    /// Write keys, certificates, the NATS server's configuration and a directory for each host.
+    /// Write keys, certificates, the NATS server's configuration and a file for each host.
     Init(init::Options),
-    /// Add hosts to a fleet: a directory for each, and a new list of the server's users.
+    /// Add hosts to a fleet: a file for each, and a new list of the server's users.
     Add(hosts::Add),
     /// Remove hosts from a fleet permanently: the server rejects their keys once it has the new
     /// list of users.
@@ -70,8 +70,6 @@ pub struct FleetArgument {
     /// The fleet.toml that `plimsoll fleet init` wrote, or the NATS server's address.
     #[arg(value_name = "FLEET")]
     fleet: String,
-    #[command(flatten)]
-    access: Access,
 }
 
 /// Runs a subcommand.

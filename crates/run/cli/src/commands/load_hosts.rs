@@ -12,7 +12,7 @@ use plimsoll_runner::driver::ThisHost;
 use plimsoll_runner::preflight::{self, Preflight};
 use plimsoll_runner::run_request::Driver;
 
-use super::access::{Access, reached};
+use super::access::reached;
 use super::local_fleet::{Scratch, start};
 use crate::error::CliError;
 use crate::keys::{self, Sign};
@@ -35,8 +35,6 @@ pub struct LoadHosts {
     /// Run without this host of the fleet. May be given several times.
     #[arg(long, value_name = "HOST", requires = "fleet")]
     without: Vec<String>,
-    #[command(flatten)]
-    access: Access,
 }
 
 /// Driver with Plimsoll's directories.
@@ -83,7 +81,7 @@ impl LoadHosts {
             let error = CliError::usage("a local fleet ends with the command that started it");
             return Err(error.hint("name the server of the agents: --fleet nats://host:4222"));
         }
-        reached(named, &self.access, sign)
+        reached(named, sign)
     }
 
     /// Returns the driver for a plan.
@@ -103,7 +101,7 @@ impl LoadHosts {
         };
         let (server, agents, places, local) = match named.strip_prefix(LOCAL) {
             None => {
-                let (mut server, places) = reached(named, &self.access, sign)?;
+                let (mut server, places) = reached(named, sign)?;
                 server.without.clone_from(&self.without);
                 (server, self.agents, places, None)
             }

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::allow_flags::Allowed;
 use super::bundle;
-use super::fleet::status::hosts;
+use super::fleet::page;
 use crate::catalogue;
 use crate::common::Globals;
 use crate::error::CliError;
@@ -29,7 +29,8 @@ use crate::team;
     http://127.0.0.1:7460\n  plimsoll serve --listen 0           on a port that is \
     free\n  plimsoll serve --listen 192.0.2.7:7460 --token-file /etc/plimsoll/tokens \
     --tls-cert page.pem --tls-key page.key\n  plimsoll serve --allow-path /mnt/test     runs \
-    may be started there from the page\n  ssh -L 7460:127.0.0.1:7460 HOST     to look from \
+    may be started there from the page\n  plimsoll serve --fleet fleet.toml --allow-fleet     the \
+    same on the hosts of a fleet\n  ssh -L 7460:127.0.0.1:7460 HOST     to look from \
     elsewhere without opening a port\n\nA line of the token file is `view TOKEN NAME` or \
     `run TOKEN NAME`; the log on stderr has the name.\ndocs/serve.md explains roles and \
     protections."
@@ -57,6 +58,10 @@ pub struct Options {
     /// server's address.
     #[arg(long, value_name = "FLEET")]
     fleet: Option<String>,
+    /// Allow runs to be started on that fleet's hosts from the page. Each agent checks them against
+    /// its own allow-list.
+    #[arg(long, requires = "fleet")]
+    allow_fleet: bool,
     /// Serve on a reachable address without tokens or without TLS.
     #[arg(long)]
     insecure: bool,
@@ -87,6 +92,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         notes::tell(&format!("warning: anyone who can reach {} {says}", options.listen));
     }
     let of = places.clone();
+    let (hosts, fleet_runner) = page::fleet(options.fleet.as_deref(), options.allow_fleet)?;
     let serving = ServeOptions {
         listen: options.listen,
         tokens,
@@ -96,7 +102,8 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         places,
         roots: Box::new(move || catalogue::roots(&of)),
         team: team::client().cloned(),
-        hosts: options.fleet.as_deref().map(hosts).transpose()?,
+        hosts,
+        fleet_runner,
         log: Box::new(notes::tell),
     };
     let mut unsaid = None;

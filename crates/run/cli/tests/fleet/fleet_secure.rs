@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -12,15 +13,16 @@ use crate::fleets::{Process, adds_up, fleet_in, plan};
 use crate::support::port::free_port;
 use crate::support::{CommandOutput, Sandbox, wait_until};
 
-struct Secure {
-    sandbox: Sandbox,
+/// A fleet with a real server, in a sandbox.
+pub struct Secure {
+    pub sandbox: Sandbox,
     server: Option<Process>,
     port: u16,
     reloads: Cell<usize>,
 }
 
 impl Secure {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let sandbox = Sandbox::new();
         let port = free_port();
         let mut secure = Self { sandbox, server: None, port, reloads: Cell::new(0) };
@@ -36,7 +38,7 @@ impl Secure {
         secure
     }
 
-    fn at(&self, path: &str) -> PathBuf {
+    pub fn at(&self, path: &str) -> PathBuf {
         self.sandbox.path(path)
     }
 
@@ -47,7 +49,7 @@ impl Secure {
         self.sandbox.run(&[&["fleet", "init", &directory][..], &of].concat())
     }
 
-    fn fleet(&self) -> String {
+    pub fn fleet(&self) -> String {
         self.at("fleet/coordinator/fleet.toml").display().to_string()
     }
 
@@ -58,8 +60,8 @@ impl Secure {
         command
     }
 
-    fn start(&self, name: &str) -> Process {
-        let mut command = self.agent(&format!("fleet/agents/{name}/agent.toml"));
+    pub fn start(&self, name: &str) -> Process {
+        let mut command = self.agent(&format!("fleet/agents/{name}.toml"));
         for variable in ["DATA", "STATE", "CACHE"] {
             let home = self.at(&format!("home-{name}/{variable}"));
             command.env(format!("XDG_{variable}_HOME"), home);
@@ -169,12 +171,36 @@ fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_ask
 }
 
 /// The fleet runs of this sandbox in order.
-fn runs(sandbox: &Sandbox) -> Vec<PathBuf> {
+pub fn runs(sandbox: &Sandbox) -> Vec<PathBuf> {
     let entries = fs::read_dir(sandbox.path("share/plimsoll/runs")).into_iter().flatten().flatten();
     let mut runs: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     runs.retain(|path| path.join("all/fleet.json").is_file());
     runs.sort();
     runs
+}
+
+#[test]
+fn a_missing_host_of_the_fleet_is_named_and_left_out_only_on_request() {
+    let secure = Secure::new();
+    let (sandbox, fleet) = (&secure.sandbox, secure.fleet());
+    sandbox.run(&["fleet", "status", &fleet]).expect(0);
+    let _agent = secure.start("node1");
+    wait_until("the agent", || {
+        let seen = sandbox.run(&["fleet", "status", &fleet, "--json"]).expect(0).json();
+        seen.as_array().unwrap().len() == 1
+    });
+    let inside = plan(sandbox, &sandbox.data().join("{host}"), "1s");
+    let run = |more: &[&str]| {
+        sandbox.run(&[&["run", &inside, "--fleet", &fleet, "--json"][..], more].concat())
+    };
+    let missing = run(&[]).expect(5);
+    missing.says("hosts of the fleet are not connected: node2");
+    missing.says("or run without them: --without node2");
+    assert!(runs(sandbox).is_empty() && sandbox.left_in_data().is_empty(), "nothing was begun");
+    run(&["--without", "node3"]).expect(2).says("--without node3: the fleet has no such host");
+    let ran = run(&["--without", "node2"]);
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
+    adds_up(&runs(sandbox)[0], 1);
 }
 
 #[test]
@@ -221,7 +247,7 @@ fn a_host_joins_a_fleet_whose_server_goes_on_and_leaves_it() {
     assert_eq!(gone["removed"], serde_json::json!(["node1"]));
     secure.reload();
     wait_until("its end", || secure.log().contains("authentication error"));
-    secure.refused("fleet/agents/node1/agent.toml", "cannot connect to tls://127.0.0.1");
+    secure.refused("fleet/agents/node1.toml", "cannot connect to tls://127.0.0.1");
     // Its card expires some seconds later.
     let left = ["--set", "fleet.names=[\"node2\", \"node3\"]"];
     let ran = sandbox.run(&[&["run", &inside, "--fleet", &fleet, "--json"][..], &left].concat());
@@ -234,31 +260,31 @@ fn who_is_not_of_the_fleet_is_refused_by_name_and_logged() {
     let secure = Secure::new();
     secure.init("foreign").expect(0);
     secure.init("fleet").expect(2).says("is not empty");
-    let own = "fleet/agents/node1";
-    let with = |file: &str, from: &str| {
-        let to = secure.at(&format!("mixed-{file}"));
-        fs::create_dir(&to).unwrap();
-        for entry in fs::read_dir(secure.at(own)).unwrap().flatten() {
-            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
-        }
-        let foreign = secure.at("foreign/agents/node1").join(from);
-        fs::copy(foreign, to.join(file)).unwrap();
-        format!("mixed-{file}/agent.toml")
+    let read = |file: &str| -> toml::Table {
+        fs::read_to_string(secure.at(file)).unwrap().parse().unwrap()
     };
+    // The file of a host, with some fields from that of another fleet, or without them.
+    let with = |name: &str, fields: &[&str], from: &toml::Table| {
+        let mut table = read("fleet/agents/node1.toml");
+        for field in fields {
+            assert!(table.remove(*field).is_some(), "{field}");
+            from.get(*field).map(|value| table.insert((*field).to_owned(), value.clone()));
+        }
+        let mut options = fs::OpenOptions::new();
+        let file = options.write(true).create_new(true).mode(0o600).open(secure.at(name));
+        file.unwrap().write_all(table.to_string().as_bytes()).unwrap();
+        name.to_owned()
+    };
+    let foreign = read("foreign/agents/node1.toml");
     // A certificate authority that did not sign the server's certificate.
-    secure.refused(&with("ca.pem", "ca.pem"), "cannot connect to tls://127.0.0.1");
+    secure.refused(&with("ca.toml", &["tls_ca"], &foreign), "cannot connect to tls://127.0.0.1");
     // A key that the server does not know.
-    secure.refused(&with("user.nk", "user.nk"), "cannot connect to tls://127.0.0.1");
+    secure.refused(&with("nkey.toml", &["nkey"], &foreign), "cannot connect to tls://127.0.0.1");
     wait_until("the server's log", || secure.log().contains("authentication error"));
-    // All files of another fleet.
-    secure.refused("foreign/agents/node1/agent.toml", "cannot connect to tls://127.0.0.1");
+    // The file of another fleet.
+    secure.refused("foreign/agents/node1.toml", "cannot connect to tls://127.0.0.1");
     // Without a certificate.
-    let bare = with("client.pem", "client.pem").replace("agent.toml", "bare.toml");
-    let text = fs::read_to_string(secure.at("mixed-client.pem/agent.toml")).unwrap();
-    let lines =
-        text.lines().filter(|line| !line.starts_with("tls_c") || line.starts_with("tls_ca"));
-    let lines: Vec<&str> = lines.filter(|line| !line.starts_with("tls_key")).collect();
-    fs::write(secure.at(&bare), lines.join("\n")).unwrap();
+    let bare = with("bare.toml", &["tls_cert", "tls_key"], &toml::Table::new());
     secure.refused(&bare, "cannot connect to tls://127.0.0.1");
     wait_until("the server's log", || secure.log().contains("TLS handshake error"));
     // Without TLS.
@@ -276,7 +302,7 @@ fn command_lines_of_contrib_are_the_programs_own() {
     let unit = fs::read_to_string(contrib.join("plimsoll-agent.service")).unwrap();
     let line =
         unit.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/local/bin/plimsoll "));
-    let line = line.unwrap().replace("$ALLOW", "--allow-path /");
+    let line = line.unwrap().to_owned();
     let manifest = fs::read_to_string(contrib.join("kubernetes.yaml")).unwrap();
     let list =
         manifest.lines().find_map(|line| line.trim().strip_prefix("command: [\"plimsoll\", "));
@@ -287,4 +313,12 @@ fn command_lines_of_contrib_are_the_programs_own() {
         // Used as written in the file; the referenced file does not exist.
         sandbox.run(&arguments).expect(2).says("create it with `plimsoll fleet init`");
     }
+    // The unit of a host's file has its directories.
+    let fleet = sandbox.path("fleet").display().to_string();
+    let of = ["--server-name", "a", "--agents", "node1", "--allow-path", "/mnt/a b"];
+    sandbox.run(&[&["fleet", "init", &fleet][..], &of].concat()).expect(0);
+    let file = format!("{fleet}/agents/node1.toml");
+    let unit = sandbox.run(&["agent", &file, "--print-unit"]).expect(0);
+    unit.says("ReadWritePaths=\"-/mnt/a b\"\n");
+    unit.says(&format!("agent \"{file}\"\n"));
 }

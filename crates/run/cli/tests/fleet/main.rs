@@ -7,4 +7,7 @@ mod fleets;
 mod support;
 
 mod fleet;
+mod fleet_docs;
+mod fleet_hostile;
+mod fleet_page;
 mod fleet_secure;

@@ -275,6 +275,7 @@ impl HostRun<'_> {
             | Event::Interval(_)
             | Event::Latencies(_)
             | Event::Note(_)
+            | Event::Fleet(_)
             | Event::Part(_)
             | Event::Finding(_)
             | Event::ExperimentFinished { .. } => {}

@@ -131,9 +131,7 @@ pub(super) async fn drained(
 }
 
 async fn drained_store(broker: &Broker) -> Result<kv::Store, RunnerError> {
-    let failed = |error: String| {
-        RunnerError::environment(format!("cannot open the bucket `{DRAINED}`: {error}"))
-    };
+    let failed = |error: String| broker.error(&format!("open the bucket `{DRAINED}`"), &error);
     let config = stream::Config {
         name: format!("KV_{DRAINED}"),
         subjects: vec![format!("$KV.{DRAINED}.>")],

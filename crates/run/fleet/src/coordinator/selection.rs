@@ -13,6 +13,9 @@ use crate::card::{Card, is_name};
 const CARDS_TIMEOUT: Duration = Duration::from_millis(2_500);
 /// Time to wait for the required number of agents.
 const SELECTION_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time to wait for all hosts of the fleet. Agents that waited for the first coordinator need some
+/// seconds.
+const HOSTS_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Requirements on the agents of a run.
 #[derive(Clone, Debug, Default)]
@@ -23,6 +26,8 @@ pub(super) struct AgentSelection {
     pub(super) names: Vec<String>,
     /// Labels that each agent must have.
     pub(super) labels: Vec<String>,
+    /// Hosts of the fleet that a run on all agents requires; empty if they are not known.
+    pub(super) hosts: Vec<String>,
 }
 
 impl AgentSelection {
@@ -63,13 +68,16 @@ pub(super) async fn read_cards(
     broker: &Broker,
     selection: &AgentSelection,
 ) -> Result<BTreeMap<String, Card>, RunnerError> {
-    let failed =
-        |error: String| RunnerError::environment(format!("cannot read the agents' cards: {error}"));
+    let failed = |error: String| broker.error("read the agents' cards", &error);
     let mut watch =
         broker.agents.watch_with_history(">").await.map_err(|e| failed(e.to_string()))?;
     let mut found: BTreeMap<String, Card> = BTreeMap::new();
     let count = selection.count();
-    let timeout = if count.is_some() { SELECTION_TIMEOUT } else { CARDS_TIMEOUT };
+    let timeout = match (count, selection.hosts.is_empty()) {
+        (Some(_), _) => SELECTION_TIMEOUT,
+        (None, false) => HOSTS_TIMEOUT,
+        (None, true) => CARDS_TIMEOUT,
+    };
     let until = tokio::time::Instant::now() + timeout;
     while let Ok(Some(entry)) = tokio::time::timeout_at(until, watch.next()).await {
         let entry = entry.map_err(|error| failed(error.to_string()))?;
@@ -83,7 +91,16 @@ pub(super) async fn read_cards(
             found.values().filter(|card| selection.matches(card) && card.busy_with.is_none());
         let free = free.count();
         // Read all existing cards first: the selection is by name, not by order of arrival.
-        if entry.delta == 0 && count.is_some_and(|count| free >= count as usize) {
+        // The card of a host whose run has just ended says so within a second.
+        let is_free = |name: &String| found.get(name).is_some_and(|card| card.busy_with.is_none());
+        let is_complete = match count {
+            Some(count) => free >= count as usize,
+            None => {
+                let hosts = &selection.hosts;
+                !hosts.is_empty() && hosts.iter().all(is_free)
+            }
+        };
+        if entry.delta == 0 && is_complete {
             break;
         }
     }
@@ -111,7 +128,7 @@ pub(super) fn check_complete(
     if !missing.is_empty() {
         let message = format!("hosts of the fleet are not connected: {}", missing.join(", "));
         return Err(RunnerError::environment(message)
-            .hint("start their agents (`plimsoll agent agent.toml`)")
+            .hint("start their agents (`plimsoll agent NAME.toml`)")
             .hint(format!("or run without them: {}", options(&missing))));
     }
     if let Some((name, run)) = busy.into_iter().next() {
@@ -234,7 +251,8 @@ mod tests {
         };
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let of = |agents, names: &[&str], labels: &[&str]| {
-            let selection = AgentSelection { agents, names: texts(names), labels: texts(labels) };
+            let (names, labels) = (texts(names), texts(labels));
+            let selection = AgentSelection { agents, names, labels, hosts: Vec::new() };
             let chosen = pick(all(), &selection, "b").map_err(|error| error.to_string())?;
             Ok::<_, String>(chosen.into_iter().map(|card| card.name).collect::<Vec<_>>())
         };

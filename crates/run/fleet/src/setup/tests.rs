@@ -38,19 +38,19 @@ fn files(root: &Path) -> Vec<(PathBuf, String)> {
 }
 
 #[test]
-fn each_host_gets_its_own_directory_and_no_file_is_overwritten() {
+fn each_host_gets_its_own_file_and_no_file_is_overwritten() {
     let root = tempfile::tempdir().unwrap();
     let setup = setup(root.path());
     let made = set_up(&setup).unwrap();
-    let access = Access::read(&made.agents[1].join("agent.toml")).unwrap();
+    let access = Access::read(&made.agents[1]).unwrap();
     assert_eq!(access.name.as_deref(), Some("node2"));
     assert_eq!(access.allow_paths, [PathBuf::from("/mnt/test")]);
     assert_eq!(access.server, "tls://nats.example:4222");
-    let seed = |directory: &Path| fs::read_to_string(directory.join("user.nk")).unwrap();
+    let seed = |file: &Path| Access::read(file).unwrap().nkey.unwrap().read(true).unwrap();
     assert_ne!(seed(&made.agents[0]), seed(&made.agents[1]));
-    for secret in ["user.nk", "client.key", "agent.toml"] {
-        assert_eq!(mode(&made.agents[0].join(secret)), 0o600, "{secret}");
-    }
+    assert_eq!(mode(&made.agents[0]), 0o600);
+    fs::set_permissions(&made.agents[0], fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(Access::read(&made.agents[0]).unwrap_err().to_string().contains("other users"));
     let authority = made.authority.unwrap();
     assert_eq!((mode(&authority), mode(&authority.join("ca.key"))), (0o700, 0o600));
     let key = fs::read_to_string(authority.join("ca.key")).unwrap();
@@ -99,10 +99,10 @@ fn adding_and_removing_hosts_leaves_the_others_unchanged() {
     assert_eq!(kept(&after), kept(&before));
     let hosts = || Access::read(&directory.join("coordinator/fleet.toml")).unwrap().hosts;
     assert_eq!(hosts(), ["node1", "node2", "node3", "node4"]);
-    let access = |name: &str| Access::read(&directory.join("agents").join(name).join("agent.toml"));
+    let access = |name: &str| Access::read(&agent_file(directory, name));
     let (first, third) = (access("node1").unwrap(), access("node3").unwrap());
     assert_eq!((third.name.as_deref(), &third.trust), (Some("node3"), &first.trust));
-    assert_eq!((third.server, mode(&changed.agents[0])), (first.server, 0o700));
+    assert_eq!((third.server, mode(&changed.agents[0])), (first.server, 0o600));
     let users = |text: &str| text.matches("nkey: U").count();
     let text = fs::read_to_string(&path).unwrap();
     assert_eq!(users(&text), 5);
@@ -120,7 +120,7 @@ fn adding_and_removing_hosts_leaves_the_others_unchanged() {
         (&["../node5"], "not a valid agent name"),
     ] {
         refused(add(directory, &names(wrong), &[], None).unwrap_err(), says);
-        assert!(!directory.join("agents/node5").exists());
+        assert!(!agent_file(directory, "node5").exists());
     }
     refused(remove(directory, &names(&["node4", "node9"])).unwrap_err(), "cannot remove node9");
     // The coordinator is not an agent.
@@ -132,7 +132,7 @@ fn adding_and_removing_hosts_leaves_the_others_unchanged() {
     assert_eq!((users(&now), now.contains("node4")), (4, false));
     let error = add(directory, &names(&["node4"]), &[], None).unwrap_err();
     assert!(error.message.contains("has no such agent"), "{error:?}");
-    fs::remove_dir_all(directory.join("agents/node4")).unwrap();
+    fs::remove_file(agent_file(directory, "node4")).unwrap();
     add(directory, &names(&["node4"]), &[], None).unwrap();
 }
 
@@ -149,7 +149,7 @@ fn add_needs_the_authority_and_an_unchanged_list_of_users() {
         let error = add(directory, &new, &[], authority).unwrap_err();
         assert!(error.message.contains(says), "{error:?}");
         assert!(!error.hints.is_empty(), "{error:?}");
-        assert!(!directory.join("agents/node3").exists());
+        assert!(!agent_file(directory, "node3").exists());
     };
     refused(&forgetful.directory, None, "authority");
     refused(&forgetful.directory, Some(&authority), "of another fleet");
@@ -178,6 +178,6 @@ fn add_needs_the_authority_and_an_unchanged_list_of_users() {
     add(directory, &new, &[], Some(&offline)).unwrap();
     // The layout of an earlier version: all users in one file.
     fs::remove_file(&users).unwrap();
-    fs::remove_dir_all(directory.join("agents/node3")).unwrap();
+    fs::remove_file(agent_file(directory, "node3")).unwrap();
     refused(directory, Some(&offline), "users.conf");
 }

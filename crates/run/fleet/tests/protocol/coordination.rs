@@ -33,33 +33,45 @@ fn places(root: &Path, signer: Option<Signer>) -> Places {
     }
 }
 
-/// Runs the plan on `count` agents. With `again`, the last agent is restarted during the run.
-fn run(root: &Path, count: u32, again: bool) -> FleetBundle {
-    fs::create_dir_all(root.join("data")).unwrap();
-    let stop = Arc::new(AtomicBool::new(false));
-    let server = PrivateServer::start(&root.join("nats"), &stop).unwrap();
-    make_keys(&root.join("key"), None).unwrap();
-    let signer = Signer::read(&root.join("key"), || None).unwrap();
-    let trust = vec![signer.public().to_owned()];
-    let reached = Server { url: server.url().to_owned(), ..Server::default() };
-    let start = |number: u32| {
+/// An agent of this process.
+pub struct Agent(std::thread::JoinHandle<Result<(), String>>);
+
+impl Agent {
+    /// Starts agent `nodeN`, which trusts the key in `root`. The first call creates the key.
+    pub fn start(root: &Path, server: &PrivateServer, number: u32, stop: &Arc<AtomicBool>) -> Self {
+        fs::create_dir_all(root.join("data")).unwrap();
         let own = agent::Options {
-            server: reached.clone(),
+            server: Server { url: server.url().to_owned(), ..Server::default() },
             name: format!("node{number}"),
             labels: Vec::new(),
-            trust: trust.clone(),
+            trust: vec![signer(root).public().to_owned()],
             allow: Allow::new(&[root.join("data")], &[], &[]).unwrap(),
             places: places(&root.join(format!("node{number}")), None),
             bundles: None,
             coordinator_timeout: plimsoll_fleet::agent::COORDINATOR_TIMEOUT,
         };
-        let stop = Arc::clone(&stop);
-        std::thread::spawn(move || {
+        let stop = Arc::clone(stop);
+        Self(std::thread::spawn(move || {
             let mut say = |text: &str| println!("{text}");
             agent::run(&own, &stop, &mut say).map_err(|error| error.to_string())
-        })
-    };
-    let mut agents: Vec<_> = (1..=count).map(start).collect();
+        }))
+    }
+
+    pub fn join(self) {
+        self.0.join().unwrap().unwrap();
+    }
+}
+
+/// Key of the coordinator.
+fn signer(root: &Path) -> Signer {
+    let key = root.join("key");
+    if !key.exists() {
+        make_keys(&key, None).unwrap();
+    }
+    Signer::read(&key, || None).unwrap()
+}
+
+pub fn plan(root: &Path) -> Plan {
     let text = format!(
         "version = 1\nname = \"together\"\ndemonstration = true\n[target]\npath = {:?}\n\
          [workload.matrix]\nfile_size = \"4MiB\"\nsizes = \"4KiB\"\nreads = 70\narrival = \"constant\"\n\
@@ -67,14 +79,31 @@ fn run(root: &Path, count: u32, again: bool) -> FleetBundle {
          min_measure = \"1s\"\ninterval = \"500ms\"\n",
         root.join("data/{host}").display().to_string()
     );
-    let plan = Plan::parse(&text, "together.toml").unwrap_or_else(|errors| panic!("{errors}"));
-    let options = coordinator::Options {
-        server: reached.clone(),
+    Plan::parse(&text, "together.toml").unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+pub fn coordinator_options(
+    root: &Path,
+    server: &PrivateServer,
+    count: u32,
+) -> coordinator::Options {
+    coordinator::Options {
+        server: Server { url: server.url().to_owned(), ..Server::default() },
         agents: Some(count),
         names: Vec::new(),
-        places: places(root, Some(signer)),
+        places: places(root, Some(signer(root))),
         bundles: root.join("runs"),
-    };
+    }
+}
+
+/// Runs the plan on `count` agents. With `again`, the last agent is restarted during the run.
+fn run(root: &Path, count: u32, again: bool) -> FleetBundle {
+    let stop = Arc::new(AtomicBool::new(false));
+    let server = PrivateServer::start(&root.join("nats"), &stop).unwrap();
+    let start = |number: u32| Agent::start(root, &server, number, &stop);
+    let mut agents: Vec<_> = (1..=count).map(start).collect();
+    let plan = plan(root);
+    let options = coordinator_options(root, &server, count);
     let never = AtomicBool::new(false);
     let mut tell = |event: coordinator::Event| {
         println!("{event:?}");
@@ -86,9 +115,7 @@ fn run(root: &Path, count: u32, again: bool) -> FleetBundle {
     let left =
         coordinator::run(&coordinator::RunRequest::whole_plan(&plan), &options, &never, &mut tell);
     stop.store(true, Ordering::Relaxed);
-    for agent in agents {
-        agent.join().unwrap().unwrap();
-    }
+    agents.into_iter().for_each(Agent::join);
     left.unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream::{self, object_store};
 use plimsoll_fleet::access::Access;
 use plimsoll_fleet::coordinator;
+use plimsoll_fleet::credential::Credential;
 use plimsoll_fleet::setup::{self, FleetFiles, Setup, set_up};
 
 use crate::port::free_port;
@@ -79,14 +80,22 @@ async fn try_connect(file: &Path) -> Result<KeyHolder, async_nats::ConnectError>
     let access = Access::read(file).unwrap();
     let errors = Arc::new(Mutex::new(Vec::new()));
     let callback_errors = Arc::clone(&errors);
-    let seed = std::fs::read_to_string(access.nkey.unwrap()).unwrap();
+    let text = |one: Option<Credential>| one.unwrap().read(true).unwrap();
+    // The client reads files.
+    let scratch = tempfile::tempdir().unwrap();
+    let pem = |name: &str, one: Option<Credential>| {
+        let path = scratch.path().join(name);
+        std::fs::write(&path, text(one)).unwrap();
+        path
+    };
+    let seed = text(access.nkey);
     let prefix = match &access.name {
         Some(name) => format!("_INBOX.agent-{name}"),
         None => "_INBOX.coordinator".to_owned(),
     };
     let options = async_nats::ConnectOptions::with_nkey(seed.trim().to_owned())
-        .add_root_certificates(access.tls_ca.unwrap())
-        .add_client_certificate(access.tls_cert.unwrap(), access.tls_key.unwrap())
+        .add_root_certificates(pem("ca", access.tls_ca))
+        .add_client_certificate(pem("cert", access.tls_cert), pem("key", access.tls_key))
         .custom_inbox_prefix(prefix)
         .event_callback(move |event| {
             callback_errors.lock().unwrap().push(event.to_string());
@@ -154,12 +163,12 @@ fn an_agents_key_gives_no_access_to_other_agents() {
             stream.publish(order, "an order".into()).await.unwrap().await.unwrap();
         }
         for (directory, name) in made.agents.iter().zip(["node1", "node2"]) {
-            let agent = connect(&directory.join("agent.toml")).await;
+            let agent = connect(directory).await;
             let card = format!("$KV.plimsoll-agents.{name}");
             let put = jetstream::new(agent.client.clone()).publish(card, "a card".into()).await;
             put.unwrap().await.unwrap();
         }
-        let thief = connect(&made.agents[0].join("agent.toml")).await;
+        let thief = connect(&made.agents[0]).await;
         let own = jetstream::new(thief.client.clone());
 
         // The agent can use its own data.
@@ -255,7 +264,7 @@ fn an_agents_key_gives_no_access_to_other_agents() {
         let signal = format!("reload={}", server.0.id());
         let done = Command::new("nats-server").args(["--signal", &signal]).status().unwrap();
         assert!(done.success());
-        let third = connect_when_known(&added.agents[0].join("agent.toml")).await;
+        let third = connect_when_known(&added.agents[0]).await;
         for subject in [
             "plimsoll.order.node2",
             "plimsoll.order.node3",

@@ -4,6 +4,7 @@
 #[path = "../../../../measure/nfs/tests/support/port.rs"]
 mod port;
 
+mod bounds;
 mod coordination;
 mod isolation;
 mod order_rejection;

@@ -30,7 +30,11 @@ impl StateListener {
     pub fn new(plan: &str) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_ns = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
-        let state = Arc::new(Mutex::new(State::new(plan, now_ns)));
+        Self::of(Arc::new(Mutex::new(State::new(plan, now_ns))))
+    }
+
+    /// Updates an existing state of a run that starts now.
+    pub fn of(state: Arc<Mutex<State>>) -> Self {
         let now = Instant::now();
         Self { state, phase_began: now, created: now, last_fleet_report: now }
     }

@@ -11,7 +11,7 @@ use plimsoll_record::progress::{Gate, Progress, Watcher};
 
 use super::{Event, RunOutput};
 use crate::finished_run::FinishedRun;
-use crate::listener::Listener;
+use crate::listener::{FleetProgress, Listener};
 
 /// Minimum interval between two progress events.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
@@ -95,6 +95,10 @@ impl Listener for EventSender<'_> {
 
     fn warn(&mut self, text: &str) {
         self.send(Event::Warning(text.to_owned()));
+    }
+
+    fn fleet(&mut self, now: &FleetProgress) {
+        self.send(Event::Fleet(now.clone()));
     }
 
     fn finished(&mut self, run: &FinishedRun) {

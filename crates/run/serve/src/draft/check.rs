@@ -47,6 +47,9 @@ pub struct PlanCheck {
     /// Time limit on this host; `None` for no limit.
     #[serde(skip)]
     pub time_max: Option<Duration>,
+    /// Hosts of the fleet that run it; empty for this host.
+    #[serde(skip)]
+    pub hosts: Vec<String>,
 }
 
 /// A stage of a job as a plan.
@@ -102,18 +105,24 @@ fn point_count(plan: &ResolvedPlan) -> Option<usize> {
     }
 }
 
-/// Returns the reason why a plan may not start here.
-pub(super) fn check_startable(
-    plan: &ResolvedPlan,
-    goal: RunGoal,
-    allow: &Allow,
-) -> Result<(), String> {
+/// Checks the length of a plan's name and the rules that it accepts as unknown.
+pub(super) fn check_name(plan: &ResolvedPlan) -> Result<(), String> {
     if plan.name.len() > NAME_LENGTH_MAX {
         return Err(format!(
             "the plan's name is too long: {} bytes, at most {NAME_LENGTH_MAX} are allowed",
             plan.name.len()
         ));
     }
+    check_accepted(&plan.evidence.accept_unknown).map_err(|error| error.message)
+}
+
+/// Returns the reason why a plan may not start here.
+pub(super) fn check_startable(
+    plan: &ResolvedPlan,
+    goal: RunGoal,
+    allow: &Allow,
+) -> Result<(), String> {
+    check_name(plan)?;
     let points = point_count(plan);
     if goal == RunGoal::LoadLine && points.is_some() {
         return Err(
@@ -133,7 +142,6 @@ pub(super) fn check_startable(
             "a comparison needs at least {RUNS_MIN} runs of each target: set repeat.runs"
         ));
     }
-    check_accepted(&plan.evidence.accept_unknown).map_err(|error| error.message)?;
     model_limits::check(plan, goal)?;
     // A model writes nothing.
     let targets = plan.targets.iter().filter(|target| !model_limits::is_model(target)).cloned();

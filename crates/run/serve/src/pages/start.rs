@@ -7,9 +7,11 @@ use minijinja::context;
 use minijinja::value::{Serde, Value};
 use plimsoll_model::spec::shipped;
 use plimsoll_plan::{field_reference, gallery, gallery_plan};
+use plimsoll_runner::run::{Options, Work};
 use serde_json::json;
 
 use crate::draft::{self, Field, PlanCheck, RunGoal, TARGET_KINDS};
+use crate::fleet::Fleet;
 use crate::request::PageRequest;
 use crate::response::{PageResponse, Problem, json as answer};
 use crate::site::Site;
@@ -25,8 +27,9 @@ pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
     let kind = request.given("kind").unwrap_or(DEFAULT_KIND).to_owned();
     let fields = fields_of(&kind)?;
     let chosen = request.given("place_kind").zip(request.given("place"));
-    let words = site.allow.descriptions();
-    let first = || words.first().and_then(|word| word.split_once(' '));
+    let of_fleet = || site.fleet_to_start().and_then(Fleet::first_allowed);
+    let word = site.allow.descriptions().into_iter().next().or_else(of_fleet);
+    let first = || word.as_deref().and_then(|word| word.split_once(' '));
     let first_place =
         chosen.or_else(first).map(|(kind, place)| (kind.to_owned(), place.to_owned()));
     let copied = request.given("plan").and_then(gallery_plan).map(|plan| plan.text.to_owned());
@@ -47,7 +50,7 @@ pub fn show_form(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
     let checked = match kind.as_str() {
         // Nothing was pasted yet.
         "fio" => PlanCheck::default(),
-        _ => draft::check_form(&given, &site.allow)?,
+        _ => check_given(site, request, &given)?,
     };
     form(site, request, &kind, &fields, &given, &checked)
 }
@@ -60,7 +63,7 @@ pub fn start(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem
     let kind = request.field("kind").unwrap_or_default().to_owned();
     let fields = fields_of(&kind)?;
     let given = |name: &str| request.field(name).map(str::to_owned);
-    let mut checked = match draft::check_form(&given, &site.allow) {
+    let mut checked = match check_given(site, request, &given) {
         Ok(checked) => checked,
         // Invalid changes.
         Err(problem) => PlanCheck { refused: Some(problem.message), ..PlanCheck::default() },
@@ -98,9 +101,31 @@ pub fn start_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Pr
 fn check_request(site: &Site, request: &PageRequest) -> Result<PlanCheck, Problem> {
     if request.form.is_empty() {
         let goal = RunGoal::parse(request.given("find"))?;
-        return Ok(draft::check(&String::from_utf8_lossy(&request.body), goal, &site.allow));
+        let (text, hosts) = (String::from_utf8_lossy(&request.body), request.all_given("host"));
+        return Ok(match hosts.is_empty() {
+            true => draft::check(&text, goal, &site.allow),
+            false => draft::check_on_hosts(&text, goal, &hosts, site.fleet.as_deref()),
+        });
     }
-    draft::check_form(&|name| request.field(name).map(str::to_owned), &site.allow)
+    check_given(site, request, &|name| request.field(name).map(str::to_owned))
+}
+
+/// Checks a form, for this host or for the hosts of the fleet that are picked in it.
+fn check_given(
+    site: &Site,
+    request: &PageRequest,
+    given: &dyn Fn(&str) -> Option<String>,
+) -> Result<PlanCheck, Problem> {
+    let hosts = request.all_fields("host");
+    if hosts.is_empty() {
+        return draft::check_form(given, &site.allow);
+    }
+    if given("kind").as_deref() == Some("fio") {
+        let says = "a fio job on a fleet is started with `plimsoll run JOB --fleet`";
+        return Ok(PlanCheck { refused: Some(says.to_owned()), ..PlanCheck::default() });
+    }
+    let goal = RunGoal::parse(given("find").as_deref())?;
+    Ok(draft::check_on_hosts(&draft::text(given)?, goal, &hosts, site.fleet.as_deref()))
 }
 
 fn begin(site: &Site, request: &PageRequest, checked: &mut PlanCheck) -> Result<(), Problem> {
@@ -123,9 +148,21 @@ fn begin(site: &Site, request: &PageRequest, checked: &mut PlanCheck) -> Result<
         }
     };
     let known = Arc::clone(&site.catalogue);
-    let plan = work.name().to_owned();
-    site.live.start(work, &site.allow, checked.time_max, move || known.invalidate())?;
-    site.access.record(&request.identity, &format!("started the plan {plan}"));
+    let mut started = format!("started the plan {}", work.name());
+    let options = match (&checked.hosts[..], &work, site.fleet_to_start()) {
+        ([], ..) => {
+            let places = site.live.places.clone();
+            Options { allow: Some(site.allow.clone()), ..Options::new(places) }
+        }
+        (hosts, Work::Plan(plan), Some(Fleet { runner: Some(runner), .. })) => {
+            started.push_str(&format!(" on {}", hosts.join(", ")));
+            let (driver, places) = runner.select(&plan.resolve(), hosts)?;
+            Options { driver: Some(driver), ..Options::new(places) }
+        }
+        _ => return Err(Problem::forbidden("this server starts nothing on a fleet")),
+    };
+    site.live.start(work, options, checked.time_max, move || known.invalidate())?;
+    site.access.record(&request.identity, &started);
     Ok(())
 }
 
@@ -197,6 +234,8 @@ fn form(
         like => site.allow.descriptions().iter().find_map(|word| word.strip_prefix("path ").map(str::to_owned)),
         fields => fields.iter().map(field).collect::<Vec<_>>(),
         allowed => site.allow.descriptions(),
+        fleet => site.fleet_to_start().map(Fleet::template_value),
+        picked => request.all_fields("host"),
         checked => Value::from(Serde(checked)),
         is_live => site.live.with(|state| state.is_under_way).unwrap_or(false),
     };

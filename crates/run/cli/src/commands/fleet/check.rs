@@ -23,7 +23,7 @@ pub fn check(
     plan: &Plan,
     common: &Globals,
 ) -> Result<Exit, CliError> {
-    let (server, places) = reached(&of.fleet, &of.access, sign)?;
+    let (server, places) = reached(&of.fleet, sign)?;
     let bundles = places.runs.clone();
     let would = coordinator::check_acceptance(
         plan,

@@ -42,7 +42,7 @@ pub struct HostSelection {
 pub fn add(options: &Add, common: &Globals) -> Result<Exit, CliError> {
     let HostSelection { directory, names } = &options.of;
     let changed = setup::add(directory, names, &options.allow_path, options.authority.as_deref())?;
-    let hosts = "on each host     copy its directory of {} there, and: plimsoll agent agent.toml --allow-path DIR";
+    let hosts = "on each host     copy its file of {} there, and: plimsoll agent NAME.toml";
     let hosts = hosts.replace("{}", &shown(&directory.join("agents")));
     told("added", &changed, names, &hosts, common)
 }

@@ -26,7 +26,7 @@ pub struct Options {
     /// run requires all of them, or `--without NAME`.
     #[arg(long, value_name = "NAMES|N")]
     agents: String,
-    /// Directory that plans may use on each host. May be given several times; agent.toml lists them.
+    /// Directory that plans may use on each host. May be given several times; its file lists them.
     #[arg(long, value_name = "DIR")]
     allow_path: Vec<PathBuf>,
     /// Discard the authority's key: no further hosts can be added, not even by `fleet add`.
@@ -69,9 +69,9 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     let allow = if options.allow_path.is_empty() { " --allow-path DIR" } else { "" };
     let fleet = shown(&made.coordinator.join("fleet.toml"));
     bundle::print(&format!(
-        "set up: a server, a user who runs plans, and {} agents. Every directory contains secret keys.\n\n\
+        "set up: a server, a user who runs plans, and {} agents. All these files are secret.\n\n\
          on {}     copy {} there, and in it: nats-server -c nats.conf\n\
-         on each host     copy its directory of {} there, and: plimsoll agent agent.toml{allow}\n\
+         on each host     copy its file of {} there, and: plimsoll agent NAME.toml{allow}\n\
          here     plimsoll run PLAN --fleet {fleet}\n{authority}",
         made.agents.len(),
         options.server_name,

@@ -7,7 +7,7 @@ use plimsoll_serve::FindHosts;
 use serde_json::json;
 
 use super::FleetArgument;
-use crate::commands::access::{Access, reached};
+use crate::commands::access::reached;
 use crate::commands::bundle;
 use crate::common::Globals;
 use crate::error::CliError;
@@ -16,7 +16,7 @@ use crate::keys::Sign;
 
 /// Lists the agents.
 pub fn status(of: &FleetArgument, common: &Globals) -> Result<Exit, CliError> {
-    let (server, _) = reached(&of.fleet, &of.access, &Sign::default())?;
+    let (server, _) = reached(&of.fleet, &Sign::default())?;
     let seen = coordinator::status(&server)?;
     if common.json {
         bundle::print(&bundle::json(&seen)?)?;
@@ -54,7 +54,7 @@ fn row(one: AgentStatus) -> HostRow {
 /// # Errors
 /// An unreadable file.
 pub fn hosts(fleet: &str) -> Result<FindHosts, CliError> {
-    let (server, _) = reached(fleet, &Access::default(), &Sign::default())?;
+    let (server, _) = reached(fleet, &Sign::default())?;
     Ok(Box::new(move || {
         let seen = coordinator::status(&server).map_err(|error| error.message)?;
         Ok(seen.into_iter().map(row).collect())
@@ -71,7 +71,7 @@ pub fn drain(
     undo: bool,
     common: &Globals,
 ) -> Result<Exit, CliError> {
-    let (server, _) = reached(&of.fleet, &of.access, &Sign::default())?;
+    let (server, _) = reached(&of.fleet, &Sign::default())?;
     let there = coordinator::status(&server)?.into_iter().map(|one| one.card.name);
     let there: Vec<String> = there.collect();
     let agents = if agents.is_empty() { &there[..] } else { agents };

@@ -1,0 +1,73 @@
+//! Starts plans on a fleet from the page, as `plimsoll run --fleet` does.
+
+use std::sync::Arc;
+
+use plimsoll_fleet::broker::Server;
+use plimsoll_fleet::coordinator::{self, Options};
+use plimsoll_fleet::driver::FleetDriver;
+use plimsoll_plan::ResolvedPlan;
+use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::places::Places;
+use plimsoll_runner::run_request::Driver;
+use plimsoll_serve::{FindHosts, FleetRunner};
+
+use super::status::hosts;
+use crate::commands::access::reached;
+use crate::error::CliError;
+use crate::keys::Sign;
+
+/// A fleet on which the page may start plans.
+struct PageFleet {
+    server: Server,
+    /// Directories of this user, with the key that signs plans.
+    places: Places,
+}
+
+/// Returns the hosts of a fleet, and the way to start plans on them if that is allowed.
+///
+/// # Errors
+/// As [`runner`].
+pub fn fleet(
+    named: Option<&str>,
+    is_allowed: bool,
+) -> Result<(Option<FindHosts>, Option<Box<dyn FleetRunner>>), CliError> {
+    let Some(named) = named else { return Ok((None, None)) };
+    Ok((Some(hosts(named)?), is_allowed.then(|| runner(named)).transpose()?))
+}
+
+/// Returns the fleet of a `fleet.toml`.
+///
+/// # Errors
+/// An unreadable file, or one without a signing key.
+fn runner(fleet: &str) -> Result<Box<dyn FleetRunner>, CliError> {
+    let (server, places) = reached(fleet, &Sign::default())?;
+    if places.signer.is_none() {
+        let message =
+            format!("--allow-fleet: {fleet} has no key, and agents accept signed plans only");
+        return Err(CliError::usage(message)
+            .hint("pass the fleet.toml that `plimsoll fleet init` wrote: --fleet fleet.toml"));
+    }
+    Ok(Box::new(PageFleet { server, places }))
+}
+
+impl FleetRunner for PageFleet {
+    fn check(&self, plan: &ResolvedPlan) -> Result<(), RunnerError> {
+        coordinator::check(plan)
+    }
+
+    fn select(
+        &self,
+        plan: &ResolvedPlan,
+        hosts: &[String],
+    ) -> Result<(Arc<dyn Driver>, Places), RunnerError> {
+        let places = self.places.clone();
+        let options = Options {
+            server: self.server.clone(),
+            agents: None,
+            names: hosts.to_vec(),
+            bundles: places.runs.clone(),
+            places: places.clone(),
+        };
+        Ok((Arc::new(FleetDriver::new(options, plan)?), places))
+    }
+}

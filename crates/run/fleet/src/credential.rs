@@ -1,0 +1,90 @@
+//! A key or certificate: its text, or the file that has it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::private_file;
+use serde::{Deserialize, Serialize};
+
+/// A key or certificate. `fleet init` writes texts; operators may name files.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Credential(String);
+
+impl fmt::Debug for Credential {
+    /// Shows no text, which may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_text() { "text" } else { &self.0 })
+    }
+}
+
+impl Credential {
+    /// A PEM text, or the seed of an nkey.
+    #[must_use]
+    pub fn text(text: String) -> Self {
+        Self(text)
+    }
+
+    /// A file.
+    #[must_use]
+    pub fn file(path: &Path) -> Self {
+        Self(path.display().to_string())
+    }
+
+    /// Returns whether this is the text itself.
+    pub(crate) fn is_text(&self) -> bool {
+        let is_seed = self.0.len() == 58 && self.0.starts_with("SU") && !self.0.contains('.');
+        is_seed || self.0.trim_start().starts_with("-----BEGIN")
+    }
+
+    /// Makes the name of a file relative to `directory`.
+    pub(crate) fn beside(&mut self, directory: &Path) {
+        if !self.is_text() {
+            *self = Self::file(&directory.join(&self.0));
+        }
+    }
+
+    /// Name for messages.
+    pub(crate) fn name(&self) -> &str {
+        if self.is_text() { "the key or certificate" } else { &self.0 }
+    }
+
+    /// Returns the text.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or a secret one that other users can read.
+    pub fn read(&self, is_secret: bool) -> Result<String, RunnerError> {
+        if self.is_text() {
+            return Ok(self.0.clone());
+        }
+        let path = PathBuf::from(&self.0);
+        if is_secret {
+            private_file::check(&path)?;
+        }
+        std::fs::read_to_string(&path)
+            .map_err(|error| RunnerError::usage(format!("cannot read {}: {error}", path.display())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn texts_are_told_from_files_and_not_shown() {
+        let seed = nkeys::KeyPair::new_user().seed().unwrap();
+        let pem = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n".to_owned();
+        for text in [seed, pem] {
+            let mut one = Credential::text(text.clone());
+            one.beside(Path::new("/d"));
+            assert_eq!(one.read(true).unwrap(), text);
+            assert!(!format!("{one:?} {}", one.name()).contains(&text));
+        }
+        let mut file = Credential::text("SU.nk".to_owned());
+        file.beside(Path::new("/gone"));
+        assert_eq!(file.name(), "/gone/SU.nk");
+        assert!(file.read(true).unwrap_err().to_string().contains("cannot read /gone/SU.nk"));
+    }
+}
