@@ -103,8 +103,10 @@ fn value_after<'l>(line: &'l str, name: &str) -> Option<&'l str> {
 /// The text has no figures of a job.
 fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let version = text.lines().map(bare).find_map(|line| {
-        let version = line.trim();
-        version.starts_with("fio-").then(|| version.split_whitespace().next().unwrap_or(version))
+        // Clients print the version of each server: `hostname=a, be=0, …, fio=fio-3.33, flags=1`.
+        let version = line.split_once(" fio=").map_or(line.trim(), |(_, rest)| rest);
+        let end = version.find([' ', ',']).unwrap_or(version.len());
+        version.starts_with("fio-").then(|| &version[..end])
     });
     let mut reader = Reader {
         reported: ToolResult::new(Source {
@@ -119,6 +121,7 @@ fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         group: String::new(),
         direction: None,
         percentiles: None,
+        summed: false,
         totals: BTreeMap::new(),
         tail: Tail::of(version),
     };
@@ -167,6 +170,8 @@ struct Reader {
     direction: Option<usize>,
     /// Stage and unit of the next percentiles.
     percentiles: Option<(Stage, f64)>,
+    /// True after the totals of a client's groups; jobs of the next client follow.
+    summed: bool,
     /// Bytes and bandwidth of each group's jobs, by direction.
     totals: BTreeMap<(String, Kind), (Vec<Figure>, Vec<Figure>)>,
     tail: Tail,
@@ -184,12 +189,16 @@ impl Reader {
         }
         if let Some((name, group, jobs, error)) = job_line(line) {
             self.end_job();
+            if std::mem::take(&mut self.summed) {
+                self.totals.clear();
+            }
             self.begin_job(name, group, jobs, client(whole), error, number);
             return;
         }
         let trimmed = line.trim();
         if let Some(group) = trimmed.strip_prefix("Run status group ") {
             self.end_job();
+            self.summed = true;
             self.group = group.chars().take_while(char::is_ascii_digit).collect();
             return;
         }
@@ -228,18 +237,20 @@ impl Reader {
             outstanding.kept = false;
         }
         self.group = group.to_owned();
+        let err = format!("line {number} (err)");
         self.part = Some(Part {
             name: name.to_owned(),
             host: host.map(str::to_owned),
             setting,
             is_total: name == "All clients",
+            errors: (error == 0.0).then(|| Figure::exact(0.0, &err)),
             ..Part::default()
         });
         if error != 0.0 {
             self.reported.complaints.push(Complaint {
                 weight: Weight::Invalid,
                 says: format!("job {name:?} ended with error {error}"),
-                field: format!("line {number} (err)"),
+                field: err,
             });
         }
     }
