@@ -39,6 +39,9 @@ fn client(line: &str) -> Option<&str> {
 /// Parses `name: (groupid=0, jobs=4): err= 0: pid=8290: Wed Feb 28 13:36:48 2018`.
 fn job_line(line: &str) -> Option<(&str, &str, f64, f64)> {
     let (name, rest) = line.split_once(": (groupid=")?;
+    // A client prints its progress (`Jobs: 1 (f=1)`) before the name, without a line break.
+    let progress = name.strip_prefix("Jobs: ").and_then(|rest| rest.rsplit([')', ']']).next());
+    let name = progress.unwrap_or(name);
     let (group, rest) = rest.split_once(", jobs=")?;
     let (jobs, rest) = rest.split_once("):")?;
     let error = rest.split_once("err=")?.1;
@@ -469,6 +472,14 @@ mod tests {
         total=0,674304,0,0 short=0,0,0,0 dropped=0,0,0,0\n\nRun status group 0 (all jobs):\n  WRITE: bw=43.9MiB/s \
         (46.0MB/s), 43.9MiB/s-43.9MiB/s (46.0MB/s-46.0MB/s), io=2634MiB (2762MB), run=60001-60001msec\n\nDisk stats \
         (read/write):\n  nvme0n1: ios=0/674000, sectors=0/5392000, merge=0/0, ticks=0/5, in_queue=5, util=99.10%\n";
+
+    #[test]
+    fn the_progress_of_a_client_is_not_part_of_a_name() {
+        let rest = "j: (groupid=0, jobs=1): err= 0: pid=1: Sat Jan  1 00:00:00 2022";
+        for progress in ["", "Jobs: 1 (f=1)", "Jobs: 1 (f=1): [r(1)][100.0%][eta 00m:00s]"] {
+            assert_eq!(job_line(&format!("{progress}{rest}")).unwrap().0, "j", "{progress}");
+        }
+    }
 
     #[test]
     fn version_2_is_read() {

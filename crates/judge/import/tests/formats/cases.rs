@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use plimsoll_evidence::tool_result::Part;
 use plimsoll_import::Study;
 use plimsoll_judge::conservation::study::audits;
 use plimsoll_judge::conservation::{Audit, Credibility, DeclaredFacts};
@@ -422,6 +423,8 @@ fn two_clients_are_summed_each_and_together() {
     is("fio-clients.txt", Credibility::Consistent, "");
     is("fio-clients.json", Credibility::Consistent, "");
     let study = study("fio-clients.txt");
+    let known = |part: &Part| part.is_total || part.setting.outstanding.is_some();
+    assert!(study.results[0].parts.iter().all(known), "the depth of each job is known");
     assert_eq!(study.results[0].source.version.as_deref(), Some("fio-3.33"));
 }
 
