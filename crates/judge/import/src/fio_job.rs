@@ -14,7 +14,7 @@ mod setting;
 mod steady;
 mod stream;
 mod text;
-mod values;
+pub(crate) mod values;
 
 use notes::Notes;
 use plimsoll_plan::{Job, JobFault, Plan, PlanError, PlanErrors, printable, reference_markdown};

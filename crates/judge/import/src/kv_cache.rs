@@ -72,6 +72,9 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
         }
     }
     reported.combined.extend(tiers(&cache, part.window_ns.as_ref()));
+    reported.combined.extend(ratios(root, &summary));
+    reported.combined.extend(device_shares(&cache));
+    reported.complaints.extend(complaints(root, &cache));
     reported.parts.push(part);
     for (name, word) in [
         ("end_to_end_latencies", "end_to_end_latency_ms"),
@@ -118,6 +121,94 @@ fn tiers(cache: &JsonNode<'_, '_>, window: Option<&Figure>) -> Vec<Aggregate> {
     combined
 }
 
+/// Returns the figures that the benchmark computes of two others or repeats.
+fn ratios(root: &JsonNode<'_, '_>, summary: &JsonNode<'_, '_>) -> Vec<Aggregate> {
+    let cache = summary.key("cache_stats");
+    let sum = |list: &str| -> Option<Figure> {
+        let list = root.key(list);
+        let sum: f64 = list.items().filter_map(|item| item.number()).sum();
+        list.items().next().map(|_| Figure::exact(sum, list.path()))
+    };
+    let (hits, misses) = (cache.key("cache_hits").number(), cache.key("cache_misses").number());
+    let lookups = hits.zip(misses).map(|(hits, misses)| Figure::exact(hits + misses, "lookups"));
+    let one = || Some(Figure::exact(1.0, ""));
+    let pairs = [
+        (
+            summary.key("avg_throughput_tokens_per_sec"),
+            summary.key("total_tokens").float(),
+            summary.key("elapsed_time").float(),
+        ),
+        (
+            summary.key("storage_throughput_tokens_per_sec"),
+            summary.key("total_tokens").float(),
+            summary.key("total_storage_io_time").float(),
+        ),
+        (summary.key("total_storage_io_time"), sum("storage_latencies"), one()),
+        (summary.key("total_requests"), root.key("requests_completed").float(), one()),
+        (summary.key("total_tokens"), root.key("total_tokens_generated").float(), one()),
+        (cache.key("cache_hit_rate"), cache.key("cache_hits").float(), lookups),
+        (
+            cache.key("read_write_ratio"),
+            cache.key("total_read_gb").float(),
+            cache.key("total_write_gb").float(),
+        ),
+    ];
+    let aggregate = |(at, of, over): (JsonNode<'_, '_>, Option<Figure>, Option<Figure>)| {
+        let (total, of) = (at.float()?, of?);
+        let over = over.filter(|over| over.value > 0.0)?.value;
+        let field = of.field.clone();
+        let of = vec![Figure { field, ..of.scaled(1.0 / over) }];
+        let what = at.path().to_owned();
+        Some(Aggregate { what, formula: Formula::Sum, total, of, slack: TIER_SLACK })
+    };
+    pairs.into_iter().filter_map(aggregate).collect()
+}
+
+/// The device's share of each operation is at most the whole, and so are its percentiles.
+fn device_shares(cache: &JsonNode<'_, '_>) -> Vec<Aggregate> {
+    let mut combined = Vec::new();
+    for word in ["read", "write"] {
+        for share in ["device", "host"] {
+            for p in ["p50", "p95", "p99"] {
+                let of = |name: String| cache.key(&name).float();
+                let part = of(format!("storage_{word}_{share}_{p}_ms"));
+                let whole = of(format!("storage_{word}_{p}_ms"));
+                let Some((total, whole)) = part.zip(whole) else { continue };
+                let what = format!("{p} of the {share}'s share of a {word}, against the whole");
+                let of = vec![Figure::exact(0.0, "no time"), whole];
+                let formula = Formula::Between;
+                combined.push(Aggregate { what, formula, total, of, slack: TIER_SLACK });
+            }
+        }
+    }
+    combined
+}
+
+/// Returns what the benchmark reports of itself, and whether it used the storage at all.
+fn complaints(root: &JsonNode<'_, '_>, cache: &JsonNode<'_, '_>) -> Vec<Complaint> {
+    let mut complaints = Vec::new();
+    let mut complain = |weight: Weight, says: &str, at: &JsonNode<'_, '_>| {
+        let field = at.path().to_owned();
+        complaints.push(Complaint { weight, says: says.into(), field });
+    };
+    let completed = root.key("requests_completed");
+    if completed.number() == Some(0.0) {
+        complain(Weight::Invalid, "no request was completed", &completed);
+    }
+    let moved = ["read", "written"]
+        .map(|word| cache.key(&format!("tier_storage_kv_bytes_{word}_gb")))
+        .map(|at| (at.number(), at));
+    if moved.iter().all(|(bytes, _)| *bytes == Some(0.0)) {
+        let says = "no byte was read from the storage tier or written to it: its figures are those of memory";
+        complain(Weight::Invalid, says, &moved[0].1);
+    }
+    let status = cache.key("storage_health").key("overall_status");
+    if status.text().is_some_and(|word| word.eq_ignore_ascii_case("fail")) {
+        complain(Weight::Warning, "the storage missed the benchmark's own criteria", &status);
+    }
+    complaints
+}
+
 /// True for the summary of a run over its ranks.
 #[must_use]
 pub fn is_run_summary(root: &JsonNode<'_, '_>) -> bool {
@@ -138,8 +229,26 @@ pub fn read_run_summary(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
             });
         }
     };
+    let ranks = root.key("total_ranks").exact();
+    let hosts = root.key("host_count").float().zip(root.key("npernode").number());
+    reported.combined.extend(ranks.clone().zip(hosts).map(|(total, (hosts, each))| Aggregate {
+        what: "the ranks of all hosts".into(),
+        formula: Formula::Sum,
+        total,
+        of: vec![hosts.scaled(each)],
+        slack: 0.0,
+    }));
     for (name, option) in root.key("options").entries() {
         let place = format!("ranks of option {name}");
+        if let Some((stated, used)) = ranks.clone().zip(option.key("rank_count").number()) {
+            reported.memberships.push(Membership {
+                of: format!("ranks of option {name}"),
+                stated,
+                found: used.max(0.0) as u64,
+                missing: Vec::new(),
+                place: "in rank_count".into(),
+            });
+        }
         let missing: Vec<String> = option
             .key("missing_files")
             .items()

@@ -12,6 +12,7 @@
 //! - any other result format: one file per tool, detection in `detect.rs`, assembly in `study.rs`,
 //!   a row in `docs/audit.md`, a sample in `tests/formats/garbage.rs`
 //! - a trace format: a file in `trace`
+//! - a format that is refused with a hint: `unread.rs`
 //! - stages of a fio job: `fio_job.rs`
 
 pub mod detect;
@@ -40,6 +41,7 @@ pub mod table;
 pub mod terminal;
 pub mod text;
 pub mod trace;
+pub mod unread;
 pub mod vdbench;
 pub mod vector_db;
 pub mod walk;

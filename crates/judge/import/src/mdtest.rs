@@ -81,9 +81,10 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         }
     }
     let one = reported.options.get("iterations").is_some_and(|count| count == "1");
+    let idle = rates.values().all(|Row([max, ..])| max.value <= 0.0);
     for (name, Row([max, min, mean])) in rates {
         // Operations that did not run have a row of zeroes.
-        if max.value <= 0.0 {
+        if max.value <= 0.0 && !idle {
             continue;
         }
         let mut operation = Operation::of(Kind::Name(name.to_lowercase()));

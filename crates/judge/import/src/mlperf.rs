@@ -111,6 +111,7 @@ pub fn read_summary(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
         });
     }
     checkpoints(&mut reported, &metric);
+    checkpoint_times(&mut reported, root, &metric);
     hosts(&mut reported, root);
     passes(&mut reported, root, &metric);
     let mut part = Part { name: "training".into(), ..Part::default() };
@@ -134,6 +135,17 @@ pub fn read_summary(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
 fn checkpoints(reported: &mut ToolResult, metric: &JsonNode<'_, '_>) {
     let of = |name: String| metric.key(&name).float().filter(|figure| figure.value > 0.0);
     for word in ["save", "load"] {
+        let zero = ["io_mean_GB_per_second", "duration_mean_seconds"]
+            .map(|figure| metric.key(&format!("{word}_checkpoint_{figure}")))
+            .into_iter()
+            .find(|at| at.number() == Some(0.0));
+        if let Some(at) = zero {
+            reported.complaints.push(Complaint {
+                weight: Weight::Invalid,
+                says: format!("no {word} of a checkpoint was measured: {} is 0", at.path()),
+                field: at.path().to_owned(),
+            });
+        }
         let size = of("checkpoint_size_GB".into());
         let time = of(format!("{word}_checkpoint_duration_mean_seconds"));
         let rate = of(format!("{word}_checkpoint_io_mean_GB_per_second"));
@@ -149,6 +161,30 @@ fn checkpoints(reported: &mut ToolResult, metric: &JsonNode<'_, '_>) {
             of,
             slack: CHECKPOINT_SLACK + spread,
         });
+    }
+}
+
+/// Checks that the checkpoints fit the time of the run.
+fn checkpoint_times(reported: &mut ToolResult, root: &JsonNode<'_, '_>, metric: &JsonNode<'_, '_>) {
+    let clock = |name: &str| root.key(name).text().and_then(unix_s);
+    let Some((start, end)) = clock("start").zip(clock("end")) else { return };
+    let mut of = Vec::new();
+    for word in ["save", "load"] {
+        let each = metric.key(&format!("{word}_checkpoint_duration_seconds"));
+        let before = of.len();
+        of.extend(each.items().filter_map(|item| item.float()));
+        if of.len() == before {
+            let mean = metric.key(&format!("{word}_checkpoint_duration_mean_seconds"));
+            of.extend(mean.float());
+        }
+    }
+    of.retain(|time: &Figure| time.value > 0.0);
+    if !of.is_empty() {
+        // The clock has tenths of a second; the rest of the run prepares and waits.
+        let total = Figure::exact(end - start, "end - start");
+        let total = Figure { least: 0.0, most: total.most + 1.0, ..total };
+        let what = "the time of the checkpoints against that of the run".to_owned();
+        reported.combined.push(Aggregate { what, formula: Formula::Sum, total, of, slack: 0.0 });
     }
 }
 

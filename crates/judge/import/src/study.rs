@@ -10,8 +10,8 @@ use crate::json::{self, JsonNode};
 use crate::walk::{Visitor, walk};
 use crate::{
     ImportError, diskspd, elbencho, elbencho_live, fio, io500, ioping, ior, iozone, jetstress,
-    kv_cache, mdtest, mlperf, pgbench_log, sysbench, table, terminal, text, vdbench, vector_db,
-    warp, warp_csv, warp_text, yabs,
+    kv_cache, mdtest, mlperf, pgbench_log, sysbench, table, terminal, text, unread, vdbench,
+    vector_db, warp, warp_csv, warp_text, yabs,
 };
 
 /// Results and statistics of the named files.
@@ -81,15 +81,14 @@ impl Visitor for Reader {
     fn wants(&mut self, path: &str, head: &[u8]) -> bool {
         let wanted = detect(head).is_some();
         if !wanted && self.named && !path.contains('/') {
-            let reason = refusal(head).unwrap_or("its format is unknown");
-            self.failed(path, reason.into());
+            let reason = unread::refusal(head).unwrap_or_else(|| "its format is unknown".into());
+            self.failed(path, reason);
         } else if !wanted {
-            let result = looks_like_result(head);
-            let unknown = result.then_some("it looks like a result, but its format is unknown");
-            // A directory of results may also contain jobs and traces.
-            let packed = path.ends_with(".csv.zst").then(|| refusal(head)).flatten();
-            match packed.or(unknown) {
-                Some(reason) => self.failed(path, reason.into()),
+            // A directory of results may also contain jobs, traces, programs and pages.
+            let program = text::decode(head).is_some_and(|text| is_program(path, &text));
+            let result = path.ends_with(".csv.zst") || !program && unread::looks_like_result(head);
+            match unread::refusal(head).filter(|_| result) {
+                Some(reason) => self.failed(path, reason),
                 None => self.study.passed_over += 1,
             }
         }
@@ -110,7 +109,11 @@ impl Visitor for Reader {
             Ok(()) => *self.study.read.entry(format.word()).or_default() += 1,
             // Many files have a line that looks like a heading. Only an explicitly named file must
             // be a table.
-            Err(_) if format == Format::Table && !self.named => self.study.passed_over += 1,
+            Err(_)
+                if format == Format::Table && !self.named && !unread::looks_like_result(head) =>
+            {
+                self.study.passed_over += 1;
+            }
             // The source code of a parser contains the names that it looks for.
             Err(_) if !self.named && is_program(path, &text) => self.study.passed_over += 1,
             Err(says) => self.study.unreadable.push(ImportError { file, says }),
@@ -120,26 +123,6 @@ impl Visitor for Reader {
     fn failed(&mut self, path: &str, says: String) {
         self.study.unreadable.push(ImportError { file: format!("{}{path}", self.prefix), says });
     }
-}
-
-/// Returns what a file that cannot be read seems to be, and what to do instead.
-#[must_use]
-pub fn refusal(head: &[u8]) -> Option<&'static str> {
-    if head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
-        return Some(
-            "it is compressed with zstd (warp writes its operations so): unpack it with zstd -d, \
-                or run `warp analyze --json FILE`",
-        );
-    }
-    if crate::trace::opens(head) {
-        return Some(
-            "it is a block trace, not a result: replay it with `plimsoll run --trace FILE`",
-        );
-    }
-    let text = text::decode(head)?;
-    let is_job = text.lines().any(|line| line.trim() == "[global]")
-        && text.lines().any(|line| line.trim_start().starts_with("rw="));
-    is_job.then_some("it is a fio job, not a result: run `plimsoll plan import FILE`")
 }
 
 /// Returns the blocks between fences of a Markdown text with the lines where they begin. Empty
@@ -162,17 +145,6 @@ fn fences(text: &str) -> Vec<(usize, String)> {
     blocks
 }
 
-/// True for a JSON object with the name of a benchmark figure.
-fn looks_like_result(head: &[u8]) -> bool {
-    let Some(text) = text::decode(head) else { return false };
-    let names = ["throughput", "bandwidth", "latency", "iops", "_per_sec", "partial_failure"];
-    let text = text.trim_start();
-    text.starts_with('{') && {
-        let lower = text.to_ascii_lowercase();
-        names.iter().any(|name| lower.contains(name))
-    }
-}
-
 /// Removes latencies with a mean and maximum of zero, which the tool did not measure.
 fn drop_unmeasured(result: &mut ToolResult) {
     let zero = |figure: &Option<Figure>| figure.as_ref().is_none_or(|figure| figure.value <= 0.0);
@@ -185,7 +157,8 @@ fn drop_unmeasured(result: &mut ToolResult) {
         // An idle direction prints zeroes for everything.
         let idle = operation.is_idle();
         operation.latencies.retain(|latency| {
-            measured(latency) || !latency.percentiles.is_empty() || !latency.bins.is_empty()
+            let some = latency.percentiles.iter().any(|percentile| percentile.ns.value > 0.0);
+            measured(latency) || some || !latency.bins.is_empty()
         });
         dropped += if idle { 0 } else { before - operation.latencies.len() };
     }

@@ -90,6 +90,14 @@ fn oltp(text: &str, file: &str) -> Result<ToolResult, String> {
         ..Setting::default()
     };
     let window_ns = of(&all, "total time", Digits::Rounded, NS_PER_S);
+    let query = |name: &str| of(&all, name, Digits::Exact, 1.0);
+    if let (Some(read), Some(write), Some(other), Some(total)) =
+        (query("read"), query("write"), query("other"), query("total"))
+    {
+        let (what, formula) = ("the queries".to_owned(), Formula::Sum);
+        let of = vec![read, write, other];
+        reported.combined.push(Aggregate { what, formula, total, of, slack: 0.0 });
+    }
     let operations = vec![operation];
     let series = intervals(text).into_iter().collect();
     reported.parts.push(Part { window_ns, setting, operations, series, ..Part::default() });

@@ -23,7 +23,8 @@ const SAMPLED_SLACK: f64 = 0.05;
 /// Headings of a Markdown table may be anywhere in a text; those of CSV come first.
 #[must_use]
 pub fn is(text: &str) -> bool {
-    blocks(text).into_iter().any(|block| is_block(&block))
+    let json = text.trim_start().starts_with(['{', '[']);
+    !json && blocks(text).into_iter().any(|block| is_block(&block))
 }
 
 fn is_block(block: &Block) -> bool {

@@ -124,13 +124,15 @@ fn pgbench(text: &str, file: &str) -> Result<ToolResult, String> {
             figure(digits, Digits::Rounded, unit, format!("line {} ({name})", index + 1))
         })
     };
-    let rate = equals("tps", 1.0).ok_or("it has no rate of transactions")?;
     let mut operation = Operation::of(Kind::Other("transactions".into()));
     let name = "number of transactions actually processed";
     let count = all.get(name).and_then(|(value, line)| {
         let digits = value.split('/').next()?.trim();
         figure(digits, Digits::Exact, 1.0, format!("line {line} ({name})"))
     });
+    // Without transactions the rate is printed as `-nan`.
+    let none = count.as_ref().filter(|count| count.value == 0.0).cloned();
+    let rate = equals("tps", 1.0).or(none).ok_or("it has no rate of transactions")?;
     operation.count.extend(count);
     operation.rate_per_s.push(rate);
     operation.latencies.extend(latency(Stage::Total, |l| {

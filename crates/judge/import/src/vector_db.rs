@@ -1,7 +1,7 @@
 //! Vector-database benchmark of MLPerf Storage: a JSON object of one run.
 
 use plimsoll_evidence::tool_result::{
-    Complaint, Figure, Kind, Operation, Part, Stage, ToolResult, Weight,
+    Aggregate, Complaint, Figure, Formula, Kind, Operation, Part, Stage, ToolResult, Weight,
 };
 
 use crate::json::JsonNode;
@@ -60,7 +60,26 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
             field: recall.path().to_owned(),
         });
     }
+    recalls(&mut reported, &root.key("recall"));
     reported
+}
+
+/// Checks the recalls, which are shares: the mean is between the least and the greatest.
+fn recalls(reported: &mut ToolResult, recall: &JsonNode<'_, '_>) {
+    let of = |name: &str| recall.key(name).float();
+    let mut between = |what: &str, total: Figure, of: Vec<Figure>| {
+        let (what, formula) = (what.to_owned(), Formula::Between);
+        reported.combined.push(Aggregate { what, formula, total, of, slack: 1e-6 });
+    };
+    for name in ["mean_recall", "min_recall", "max_recall"] {
+        let bounds = vec![Figure::exact(0.0, "no neighbour"), Figure::exact(1.0, "all neighbours")];
+        of(name).into_iter().for_each(|share| between(name, share, bounds.clone()));
+    }
+    if let (Some(mean), Some(min), Some(max)) =
+        (of("mean_recall"), of("min_recall"), of("max_recall"))
+    {
+        between("the mean recall", mean, vec![min, max]);
+    }
 }
 
 /// Creates a figure whose last digit may be rounded.

@@ -169,8 +169,8 @@ fn judge_text(
             Ok(AuditedText::Run(Box::new(judge_all(bundles, Some(&study), declared))))
         }
         Err(error) => AuditedText::figures(study, &error).ok_or_else(|| {
-            let seems = plimsoll_import::study::refusal(text.as_bytes());
-            let says = seems.map_or_else(|| error.to_string(), str::to_owned);
+            let seems = plimsoll_import::unread::refusal(text.as_bytes());
+            let says = seems.unwrap_or_else(|| error.to_string());
             RunnerError::usage(format!("{name}: {says}"))
                 .hint("see docs/audit.md for the known formats")
         }),

@@ -113,8 +113,13 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
         taken_unix_s: root.key("timestamp").number(),
     });
     let clients = root.key("client_stats");
-    let jobs: Vec<JsonNode<'_, '_>> =
+    let mut jobs: Vec<JsonNode<'_, '_>> =
         if clients.exists() { clients.items() } else { root.key("jobs").items() }.collect();
+    if clients.exists() && keep_last_reports(&mut jobs) {
+        reported.remarks.push(
+            "the file holds several reports of one run (--status-interval): the last one is the result".into(),
+        );
+    }
     for job in &jobs {
         let options = options_of(root, job);
         if reported.options.is_empty() {
@@ -129,6 +134,53 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     }
     take_totals(&mut reported);
     reported
+}
+
+/// Minimum time between two reports of a running job, in ms. Clones of a job end closer together,
+/// or move the same amount.
+const REPORT_MS_MIN: f64 = 90.0;
+
+/// Keeps the last of several reports of one client's job: with `--status-interval` fio lists them
+/// all. Returns true if there were several.
+fn keep_last_reports(jobs: &mut Vec<JsonNode<'_, '_>>) -> bool {
+    let same = |a: &JsonNode<'_, '_>, b: &JsonNode<'_, '_>| {
+        ["jobname", "groupid", "hostname", "port"]
+            .iter()
+            .all(|n| a.key(n).shown() == b.key(n).shown())
+    };
+    let sum = |job: &JsonNode<'_, '_>, figure: &str| -> f64 {
+        DIRECTIONS.iter().filter_map(|(side, _)| job.key(side).key(figure).number()).sum()
+    };
+    // All latencies of a later report include those of an earlier one.
+    let includes = |earlier: &JsonNode<'_, '_>, later: &JsonNode<'_, '_>| {
+        DIRECTIONS.iter().all(|(side, _)| {
+            let of = |job: &JsonNode<'_, '_>, figure: &str| {
+                job.key(side).key("clat_ns").key(figure).number()
+            };
+            // During a ramp nothing is measured.
+            let idle = of(earlier, "max").unwrap_or(0.0) == 0.0;
+            idle || of(later, "min") <= of(earlier, "min") && of(later, "max") >= of(earlier, "max")
+        })
+    };
+    let follows = |earlier: &JsonNode<'_, '_>, later: &JsonNode<'_, '_>, gap_ms: f64| {
+        let grew = sum(later, "io_bytes") - sum(earlier, "io_bytes");
+        let took = sum(later, "runtime") - sum(earlier, "runtime");
+        let more = took >= gap_ms && (grew > 0.0 || gap_ms == 0.0 && grew == 0.0);
+        same(earlier, later) && more && includes(earlier, later)
+    };
+    let before = jobs.len();
+    let mut index = 0;
+    while index < jobs.len() {
+        // The last report may follow the one before it at once.
+        let gap_ms = if jobs.len() < before { 0.0 } else { REPORT_MS_MIN };
+        let superseded = jobs[index + 1..].iter().any(|later| follows(&jobs[index], later, gap_ms));
+        if superseded {
+            jobs.remove(index);
+        } else {
+            index += 1;
+        }
+    }
+    jobs.len() < before
 }
 
 fn options_of(root: &JsonNode<'_, '_>, job: &JsonNode<'_, '_>) -> Options {
@@ -444,11 +496,9 @@ fn steady_state(job: &JsonNode<'_, '_>) -> Vec<Series> {
 fn take_totals(reported: &mut ToolResult) {
     let Some(total) = reported.parts.iter().find(|part| part.is_total) else { return };
     type FigureOf = fn(&Operation) -> Option<&Figure>;
-    let quantities: [(&str, FigureOf); 3] = [
-        ("operations", |o| o.count.first()),
-        ("bytes", |o| o.bytes.first()),
-        ("bandwidth", |o| o.bandwidth_per_s.first()),
-    ];
+    // The total's bandwidth is its bytes over the longest time, not the sum of bandwidths.
+    let quantities: [(&str, FigureOf); 2] =
+        [("operations", |o| o.count.first()), ("bytes", |o| o.bytes.first())];
     let mut combined = Vec::new();
     for operation in &total.operations {
         let parts = || {
@@ -463,8 +513,7 @@ fn take_totals(reported: &mut ToolResult) {
                     formula: Formula::Sum,
                     total: figure.clone(),
                     of: figures,
-                    // Each client's bandwidth uses its own run time, the total's uses the longest.
-                    slack: if what == "bandwidth" { 0.05 } else { 0.0 },
+                    slack: 0.0,
                 });
             }
         }

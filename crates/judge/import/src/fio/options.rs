@@ -6,6 +6,8 @@ use plimsoll_evidence::tool_result::{
     CounterReset, Durability, Figure, MediaClass, Outstanding, Pattern, Setting,
 };
 
+use crate::fio_job::values;
+
 /// Options of one job, including the global ones.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -99,17 +101,8 @@ impl Options {
     }
 
     fn size_of(&self, text: &str) -> Option<f64> {
-        let text = text.trim().to_ascii_lowercase();
-        let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        let suffix = text[digits.len()..].trim_end_matches('b');
-        let swapped = self.get("kb_base") == Some("1000");
-        let (bare, power) = match suffix.strip_suffix('i') {
-            Some(bare) => (bare, if swapped { 1024f64 } else { 1000.0 }),
-            None => (suffix, if swapped { 1000.0 } else { 1024.0 }),
-        };
-        let exponent = ["", "k", "m", "g", "t", "p"].iter().position(|unit| *unit == bare)?;
-        let number: f64 = digits.parse().ok()?;
-        Some(number * power.powi(exponent as i32))
+        let kb_base = if self.get("kb_base") == Some("1000") { 1000 } else { 1024 };
+        values::size(text, kb_base).map(|bytes| bytes as f64)
     }
 
     /// Parses a time as fio does: seconds without a unit.
@@ -321,7 +314,7 @@ mod tests {
         let of = |text: &str| options(&[("bs", text)]).transfer_bytes(0).map(|f| f.value);
         assert_eq!(of("4k"), Some(4096.0));
         assert_eq!(of("4KB"), Some(4096.0));
-        assert_eq!(of("4kib"), Some(4000.0));
+        assert_eq!((of("4kib"), of("4ki")), (Some(4000.0), Some(4096.0)));
         assert_eq!(of("1M"), Some(1048576.0));
         assert_eq!(of("512"), Some(512.0));
         assert_eq!(of("x"), None);

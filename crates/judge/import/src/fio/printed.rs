@@ -187,14 +187,24 @@ pub(super) fn issued(part: &mut Part, text: &str, number: usize) {
             |part: &str| part.trim_start_matches(|c: char| !c.is_ascii_digit()).parse::<f64>().ok();
         parts.map_while(digits).collect()
     };
+    let dropped = if text.contains("dropped=") { of("dropped") } else { of("drop") };
     let (total, short) = (of("total"), of("short"));
-    for (index, (_, kind)) in DIRECTIONS.iter().enumerate().take(3) {
+    // `unified_rw_reporting` counts all operations in the place of reads.
+    let unified = part
+        .operations
+        .iter()
+        .all(|operation| !operation.kind.moves_data())
+        .then_some((0, &Kind::All));
+    let divided = DIRECTIONS.iter().map(|(_, kind)| kind).enumerate().take(3);
+    for (index, kind) in divided.chain(unified) {
         let Some(operation) = part.operations.iter_mut().find(|o| o.kind == *kind) else {
             continue;
         };
-        let place = || field(number, "issued");
-        operation.count.extend(total.get(index).map(|count| Figure::exact(*count, place())));
-        operation.short = short.get(index).map(|count| Figure::exact(*count, place()));
+        let of = |counts: &[f64]| {
+            counts.get(index).map(|count| Figure::exact(*count, field(number, "issued")))
+        };
+        operation.count.extend(of(&total));
+        (operation.short, operation.errors) = (of(&short), of(&dropped));
     }
 }
 

@@ -68,11 +68,14 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         let mut part = Part { name: name.to_owned(), ..Part::default() };
         // Terse lines contain no options.
         part.setting.counter_reset = CounterReset::Unknown;
-        if cells[first - 1] != "0" {
+        let error = format!("line {}, field {first} (error)", index + 1);
+        if cells[first - 1] == "0" {
+            part.errors = Some(Figure::exact(0.0, error));
+        } else {
             reported.complaints.push(Complaint {
                 weight: Weight::Invalid,
                 says: format!("job {name:?} ended with error {}", cells[first - 1]),
-                field: format!("line {}, field {first} (error)", index + 1),
+                field: error,
             });
         }
         let length = if version == 5 { FIELDS + 6 } else { FIELDS };

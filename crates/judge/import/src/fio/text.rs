@@ -39,6 +39,9 @@ fn client(line: &str) -> Option<&str> {
 /// Parses `name: (groupid=0, jobs=4): err= 0: pid=8290: Wed Feb 28 13:36:48 2018`.
 fn job_line(line: &str) -> Option<(&str, &str, f64, f64)> {
     let (name, rest) = line.split_once(": (groupid=")?;
+    // A client prints its progress (`Jobs: 1 (f=1)`) before the name, without a line break.
+    let progress = name.strip_prefix("Jobs: ").and_then(|rest| rest.rsplit([')', ']']).next());
+    let name = progress.unwrap_or(name);
     let (group, rest) = rest.split_once(", jobs=")?;
     let (jobs, rest) = rest.split_once("):")?;
     let error = rest.split_once("err=")?.1;
@@ -103,8 +106,10 @@ fn value_after<'l>(line: &'l str, name: &str) -> Option<&'l str> {
 /// The text has no figures of a job.
 fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let version = text.lines().map(bare).find_map(|line| {
-        let version = line.trim();
-        version.starts_with("fio-").then(|| version.split_whitespace().next().unwrap_or(version))
+        // Clients print the version of each server: `hostname=a, be=0, …, fio=fio-3.33, flags=1`.
+        let version = line.split_once(" fio=").map_or(line.trim(), |(_, rest)| rest);
+        let end = version.find([' ', ',']).unwrap_or(version.len());
+        version.starts_with("fio-").then(|| &version[..end])
     });
     let mut reader = Reader {
         reported: ToolResult::new(Source {
@@ -119,6 +124,7 @@ fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         group: String::new(),
         direction: None,
         percentiles: None,
+        summed: false,
         totals: BTreeMap::new(),
         tail: Tail::of(version),
     };
@@ -167,6 +173,8 @@ struct Reader {
     direction: Option<usize>,
     /// Stage and unit of the next percentiles.
     percentiles: Option<(Stage, f64)>,
+    /// True after the totals of a client's groups; jobs of the next client follow.
+    summed: bool,
     /// Bytes and bandwidth of each group's jobs, by direction.
     totals: BTreeMap<(String, Kind), (Vec<Figure>, Vec<Figure>)>,
     tail: Tail,
@@ -184,12 +192,16 @@ impl Reader {
         }
         if let Some((name, group, jobs, error)) = job_line(line) {
             self.end_job();
+            if std::mem::take(&mut self.summed) {
+                self.totals.clear();
+            }
             self.begin_job(name, group, jobs, client(whole), error, number);
             return;
         }
         let trimmed = line.trim();
         if let Some(group) = trimmed.strip_prefix("Run status group ") {
             self.end_job();
+            self.summed = true;
             self.group = group.chars().take_while(char::is_ascii_digit).collect();
             return;
         }
@@ -228,18 +240,20 @@ impl Reader {
             outstanding.kept = false;
         }
         self.group = group.to_owned();
+        let err = format!("line {number} (err)");
         self.part = Some(Part {
             name: name.to_owned(),
             host: host.map(str::to_owned),
             setting,
             is_total: name == "All clients",
+            errors: (error == 0.0).then(|| Figure::exact(0.0, &err)),
             ..Part::default()
         });
         if error != 0.0 {
             self.reported.complaints.push(Complaint {
                 weight: Weight::Invalid,
                 says: format!("job {name:?} ended with error {error}"),
-                field: format!("line {number} (err)"),
+                field: err,
             });
         }
     }
@@ -458,6 +472,14 @@ mod tests {
         total=0,674304,0,0 short=0,0,0,0 dropped=0,0,0,0\n\nRun status group 0 (all jobs):\n  WRITE: bw=43.9MiB/s \
         (46.0MB/s), 43.9MiB/s-43.9MiB/s (46.0MB/s-46.0MB/s), io=2634MiB (2762MB), run=60001-60001msec\n\nDisk stats \
         (read/write):\n  nvme0n1: ios=0/674000, sectors=0/5392000, merge=0/0, ticks=0/5, in_queue=5, util=99.10%\n";
+
+    #[test]
+    fn the_progress_of_a_client_is_not_part_of_a_name() {
+        let rest = "j: (groupid=0, jobs=1): err= 0: pid=1: Sat Jan  1 00:00:00 2022";
+        for progress in ["", "Jobs: 1 (f=1)", "Jobs: 1 (f=1): [r(1)][100.0%][eta 00m:00s]"] {
+            assert_eq!(job_line(&format!("{progress}{rest}")).unwrap().0, "j", "{progress}");
+        }
+    }
 
     #[test]
     fn version_2_is_read() {

@@ -168,6 +168,14 @@ impl<'j> Reader<'j> {
 
     pub(super) fn fail(&mut self, name: &str, wanted: &str) {
         let Some(opt) = self.get(name) else { return };
+        // Values of the host that runs fio, and expressions, which fio computes.
+        if ["$ncpus", "$mb_memory", "$pagesize"].iter().any(|word| opt.value.contains(word)) {
+            let why = "contains a keyword that fio replaces by a value of its host";
+            return self.reject(name, why, "write the host's number");
+        }
+        if opt.value.trim().starts_with('(') && opt.value.contains(')') {
+            return self.reject(name, "is an expression, which fio computes", "write its value");
+        }
         let field = format!("{}.{name}", self.job.name);
         let shown = printable(&opt.value);
         let message = format!("\"{shown}\" is not {wanted}");
@@ -203,32 +211,10 @@ impl<'j> Reader<'j> {
     }
 
     pub(super) fn int(&mut self, name: &str) -> Option<u64> {
-        if self.text_of(name).is_some_and(|text| text.trim().starts_with('$')) {
-            self.reject_keyword(name);
-            return None;
-        }
         self.parsed(name, "a whole number", values::int)
     }
 
-    /// Rejects a fio keyword, whose value depends on the host that runs fio.
-    fn reject_keyword(&mut self, name: &str) {
-        let text = self.text_of(name).unwrap_or("").trim().to_owned();
-        if ["$ncpus", "$mb_memory", "$pagesize"].iter().any(|keyword| text.contains(keyword)) {
-            self.reject(
-                name,
-                "contains a keyword that fio replaces by a value of its host",
-                "write the host's number",
-            );
-        } else {
-            self.fail(name, "a whole number");
-        }
-    }
-
     pub(super) fn positive(&mut self, name: &str) -> Option<u64> {
-        if self.text_of(name).is_some_and(|text| text.trim().starts_with('$')) {
-            self.reject_keyword(name);
-            return None;
-        }
         let wanted = "a whole number from 1";
         self.parsed(name, wanted, |t| values::int(t).filter(|n| *n > 0 && *n < 1 << 32))
     }

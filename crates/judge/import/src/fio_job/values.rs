@@ -9,7 +9,7 @@
 pub(super) const RANGE_SIZES_MAX: u64 = 64;
 
 /// Parses a size in bytes; `None` if it is not valid.
-pub(super) fn size(text: &str, kb_base: u64) -> Option<u64> {
+pub(crate) fn size(text: &str, kb_base: u64) -> Option<u64> {
     let text = text.trim().to_ascii_lowercase();
     if let Some(hex) = text.strip_prefix("0x") {
         return u64::from_str_radix(hex, 16).ok().filter(|n| *n <= i64::MAX as u64);

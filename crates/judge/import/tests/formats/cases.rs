@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use plimsoll_evidence::tool_result::Part;
 use plimsoll_import::Study;
 use plimsoll_judge::conservation::study::audits;
 use plimsoll_judge::conservation::{Audit, Credibility, DeclaredFacts};
@@ -207,8 +208,6 @@ fn requests_of_the_page_cache_are_not_operations() {
 fn forms_that_people_paste_are_read() {
     is("warp-text.txt", Credibility::Doubtful, "says-invalid");
     is("vdb-recall-zero.json", Credibility::Doubtful, "says-invalid");
-    let twin = twin("vdb-recall-zero.json", "\"mean_recall\": 0.0", "\"mean_recall\": 0.93");
-    assert_eq!(twin.verdict, Credibility::Consistent, "{:?}", twin.findings);
 }
 
 #[test]
@@ -284,4 +283,157 @@ fn kubestr_and_yabs_are_read() {
     assert_eq!(verdicts(yabs), [Credibility::Consistent, Credibility::Consistent]);
     let false_rate = yabs.replace("(50.2k)", "(80.2k)");
     assert_eq!(verdicts(&false_rate), [Credibility::Impossible, Credibility::Consistent]);
+}
+
+/// Returns the verdict and the rules with findings of a pasted text.
+fn pasted(name: &str, text: &str) -> (Credibility, Vec<String>) {
+    let study = plimsoll_import::read_text(name, text);
+    assert!(study.unreadable.is_empty(), "{name}: {:?}", study.unreadable);
+    let results: Vec<_> = study.results.iter().collect();
+    let audit = audits(&results, &DeclaredFacts::default()).remove(0);
+    (audit.verdict, audit.hits().into_iter().map(str::to_owned).collect())
+}
+
+fn says(name: &str, text: &str, verdict: Credibility, rule: &str) {
+    let (found, rules) = pasted(name, text);
+    assert_eq!(found, verdict, "{name}: {rules:?}\n{text}");
+    assert!(rule.is_empty() || rules.iter().any(|hit| hit == rule), "{name}: {rules:?}");
+}
+
+#[test]
+fn tools_that_did_nothing_are_not_consistent() {
+    let ior = |bandwidth: &str, time: &str| {
+        format!(
+            "IOR-3.3.0: MPI Coordinated Test of Parallel I/O\n\nOptions: \napi                 : POSIX\ntasks               \
+             : 4\naggregate filesize  : 4 MiB\n\nResults: \n\naccess    bw(MiB/s)  IOPS       Latency(s)  block(KiB) xfer(KiB)  \
+             open(s)    wr/rd(s)   close(s)   total(s)   iter\nwrite     {bandwidth}       0.00       0.000000    1024.00    \
+             256.00     0.000000   0.000000   0.000000   {time}   0   \nMax Write: {bandwidth} MiB/sec\n"
+        )
+    };
+    says("ior", &ior("0.00", "0.000000"), Credibility::Doubtful, "nothing-done");
+    says("ior", &ior("8.00", "0.500000"), Credibility::Consistent, "");
+    let pgbench = |count: u32, tps: &str| {
+        format!(
+            "transaction type: x\nscaling factor: 1\nnumber of clients: 8\nduration: 60 s\nnumber of transactions actually \
+             processed: {count}\nlatency average = nan ms\ntps = {tps} (without initial connection time)\n"
+        )
+    };
+    says("pgbench", &pgbench(0, "-nan"), Credibility::Doubtful, "nothing-done");
+    says("pgbench", &pgbench(600, "10.000000"), Credibility::Consistent, "");
+    let mdtest = |rate: &str| {
+        format!(
+            "mdtest-3.4.0 was launched with 4 total task(s) on 1 node(s)\n\nSUMMARY rate: (of 1 iterations)\n   File \
+             creation  {rate} {rate} {rate} 0.000\n   File stat  {rate} {rate} {rate} 0.000\n"
+        )
+    };
+    says("mdtest", &mdtest("0.000"), Credibility::Doubtful, "nothing-done");
+    says("mdtest", &mdtest("9.000"), Credibility::Consistent, "");
+    let ioping = "--- /mnt (ext4 /dev/sda1 50 GiB) ioping statistics ---\n0 requests completed in 0 ns, 0 B read, 0 iops, \
+        0 B/s\ngenerated 1 requests in 1.00 s, 4 KiB, 1 iops, 4.00 KiB/s\nmin/avg/max/mdev = 0 ns / 0 ns / 0 ns / 0 ns\n";
+    says("ioping", ioping, Credibility::Doubtful, "nothing-done");
+}
+
+#[test]
+fn checkpoints_of_no_size_or_longer_than_the_run_are_found() {
+    let (name, rate) =
+        ("mlperf-checkpoint-true.json", "save_checkpoint_io_mean_GB_per_second\": 45.6");
+    let zero = twin(name, rate, "save_checkpoint_io_mean_GB_per_second\": 0.0");
+    assert!(zero.hits().contains(&"says-invalid"), "{:?}", zero.findings);
+    let long = twin(name, "10:06:00", "10:00:15");
+    assert_eq!(long.verdict, Credibility::Impossible, "{:?}", long.findings);
+    assert!(long.reason.contains("checkpoints"), "{}", long.reason);
+}
+
+#[test]
+fn ratios_and_shares_of_the_kv_cache_benchmark_are_checked() {
+    for (from, to) in [
+        ("\"cache_hit_rate\": 0.92", "\"cache_hit_rate\": 0.99"),
+        ("\"read_write_ratio\": 4.04", "\"read_write_ratio\": 40.4"),
+        ("\"avg_throughput_tokens_per_sec\": 230.0", "\"avg_throughput_tokens_per_sec\": 2300.0"),
+        (
+            "\"storage_throughput_tokens_per_sec\": 1.1",
+            "\"storage_throughput_tokens_per_sec\": 11.1",
+        ),
+        ("\"total_requests\": 412", "\"total_requests\": 4120"),
+        ("\"storage_read_device_p95_ms\": 60.48", "\"storage_read_device_p95_ms\": 604.8"),
+    ] {
+        let audit = twin("kv-rank-true.json", from, to);
+        assert_eq!(audit.verdict, Credibility::Impossible, "{to}: {:?}", audit.findings);
+    }
+    let missed =
+        twin("kv-rank-true.json", "\"overall_status\": \"PASS\"", "\"overall_status\": \"FAIL\"");
+    assert_eq!(missed.verdict, Credibility::Consistent, "{:?}", missed.findings);
+    assert!(missed.reason.contains("missed the benchmark's own criteria"), "{}", missed.reason);
+    let none =
+        twin("kv-rank-true.json", "\"requests_completed\": 412", "\"requests_completed\": 0");
+    assert!(none.hits().contains(&"says-invalid"), "{:?}", none.findings);
+    let fewer = twin("kv-run-summary-partial.json", "\"total_ranks\": 8", "\"total_ranks\": 16");
+    assert_eq!(fewer.verdict, Credibility::Impossible, "{:?}", fewer.findings);
+}
+
+#[test]
+fn a_recall_is_a_share() {
+    let audit = |mean: &str, max: &str| {
+        let name = "vdb-recall-zero.json";
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(name);
+        let text = std::fs::read_to_string(path).unwrap();
+        let text = text.replace("\"mean_recall\": 0.0", &format!("\"mean_recall\": {mean}"));
+        pasted(name, &text.replace("\"max_recall\": 0.0", &format!("\"max_recall\": {max}"))).0
+    };
+    assert_eq!(audit("0.95", "1.0"), Credibility::Consistent);
+    assert_eq!(audit("1.7", "2.0"), Credibility::Impossible);
+    assert_eq!(audit("0.9", "0.7"), Credibility::Impossible);
+}
+
+#[test]
+fn queries_and_intervals_of_databases_add_up() {
+    let report = |tps: &str, reads: u32| {
+        let intervals: String =
+            (1..=20).map(|at| format!("[ {at}s ] thds: 1 tps: {tps} qps: 0\n")).collect();
+        format!(
+            "sysbench 1.0.20 (using bundled LuaJIT 2.1.0-beta2)\nNumber of threads: 1\n{intervals}SQL statistics:\n    queries \
+             performed:\n        read:                            {reads}\n        write:                           80\n        \
+             other:                           40\n        total:                           400\n    transactions:             \
+                        20     (1.00 per sec.)\nGeneral statistics:\n    total time:                          20.0000s\n"
+        )
+    };
+    says("sysbench", &report("1.00", 280), Credibility::Consistent, "");
+    says("sysbench", &report("1.00", 2800), Credibility::Impossible, "parts-and-totals");
+    says("sysbench", &report("2.00", 280), Credibility::Impossible, "interval-within-total");
+}
+
+#[test]
+fn keywords_and_expressions_of_a_job_are_refused_as_such() {
+    for (line, says) in [
+        ("bs=$pagesize", "a keyword that fio replaces"),
+        ("size=$mb_memory", "a keyword that fio replaces"),
+        ("numjobs=$ncpus", "a keyword that fio replaces"),
+        ("iodepth=(4*4)", "an expression"),
+        ("iodepth=four", "is not a whole number"),
+    ] {
+        let job = format!("[j]\nrw=randread\nfilename=/mnt/f\ndirect=1\nioengine=libaio\n{line}\n");
+        let error = plimsoll_import::fio_job::import_fio(&job, "j").unwrap_err().to_string();
+        assert!(error.contains(says), "{line}: {error}");
+    }
+}
+
+/// fio sums up each client's groups, and all clients at the end.
+#[test]
+fn two_clients_are_summed_each_and_together() {
+    is("fio-clients.txt", Credibility::Consistent, "");
+    is("fio-clients.json", Credibility::Consistent, "");
+    let study = study("fio-clients.txt");
+    let known = |part: &Part| part.is_total || part.setting.outstanding.is_some();
+    assert!(study.results[0].parts.iter().all(known), "the depth of each job is known");
+    assert_eq!(study.results[0].source.version.as_deref(), Some("fio-3.33"));
+}
+
+#[test]
+fn the_last_report_of_a_client_is_the_result() {
+    is("fio-client-status-interval.json", Credibility::Consistent, "");
+    let study = study("fio-client-status-interval.json");
+    assert_eq!(study.results[0].parts.len(), 1);
+    assert!(study.results[0].remarks.iter().any(|remark| remark.contains("--status-interval")));
+    // Two clones of a client are no reports of one job.
+    assert_eq!(self::study("fio-clients.json").results[0].parts.len(), 5);
 }

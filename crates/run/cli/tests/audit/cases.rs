@@ -11,12 +11,15 @@ fn case(name: &str) -> String {
 }
 
 /// Results with their headlines. The exit code of a consistent one is 0, of all others 3.
-const RESULTS: [(&str, &str); 29] = [
+const RESULTS: [(&str, &str); 32] = [
     ("elbencho-latency-zero.txt", "CONSISTENT"),
     ("elbencho-live.csv", "CONSISTENT"),
     ("elbencho-rmfiles.txt", "IMPOSSIBLE"),
     ("fio-2.15.json", "CONSISTENT"),
     ("fio-buffered-sequential.json", "CONSISTENT"),
+    ("fio-client-status-interval.json", "CONSISTENT"),
+    ("fio-clients.json", "CONSISTENT"),
+    ("fio-clients.txt", "CONSISTENT"),
     ("fio-fdatasync.json", "CONSISTENT"),
     ("fio-fsync4.json", "CONSISTENT"),
     ("fio-gtod-reduce.json", "CONSISTENT"),

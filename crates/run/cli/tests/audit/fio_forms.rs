@@ -1,6 +1,7 @@
 //! One run of the installed fio in every form and through every way of the program: the same
-//! figures, headline and exit code.
+//! figures, headline and exit code, and the same outcome of each rule.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -40,13 +41,69 @@ fn page(name: &str, text: &str) -> String {
     }
 }
 
-/// Checks one form in all ways, and returns its rate, bandwidth and mean latency.
+/// Outcomes of the rules: `pass`, `fail`, or `unknown`.
+type Outcomes = BTreeMap<String, &'static str>;
+
+/// Rules that a form may leave unknown, because it does not print what they need: the end of the
+/// file name, the rule, and the missing figures.
+const UNPRINTED: [(&str, &str, &str); 7] = [
+    ("txt", "rate-limit", "the options of the job"),
+    ("txt", "device-moved", "whether the job used O_DIRECT"),
+    ("json", "parts-and-totals", "totals of a group of jobs"),
+    ("terse", "parts-and-totals", "totals of a group of jobs"),
+    ("terse", "littles-law", "the depth"),
+    ("terse", "rate-limit", "the options of the job"),
+    ("terse", "device-moved", "whether the job used O_DIRECT, and its pattern"),
+];
+
+fn outcomes(row: &Value) -> Outcomes {
+    let audit = &row["audit"];
+    let word = |value: &Value| value["rule"].as_str().unwrap().to_owned();
+    let list = |name: &str| audit[name].as_array().unwrap().iter().map(word);
+    let passed = audit["held"].as_object().unwrap().keys().map(|rule| (rule.clone(), "pass"));
+    let unknown = list("unknown").map(|rule| (rule, "unknown"));
+    passed.chain(unknown).chain(list("findings").map(|rule| (rule, "fail"))).collect()
+}
+
+/// Requires that each rule has one outcome, or is unknown in forms that lack its figures.
+fn rules_agree(options: &str, forms: &[(&str, Outcomes)]) {
+    let rules = &forms[0].1;
+    assert!(rules.len() > 20, "{options}: {rules:?}");
+    for rule in rules.keys() {
+        let unprinted = |name: &str| {
+            UNPRINTED.iter().any(|(end, other, _)| name.ends_with(end) && other == rule)
+        };
+        let all: Vec<(&str, &str)> = forms
+            .iter()
+            .map(|(name, outcomes)| (*name, outcomes[rule]))
+            .filter(|(name, outcome)| !(unprinted(name) && *outcome == "unknown"))
+            .collect();
+        assert!(all.windows(2).all(|pair| pair[0].1 == pair[1].1), "{options}: {rule}: {all:?}");
+    }
+}
+
+/// Returns the row of the only result of a form.
+fn row(sandbox: &Sandbox, (name, text): (&str, &str), code: Option<i32>) -> Value {
+    let directory = sandbox.path("one");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join(name), text).unwrap();
+    let ran = sandbox.run(&["audit", &directory.display().to_string(), "--table", "--json"]);
+    let table = match code {
+        Some(code) => ran.expect(code).json(),
+        None => ran.json(),
+    };
+    std::fs::remove_file(directory.join(name)).unwrap();
+    let [row] = &table["results"].as_array().unwrap()[..] else { panic!("{name}: one row") };
+    row.clone()
+}
+
+/// Checks one form in all ways, and returns its rate, bandwidth and mean latency, and its rules.
 fn judged(
     sandbox: &Sandbox,
     options: &str,
     (name, text): (&str, &str),
     expected: &str,
-) -> [Value; 3] {
+) -> ([Value; 3], Outcomes) {
     let code = if expected == "CONSISTENT" { 0 } else { 3 };
     std::fs::create_dir_all(sandbox.path("one")).unwrap();
     let file = sandbox.path("one").join(name);
@@ -54,18 +111,18 @@ fn judged(
     let path = file.display().to_string();
     let ran = sandbox.run(&["audit", &path]).expect(code);
     assert!(ran.stdout.starts_with(expected), "{options}: {name}: {}", ran.stdout);
-    let directory = sandbox.path("one").display().to_string();
-    let table = sandbox.run(&["audit", &directory, "--table", "--json"]).expect(code).json();
-    let [row] = &table["results"].as_array().unwrap()[..] else { panic!("{name}: one row") };
+    std::fs::remove_file(&file).unwrap();
+    let row = row(sandbox, (name, text), Some(code));
     assert_eq!(row["audit"]["verdict"], expected, "{options}: {name}: {row:#}");
     assert_eq!(page(name, text), expected, "{options}: {name}");
-    std::fs::remove_file(&file).unwrap();
-    ["rate_per_s", "bandwidth_bytes_per_s", "latency_ns_mean"].map(|figure| row[figure].clone())
+    let figures =
+        ["rate_per_s", "bandwidth_bytes_per_s", "latency_ns_mean"].map(|name| row[name].clone());
+    (figures, outcomes(&row))
 }
 
-fn alike(options: &str, all: &[[Value; 3]]) {
-    for figures in &all[1..] {
-        for (one, other) in figures.iter().zip(&all[0]) {
+fn alike(options: &str, all: &[([Value; 3], Outcomes)]) {
+    for (figures, _) in &all[1..] {
+        for (one, other) in figures.iter().zip(&all[0].0) {
             let (one, other) = (one.as_f64().unwrap(), other.as_f64().unwrap());
             assert!((one / other - 1.0).abs() < ROUNDED, "{options}: {all:?}");
         }
@@ -82,11 +139,18 @@ fn all_forms_of_a_run_have_one_verdict_everywhere() {
         "--rw=randrw --bs=4k --ioengine=libaio --iodepth=8 --direct=1 --time_based --numjobs=2 --group_reporting",
         "--rw=randread --bs=4k --ioengine=libaio --iodepth=8 --direct=1 --time_based --status-interval=400ms",
         "--rw=randwrite --bs=4k --ioengine=psync --fdatasync=1 --time_based",
+        "--rw=randread --bs=4k --ioengine=libaio --iodepth=4 --direct=1 --time_based --rate_iops=500 --runtime=3",
     ] {
-        let Forms { text, json_plus, terse } = fio_runs::run(options, &sandbox.data());
-        let forms = [("r.txt", &text), ("r.json", &json_plus), ("r.terse", &terse)];
+        let ran = fio_runs::run(options, &sandbox.data());
+        let json = ran.json();
+        let Forms { text, json_plus, terse } = &ran;
+        let forms =
+            [("r.txt", text), ("plus.json", json_plus), ("r.json", &json), ("r.terse", terse)];
         let all = forms.map(|(name, text)| judged(&sandbox, options, (name, text), "CONSISTENT"));
         alike(options, &all);
+        let names = forms.map(|(name, _)| name);
+        let all: Vec<_> = names.into_iter().zip(all.map(|(_, outcomes)| outcomes)).collect();
+        rules_agree(options, &all);
     }
     // Terse output does not name the engine.
     let options = "--rw=randread --bs=4k --ioengine=null --time_based";
@@ -136,9 +200,35 @@ fn the_forms_of_a_client_have_the_verdict_of_the_others() {
     let mut server = Command::new("fio");
     server.arg(format!("--server=127.0.0.1,{port}")).current_dir(sandbox.data());
     let _server = Server(server.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    for (form, name) in [("normal", "c.txt"), ("json", "c.json"), ("terse", "c.terse")] {
+    let forms = [("normal", "c.txt"), ("json", "c.json"), ("terse", "c.terse")];
+    let all = forms.map(|(form, name)| {
         let text = client(port, form, &sandbox.data());
-        judged(&sandbox, form, (name, &text), "CONSISTENT");
+        (name, judged(&sandbox, form, (name, &text), "CONSISTENT").1)
+    });
+    rules_agree("client", &all);
+}
+
+/// Runs all option sets of the other test, among them cached reads, with `PLIMSOLL_FIO_RUNS=all`.
+#[test]
+fn each_rule_has_one_outcome_in_all_forms() {
+    if !has_fio() {
+        return;
+    }
+    let sandbox = Sandbox::new();
+    let cached = "--rw=randread --bs=4k --ioengine=psync --pre_read=1 --time_based --runtime=3";
+    for options in [cached].into_iter().chain(fio_runs::sets()) {
+        let ran = fio_runs::run(options, &sandbox.data());
+        let json = ran.json();
+        let forms = [
+            ("r.txt", &ran.text),
+            ("plus.json", &ran.json_plus),
+            ("r.json", &json),
+            ("r.terse", &ran.terse),
+        ];
+        let of = |(name, text): (&'static str, &String)| {
+            (name, outcomes(&row(&sandbox, (name, text), None)))
+        };
+        rules_agree(options, &forms.map(of));
     }
 }
 

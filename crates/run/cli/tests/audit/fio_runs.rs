@@ -45,7 +45,7 @@ impl Forms {
     }
 
     /// Returns JSON without histograms, as `--output-format=json` prints it.
-    fn json(&self) -> String {
+    pub(crate) fn json(&self) -> String {
         let mut json = String::new();
         let mut in_bins = false;
         for line in self.json_plus.lines() {
@@ -66,6 +66,13 @@ impl Forms {
             text
         })
     }
+}
+
+/// Returns the option sets to run.
+pub(crate) fn sets() -> impl Iterator<Item = &'static str> {
+    let all = std::env::var("PLIMSOLL_FIO_RUNS").is_ok_and(|value| value == "all");
+    let sets = SETS.lines().filter(|line| !line.starts_with('#'));
+    sets.take(if all { usize::MAX } else { DEFAULT_SETS })
 }
 
 pub(crate) fn run(options: &str, directory: &Path) -> Forms {
@@ -95,11 +102,8 @@ fn no_form_of_a_real_run_is_accused() {
         println!("fio is not installed: nothing was run");
         return;
     }
-    let all = std::env::var("PLIMSOLL_FIO_RUNS").is_ok_and(|value| value == "all");
-    let sets = SETS.lines().filter(|line| !line.starts_with('#'));
-    let sets = sets.take(if all { usize::MAX } else { DEFAULT_SETS });
     let (mut runs, mut faults) = (0, Vec::new());
-    for options in sets {
+    for options in sets() {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let forms = run(options, directory.path());
         let json = forms.json();

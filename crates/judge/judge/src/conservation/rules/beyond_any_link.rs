@@ -3,7 +3,7 @@
 use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Stage, ToolResult};
 
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
-use super::{moved, size, usable, whose};
+use super::{bandwidth, moved, rate, size, usable, whose};
 
 /// Tolerance for the rounding of a declared rate. A link's framing takes more than this.
 const LINK_SLACK: f64 = 0.01;
@@ -30,7 +30,9 @@ fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
         totals(&mut outcome, reported, link);
     }
     for (part, operation) in reported.operations().filter(|(_, o)| o.kind.moves_data()) {
-        let Some(size) = size(operation) else { continue };
+        // Terse lines of fio print rates only.
+        let quotient = || bandwidth(part, operation)?.0.over(rate(part, operation)?.0);
+        let Some(size) = size(operation).or_else(quotient) else { continue };
         // A submission or a completion alone does not cover an operation. If a file is cached, the
         // submission moves the data, and the completion takes no time.
         let submits = operation.latencies.iter().any(|l| l.stage == Stage::Submission);

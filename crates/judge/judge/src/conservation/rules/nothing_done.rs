@@ -16,7 +16,7 @@ pub const RULE: Rule = Rule {
 fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     let mut outcome = RuleResult::default();
     let stated: Vec<&Figure> =
-        reported.operations().flat_map(|(_, operation)| amounts(operation)).collect();
+        reported.operations().flat_map(|(_, operation)| figures_of(operation)).collect();
     let Some(first) = stated.first() else { return outcome };
     if stated.iter().all(|figure| figure.value <= 0.0) {
         outcome.check(Some(
@@ -28,13 +28,11 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     outcome
 }
 
-fn amounts(operation: &Operation) -> impl Iterator<Item = &Figure> {
-    operation
-        .count
-        .iter()
-        .chain(&operation.bytes)
-        .chain(&operation.rate_per_s)
-        .chain(&operation.bandwidth_per_s)
+/// Returns the figures that count work. Bytes next to a rate may be those that were planned.
+fn figures_of(operation: &Operation) -> impl Iterator<Item = &Figure> {
+    let rates = || operation.rate_per_s.iter().chain(&operation.bandwidth_per_s);
+    let bytes = operation.bytes.iter().filter(move |_| rates().next().is_none());
+    operation.count.iter().chain(bytes).chain(rates())
 }
 
 #[cfg(test)]
@@ -45,16 +43,19 @@ mod tests {
 
     #[test]
     fn a_rate_of_zero_is_doubted_and_any_work_is_not() {
-        let found = |rate: f64| {
+        let found = |rate: f64, planned: Option<f64>| {
             let operation = Operation {
                 rate_per_s: vec![Figure::exact(rate, "rate")],
+                bytes: planned.map(|bytes| Figure::exact(bytes, "size")).into_iter().collect(),
                 ..Operation::of(Kind::Read)
             };
             let part = Part { operations: vec![operation], ..Part::default() };
             let reported = ToolResult { parts: vec![part], ..ToolResult::default() };
             check(&reported, &DeclaredFacts::default()).findings.len()
         };
-        assert_eq!((found(0.0), found(3.0)), (1, 0));
+        assert_eq!((found(0.0, None), found(3.0, None)), (1, 0));
+        // IOR prints the planned size of the files beside a bandwidth of zero.
+        assert_eq!((found(0.0, Some(4e6)), found(3.0, Some(4e6))), (1, 0));
         assert_eq!(check(&ToolResult::default(), &DeclaredFacts::default()), RuleResult::default());
     }
 }

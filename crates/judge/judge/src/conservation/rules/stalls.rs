@@ -1,6 +1,6 @@
 //! Checks whether the load stopped during the run.
 
-use plimsoll_evidence::tool_result::{Quantity, Series, ToolResult};
+use plimsoll_evidence::tool_result::{Point, Quantity, Series, ToolResult};
 
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 
@@ -14,9 +14,9 @@ pub const RULE: Rule = Rule {
     asks: "did the load stop during the run?",
     explains: "An interval in which nothing was done is an outage or a pause of the generator. \
                The mean latency leaves it out, because no operation ended in it. If a tenth of \
-               the intervals or more are empty, rate and latency describe different times. The \
-               first and the last interval do not count, nor do logs in which the tool itself may \
-               leave gaps.",
+               the intervals or more are empty, rate and latency describe different times. An \
+               empty first or last interval alone is no outage, nor is a gap in logs in which the \
+               tool itself may leave gaps.",
     needs: "the rate in ten or more intervals",
     check,
 };
@@ -40,14 +40,15 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         if series.understates && !series.partial {
             continue;
         }
+        let empty_of = |points: &[Point]| points.iter().filter(|p| p.value <= 0.0).count();
         let inner = &series.points[1..series.points.len() - 1];
-        let empty = inner.iter().filter(|point| point.value <= 0.0).count();
+        let empty = empty_of(inner);
         let stalled = empty > 0 && empty < inner.len();
         let much = empty as f64 >= EMPTY_SHARE * inner.len() as f64;
         outcome.check((stalled && much).then(|| {
             let says = format!(
                 "nothing was done in {} of {} intervals: the mean latency leaves this time out",
-                format::number(empty as f64),
+                format::number(empty_of(&series.points) as f64),
                 format::number(series.points.len() as f64)
             );
             Finding::new(Severity::Doubtful, says)
@@ -60,12 +61,12 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::tool_result::{Kind, Part, Point, Stage};
+    use plimsoll_evidence::tool_result::{Kind, Part, Stage};
 
     use super::*;
 
-    fn findings(empty: usize) -> usize {
-        let value = |i: usize| if (5..5 + empty).contains(&i) { 0.0 } else { 100.0 };
+    fn findings(from: usize, empty: usize) -> Vec<Finding> {
+        let value = |i: usize| if (from..from + empty).contains(&i) { 0.0 } else { 100.0 };
         let points = (0..60).map(|i| Point { at_s: i as f64, value: value(i) }).collect();
         let series = Series {
             quantity: Quantity::RatePerS,
@@ -79,11 +80,14 @@ mod tests {
         };
         let part = Part { series: vec![series], ..Part::default() };
         let reported = ToolResult { parts: vec![part], ..ToolResult::default() };
-        check(&reported, &DeclaredFacts::default()).findings.len()
+        check(&reported, &DeclaredFacts::default()).findings
     }
 
     #[test]
     fn an_outage_is_doubted_and_a_hiccup_is_not() {
-        assert_eq!((findings(40), findings(6), findings(1), findings(0)), (1, 1, 0, 0));
+        let found = |empty| findings(5, empty).len();
+        assert_eq!((found(40), found(6), found(1), found(0)), (1, 1, 0, 0));
+        assert!(findings(20, 40)[0].says.starts_with("nothing was done in 40 of 60"));
+        assert!(findings(59, 1).is_empty());
     }
 }

@@ -1,0 +1,229 @@
+//! Files that are not read: what they seem to be, what to run instead, and whether they look like a
+//! result.
+
+use crate::{text, trace};
+
+/// Test for a file on the start of its text.
+type Is = fn(&str) -> bool;
+
+/// Tools whose results are not read, by words that only they print.
+const TOOLS: &[(&str, Is)] = &[
+    ("rados bench", |t| t.contains("Total time run:") && t.contains("made:")),
+    ("YCSB", |t| t.contains("[OVERALL], ")),
+    ("bonnie++", |t| t.contains("+++++,+++") || t.contains("------Sequential Output------")),
+    ("CrystalDiskMark", |t| t.contains("CrystalDiskMark")),
+    ("ATTO Disk Benchmark", |t| t.contains("ATTO Disk Benchmark")),
+    ("AS SSD Benchmark", |t| t.contains("AS SSD Benchmark")),
+    ("hdparm", |t| t.contains("Timing buffered disk reads") || t.contains("Timing cached reads")),
+    ("db_bench (RocksDB)", |t| t.contains(" micros/op ") && t.contains(" ops/sec")),
+    ("filebench", |t| t.contains("IO Summary:") && t.contains(" ops/s")),
+    ("SPDK's perf", |t| t.contains("Device Information") && t.contains("MiB/s")),
+    ("fs_mark", |t| t.contains("FSUse%") && t.contains("Files/sec")),
+    ("dbench", |t| t.contains("max_latency=") && t.contains("Throughput ")),
+    ("dbench for Kubernetes (a summary of fio)", |t| t.contains("= Dbench Summary =")),
+    ("COSBench", |t| t.contains("Op-Type") && t.contains("Succ-Ratio")),
+    ("memtier_benchmark", |t| t.contains("ALL STATS") && t.contains("Ops/sec")),
+    ("stress-ng", |t| t.contains("stress-ng: ") && t.contains("bogo")),
+    ("HammerDB", |t| t.contains(" NOPM from ")),
+    ("TestDFSIO", |t| t.contains("----- TestDFSIO -----")),
+    ("iometer", |t| t.contains("'Test Type,Test Description") || t.contains("Iometer Version")),
+    ("nvme-cli or smartctl", |t| t.contains("percentage_used") && t.contains("power_on_hours")),
+];
+
+/// Monitors, jobs and logs that describe no load of their own.
+const OTHERS: &[(Is, &str)] = &[
+    (is_job, "it is a fio job, not a result: run `plimsoll plan import FILE`"),
+    (
+        |t| t.contains("%util") && (t.contains("r/s") || t.contains("rkB/s")),
+        "it seems to be output of iostat, not of a load: run the load under `plimsoll observe`, which reads the same counters",
+    ),
+    (
+        |t| t.contains("-----memory----------") && t.contains("---swap--"),
+        "it seems to be output of vmstat, not of a load: run the load under `plimsoll observe`",
+    ),
+    (
+        |t| t.lines().any(|l| l.starts_with("# HELP ") || l.starts_with("# TYPE ")),
+        "it seems to be metrics of Prometheus, not a result: name them in a plan (`[[observe.metrics]]`)",
+    ),
+    (
+        |t| t.lines().any(|l| l.starts_with("fio: ")),
+        "it has only messages of fio, which failed: run fio again with --output-format=json --output=FILE",
+    ),
+];
+
+/// Binary files by their first bytes.
+const BINARIES: &[(&[u8], &str)] = &[
+    (
+        &[0x28, 0xb5, 0x2f, 0xfd],
+        "it is compressed with zstd (warp writes its operations so): unpack it with zstd -d, or run `warp analyze --json FILE`",
+    ),
+    (b"\xfd7zXZ\0", "it is compressed with xz: unpack it with xz -d"),
+    (b"BZh", "it is compressed with bzip2: unpack it with bzip2 -d"),
+    (b"7z\xbc\xaf", "it is a 7-Zip archive: unpack it with 7z x"),
+    (
+        b"\x07tae",
+        "it is a binary trace of blktrace, not a result: run `blkparse -i FILE` and replay its output with `plimsoll run --trace`",
+    ),
+    (b"%PDF", "it is a PDF: copy its figures into a table (CSV)"),
+    (b"\x89PNG", "it is an image: copy its figures into a table (CSV)"),
+    (b"\xff\xd8\xff", "it is an image: copy its figures into a table (CSV)"),
+    (b"SQLite format 3", "it is a SQLite database: export its results as CSV"),
+];
+
+/// Words of figures in names of a result.
+const FIGURES: [&str; 8] = [
+    "throughput",
+    "bandwidth",
+    "latency",
+    "iops",
+    "_per_sec",
+    "ops/sec",
+    "mb/s",
+    "partial_failure",
+];
+
+/// Returns what a file that cannot be read seems to be, and what to do instead.
+#[must_use]
+pub fn refusal(head: &[u8]) -> Option<String> {
+    if let Some((_, says)) = BINARIES.iter().find(|(magic, _)| head.starts_with(magic)) {
+        return Some((*says).to_owned());
+    }
+    if trace::opens(head) {
+        let says = "it is a block trace, not a result: replay it with `plimsoll run --trace FILE`";
+        return Some(says.to_owned());
+    }
+    let text = text::decode(head)?;
+    let text = text.as_ref();
+    if text.trim().is_empty() {
+        return Some("it is empty: the tool wrote no result".to_owned());
+    }
+    if let Some((name, _)) = TOOLS.iter().find(|(_, is)| is(text)) {
+        return Some(format!(
+            "it seems to be output of {name}, which is not read: run the load with fio \
+             (--output-format=json), or give the figures with `plimsoll audit --iops N --size 4KiB \
+             --latency 1ms --depth N` or in a table (CSV)"
+        ));
+    }
+    if let Some((_, says)) = OTHERS.iter().find(|(is, _)| is(text)) {
+        return Some((*says).to_owned());
+    }
+    (is_structured(text) && has_figures(text)).then(|| {
+        "it looks like a result, but its format is unknown: copy its figures into a table (CSV with \
+         columns such as IOPS, block size, MB/s, latency), or give them with `plimsoll audit --iops \
+         N --size 4KiB --latency 1ms`"
+            .to_owned()
+    })
+}
+
+/// True for the output of a benchmark, and for data with the names of figures. Jobs, traces, logs
+/// and pages of a directory are not results.
+#[must_use]
+pub fn looks_like_result(head: &[u8]) -> bool {
+    let Some(text) = text::decode(head) else { return false };
+    let text = text.as_ref();
+    let tool = TOOLS.iter().any(|(_, is)| is(text));
+    tool || is_structured(text) && has_figures(text)
+}
+
+fn is_job(text: &str) -> bool {
+    let lines = || text.lines().map(str::trim);
+    let key = |line: &str| line.split('=').next().unwrap_or_default().trim().to_owned();
+    lines().any(|line| line.starts_with('[') && line.ends_with(']'))
+        && lines().any(|line| {
+            line.contains('=') && matches!(key(line).as_str(), "rw" | "readwrite" | "ioengine")
+        })
+}
+
+/// True for JSON, XML and YAML, and for a table with a heading.
+fn is_structured(text: &str) -> bool {
+    let text = text.trim_start();
+    text.starts_with(['{', '[']) && text.contains('"')
+        || text.starts_with("<?xml")
+        || is_yaml(text)
+        || is_csv(text)
+}
+
+/// True if each line is a name with a value, or an item of a list.
+fn is_yaml(text: &str) -> bool {
+    let plain = |line: &str| {
+        let line = line.trim().trim_start_matches("- ");
+        let Some((name, _)) = line.split_once(':') else { return line == "---" };
+        let of_name = |c: char| c.is_ascii_alphanumeric() || "_- ".contains(c);
+        name.starts_with(|c: char| c.is_ascii_alphabetic()) && name.chars().all(of_name)
+    };
+    let mut lines =
+        text.lines().filter(|line| !line.trim().is_empty() && !line.trim().starts_with('#'));
+    text.lines().any(|line| line.trim_end().ends_with(':')) && lines.all(plain)
+}
+
+/// True if the first lines have as many commas as the heading, whose cells name two figures.
+fn is_csv(text: &str) -> bool {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    let Some(heading) = lines.next() else { return false };
+    let cells = |line: &str| line.matches(',').count();
+    let figures = heading.split(',').filter(|cell| has_figures(cell)).count();
+    let rows: Vec<&str> = lines.take(2).collect();
+    figures >= 2 && !rows.is_empty() && rows.iter().all(|row| cells(row) == cells(heading))
+}
+
+fn has_figures(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    FIGURES.iter().any(|name| lower.contains(name))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn output_of_other_tools_is_named_and_looks_like_a_result() {
+        for (name, text) in [
+            ("rados bench", "Total time run:         10.2\nTotal writes made:      512\n"),
+            ("YCSB", "[OVERALL], RunTime(ms), 10110\n[READ], Operations, 500\n"),
+            ("hdparm", " Timing buffered disk reads: 1620 MB in  3.00 seconds = 539.80 MB/sec\n"),
+            ("db_bench", "fillseq : 1.531 micros/op 653167 ops/sec; 72.3 MB/s\n"),
+            ("SPDK", "Device Information : IOPS MiB/s Average min max\n"),
+            (
+                "CrystalDiskMark",
+                "CrystalDiskMark 8.0.4 x64\n  SEQ 1MiB (Q=  8, T= 1): 3558.6 MB/s\n",
+            ),
+            ("fs_mark", "FSUse%        Count         Size    Files/sec     App Overhead\n"),
+            ("table", "[{\"name\": \"randread\", \"iops\": 100000}]"),
+            ("table", "benchmark: mine\nresults:\n  - name: randread\n    iops: 100000\n"),
+            ("table", "phase,read_throughput,read_latency_p9\nrun,1,2\n"),
+        ] {
+            assert!(looks_like_result(text.as_bytes()), "{text}");
+            let says = refusal(text.as_bytes()).unwrap();
+            assert!(says.contains(name) && says.contains("plimsoll audit"), "{text}: {says}");
+        }
+    }
+
+    #[test]
+    fn jobs_monitors_logs_and_pages_are_no_results() {
+        for (name, text) in [
+            ("plan import", "; comment\n[job1]\nreadwrite = randread\nbs=4k\n"),
+            ("observe", "Device  r/s  rkB/s  w/s  %util\nsda 1.0 40.0 2.0 0.1\n"),
+            ("observe", "procs -----------memory---------- ---swap-- -----io----\n"),
+            ("metrics", "# HELP x y\nnode_disk_reads_completed_total 1\n"),
+            ("failed", "fio: engine libaio not loadable\nfio: pid=0, err=2\n"),
+            ("empty", " \n"),
+            ("blkparse", "\x07tae...."),
+            ("xz -d", "\u{0}"),
+        ] {
+            let head = if name == "xz -d" { b"\xfd7zXZ\0\0" } else { text.as_bytes() };
+            assert!(!looks_like_result(head), "{text}");
+            assert!(refusal(head).unwrap().contains(name), "{text}");
+        }
+        for text in [
+            "# Results\n\nThe latency is 5 ms, and bandwidth: 3 GB/s.\n",
+            "[INFO] 2024-01-01T10:00:00 Training I/O Throughput (MB/second): 344\n",
+            "{\"name\": \"disk\", \"model\": \"x\"}",
+            "host: a\nmemory:\n  size: 5\n",
+            "name,size\na,1\n",
+        ] {
+            assert!(!looks_like_result(text.as_bytes()), "{text}");
+            assert_eq!(refusal(text.as_bytes()), None, "{text}");
+        }
+    }
+}
