@@ -32,8 +32,7 @@ use crate::team;
     may be started there from the page\n  plimsoll serve --fleet fleet.toml --allow-fleet     the \
     same on the hosts of a fleet\n  ssh -L 7460:127.0.0.1:7460 HOST     to look from \
     elsewhere without opening a port\n\nA line of the token file is `view TOKEN NAME` or \
-    `run TOKEN NAME`; the log on stderr has the name.\ndocs/serve.md explains roles and \
-    protections."
+    `run TOKEN NAME`; the log on stderr has the name.\nRoles and protections: docs/serve.md."
 )]
 pub struct Options {
     /// Address of the page; port 0 picks a free port. Without an address, only this host can
