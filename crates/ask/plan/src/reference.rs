@@ -242,6 +242,9 @@ fn write_latencies(text: &mut String) {
             LatencyClass::Read => ("reads", "matrix, fio"),
             LatencyClass::Write => ("writes, each up to the end of its flush", "matrix, fio"),
             LatencyClass::Sync => ("flushes (fsync, fdatasync)", "matrix, fio"),
+            LatencyClass::FirstByte => {
+                ("reads until the first byte of the object", "matrix, on S3")
+            }
             LatencyClass::Metadata => ("metadata operations", "matrix, fio"),
             LatencyClass::All => ("all operations", "matrix, fio"),
         };

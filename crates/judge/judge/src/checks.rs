@@ -233,10 +233,11 @@ fn capacity(bundle: &Bundle, limit_bytes: u64) -> Check {
 /// Returns the classes that must each meet a limit. Fast operations on names or fast reads must not
 /// hide slow writes in a common percentile.
 fn classes_of(class: LatencyClass) -> &'static [LatencyClass] {
-    use LatencyClass::{All, DbRead, DbWrite, LogWrite, Metadata, Read, Sync, Write};
+    use LatencyClass::{All, DbRead, DbWrite, FirstByte, LogWrite, Metadata, Read, Sync, Write};
     match class {
         All => &[Read, Write, Metadata],
         Sync => &[Sync],
+        FirstByte => &[FirstByte],
         Read => &[Read],
         Write => &[Write],
         Metadata => &[Metadata],
@@ -255,6 +256,7 @@ fn pick_of(class: LatencyClass, instance: Option<u32>) -> Pick {
         LatencyClass::Read => Pick::Reads(instance),
         LatencyClass::Write => Pick::Writes(instance),
         LatencyClass::Sync => Pick::Flushes(instance),
+        LatencyClass::FirstByte => Pick::FirstBytes(instance),
         LatencyClass::Metadata => Pick::Metadata(instance),
         LatencyClass::All => Pick::All(instance),
     }

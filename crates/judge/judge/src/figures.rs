@@ -38,6 +38,8 @@ pub enum Pick {
     Flushes(Option<u32>),
     /// Writes of streams, or of logs, that flush, timed until the end of their flush, of one stream if given.
     Durable(Option<u32>),
+    /// Reads from an object store, timed until their first byte, of one stream if given.
+    FirstBytes(Option<u32>),
     /// All operations of such streams, with writes timed until the end of their flush.
     AllDurable(Option<u32>),
 }
@@ -63,6 +65,7 @@ impl Pick {
             Self::All(i) => Self::Transactional.includes(class) && of(i),
             Self::Flushes(i) => class.group == "sync" && of(i),
             Self::Durable(i) => class.group == DURABLE && of(i),
+            Self::FirstBytes(i) => class.group == FIRST_BYTE && of(i),
             Self::AllDurable(i) => {
                 let durable = Self::Durable(i).includes(class);
                 durable || Self::Reads(i).includes(class) || Self::Metadata(i).includes(class)
@@ -74,6 +77,16 @@ impl Pick {
 /// Group of writes timed until the end of their flush. The transactional writes have the bytes and
 /// the time of the call.
 pub const DURABLE: &str = "durable";
+
+/// Group of reads timed until their first byte. The transactional reads have the bytes and the time
+/// until the last one.
+pub const FIRST_BYTE: &str = "first_byte";
+
+/// Returns true if other classes already count the operations of a class, which only times them to
+/// another end.
+pub fn is_counted_elsewhere(class: &ClassTotals) -> bool {
+    matches!(class.group.as_str(), DURABLE | FIRST_BYTE)
+}
 
 /// Returns the classes that a latency on `pick` covers. A write that waits for a flush lasts until
 /// the end of that flush. Bundles of older versions have no such class; their writes end with the
@@ -289,12 +302,13 @@ pub fn latency_ns_max(bundle: &Bundle, pick: Pick) -> Option<u64> {
 /// Returns the instances that a limit on this latency applies to: all instances with such
 /// operations in the plan, and any other that has some.
 pub fn expected_instances(bundle: &Bundle, class: LatencyClass) -> Vec<u32> {
-    use LatencyClass::{All, DbRead, DbWrite, LogWrite, Metadata, Read, Sync, Write};
+    use LatencyClass::{All, DbRead, DbWrite, FirstByte, LogWrite, Metadata, Read, Sync, Write};
     let pick = |instance| match class {
         DbRead | Read => Pick::Reads(instance),
         DbWrite | Write => Pick::Writes(instance),
         LogWrite => Pick::LogWrites(instance),
         Sync => Pick::Flushes(instance),
+        FirstByte => Pick::FirstBytes(instance),
         Metadata => Pick::Metadata(instance),
         All => Pick::All(instance),
     };
@@ -302,7 +316,9 @@ pub fn expected_instances(bundle: &Bundle, class: LatencyClass) -> Vec<u32> {
         Workload::Mailbox(store) => vec![true; store.databases as usize],
         Workload::Matrix(matrix) => {
             let has = |stream: &Stream| match class {
-                DbRead | Read => stream.read_percent > 0.0 && stream.metadata_percent < 100.0,
+                DbRead | Read | FirstByte => {
+                    stream.read_percent > 0.0 && stream.metadata_percent < 100.0
+                }
                 DbWrite | Write => stream.read_percent < 100.0 && stream.metadata_percent < 100.0,
                 Sync => matches!(stream.sync.kind, SyncKind::Fsync | SyncKind::Fdatasync),
                 Metadata => stream.metadata_percent > 0.0,

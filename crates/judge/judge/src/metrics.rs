@@ -111,6 +111,7 @@ fn p99_ns(bundle: &Bundle, pick: Pick) -> Option<f64> {
 }
 
 const READS: Pick = Pick::DatabaseReads(None);
+const FIRST_BYTES: Pick = Pick::FirstBytes(None);
 const WRITES: Pick = Pick::DatabaseWrites(None);
 
 const MAILBOX: &[Figure] = &[
@@ -132,6 +133,8 @@ const MATRIX: &[Figure] = &[
     latency("latency_ns_p99", "latency, p99", |b| p99_ns(b, Pick::Transactional)),
     latency("read_latency_ns_avg", "read, average", |b| mean_ns(b, READS)),
     latency("read_latency_ns_p99", "read, p99", |b| p99_ns(b, READS)),
+    latency("first_byte_latency_ns_avg", "first byte, average", |b| mean_ns(b, FIRST_BYTES)),
+    latency("first_byte_latency_ns_p99", "first byte, p99", |b| p99_ns(b, FIRST_BYTES)),
     latency("write_latency_ns_avg", "write, average", |b| mean_ns(b, WRITES)),
     latency("write_latency_ns_p99", "write, p99", |b| p99_ns(b, WRITES)),
     CPU_PER_OP,

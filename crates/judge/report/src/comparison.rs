@@ -132,9 +132,10 @@ fn explain(explanation: &Explanation) -> Option<Section> {
         ]);
     }
     if let Some(ns) = explanation.difference_ns.filter(|_| !explanation.causes.is_empty()) {
-        let shown = Unit::Latency.show(ns, Letters::Unicode);
+        let shown = Unit::Latency.show(ns.abs(), Letters::Unicode);
+        let more = if ns < 0.0 { "less" } else { "more" };
         table.note = format!(
-            "the mean operation of the second side takes {shown} more than that of the first; \
+            "the mean operation of the second side takes {shown} {more} than that of the first; \
              what \
              explains a share of it is not necessarily its cause"
         );

@@ -33,7 +33,10 @@ pub fn json(bundle: &Bundle) -> Value {
     let mut groups: Vec<&str> = Vec::new();
     // As in fio, the flushes are in the job of the writes, and there is no figure for both
     // together.
-    for kind in kinds.iter().filter(|kind| !matches!(kind.group.as_str(), "sync" | "durable")) {
+    for kind in kinds
+        .iter()
+        .filter(|kind| !matches!(kind.group.as_str(), "sync" | "durable" | "first_byte"))
+    {
         if !groups.contains(&kind.group.as_str()) {
             groups.push(&kind.group);
         }

@@ -1,8 +1,8 @@
 //! Report of one run.
 //!
 //! The tables are in the order of Jetstress reports (summary, sizing, parameters, database
-//! configuration, transactional, maintenance, replication, total, host). The verdict's reasons come
-//! before them, the method after. Figures come from the verdict and from `plimsoll_judge::figures`;
+//! configuration, transactional, maintenance, replication, total, host). The checks, the
+//! charts and the verdict's reasons come before them, the method after. Figures come from the verdict and from `plimsoll_judge::figures`;
 //! this module only sums and divides totals of the evidence.
 
 mod carried;
@@ -41,12 +41,12 @@ pub fn run_document(bundle: &Bundle, verdict: &Verdict) -> Document {
         checks::section(verdict),
         events::section(bundle),
         carried::section(bundle, verdict),
-        findings::section(verdict),
-        findings::claims_line(verdict),
         replay::section(bundle),
         inside::brief(bundle),
         io::brief(bundle),
         timeline::section(bundle, verdict),
+        findings::section(verdict),
+        findings::claims_line(verdict),
         condition::section(bundle),
         sizing::summary(bundle, verdict),
         sizing::section(bundle, verdict),

@@ -5,7 +5,7 @@ use plimsoll_judge::finding::Outcome;
 use plimsoll_judge::sweep::{KeyFigure, PointFinding, Sweep, SweepPoint, depth_bends};
 
 use crate::document::{Block, Document, Fact, Section};
-use crate::number::{Letters, Unit, elapsed};
+use crate::number::{Letters, Unit, elapsed, group_counts};
 use crate::places;
 use crate::run::{sentence, verdict_tone};
 use crate::study;
@@ -47,7 +47,7 @@ fn bends(sweep: &Sweep) -> Section {
         .map(|found| {
             let size = Unit::Size.show(found.size_bytes as f64, Letters::Unicode);
             let reads = Unit::Plain.show_round(found.read_percent, Letters::Unicode);
-            let bend = found.bend.sentence("queue depth");
+            let bend = group_counts(&found.bend.sentence("queue depth"));
             format!("{} {size}, {reads} % reads: {bend}", found.pattern)
         })
         .collect();
@@ -118,7 +118,7 @@ fn findings(sweep: &Sweep) -> Section {
             Column::words("outcome", "outcome"),
             Column::words("rule", "rule"),
             Column::words("points", "points"),
-            Column::remarks("finding at the first point", "says"),
+            Column::remarks("at the first point", "says"),
         ],
     );
     for (finding, labels) in found {

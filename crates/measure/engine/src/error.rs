@@ -213,6 +213,14 @@ pub enum EngineError {
         /// Content of the device.
         what: String,
     },
+    /// A device is mounted, itself or a partition of it.
+    #[error("{} is mounted at {}", .path.display(), .at.display())]
+    Mounted {
+        /// Path of the device.
+        path: PathBuf,
+        /// Mount point.
+        at: PathBuf,
+    },
     /// A setting is not supported.
     #[error("{0}")]
     Config(String),
@@ -268,6 +276,7 @@ impl EngineError {
             Self::InUse { .. } => ErrorKind::InUse,
             Self::TooSmall { .. } => ErrorKind::TooSmall,
             Self::HasData { .. } => ErrorKind::HasData,
+            Self::Mounted { .. } => ErrorKind::Busy,
             Self::Memory { .. } => ErrorKind::Memory,
             Self::FileLimit { .. } => ErrorKind::FileLimit,
             Self::Config(_) => ErrorKind::Config,
@@ -289,6 +298,7 @@ impl EngineError {
             | Self::InUse { path }
             | Self::TooSmall { path, .. }
             | Self::HasData { path, .. }
+            | Self::Mounted { path, .. }
             | Self::NoDirect { path, .. } => Some(path),
             _ => None,
         }

@@ -12,6 +12,9 @@
 //! | readdir | LIST of the share's small objects, up to 1,000 |
 //! | create, remove | PUT of an empty object, DELETE |
 //!
+//! A read has a second class, which ends with the first byte of the object (not of the response's
+//! head). After a retry, both count from the first try.
+//!
 //! The target rejects operations that S3 lacks: rename, setattr, and syncs separate from the write.
 
 mod data_set;
@@ -19,6 +22,21 @@ mod queue;
 
 pub use data_set::{S3DataSet, S3DataSetRequest};
 pub use queue::{Calls, S3Queue, S3Target};
+
+/// Returns the object size of the streams, of which S3 takes one.
+///
+/// # Errors
+/// A sentence that explains the unsupported operation, size or number of streams.
+pub fn check_streams(configs: &[plimsoll_workload::matrix::StreamConfig]) -> Result<u32, String> {
+    match configs {
+        [config] => object_bytes(config),
+        _ => Err(
+            "several streams at once can't run on S3, because all objects have the size of one \
+                  stream's writes: name one"
+                .to_owned(),
+        ),
+    }
+}
 
 /// Returns the object size of a stream. Its reads must divide the object, and its writes must
 /// replace whole objects.

@@ -183,6 +183,14 @@ impl Client {
         self.slots.len() - self.free.len()
     }
 
+    /// Returns when the first byte of an object arrived whose GET has not completed; `None` if
+    /// none has arrived.
+    #[must_use]
+    pub fn first_byte_ns(&self, token: u64) -> Option<u64> {
+        let mut jobs = self.slots.iter().filter_map(|slot| slot.job.as_ref());
+        jobs.find(|job| job.token == token)?.first_byte_ns
+    }
+
     /// Submits an operation. The next [`Client::flush`] or [`Client::poll`] sends it.
     ///
     /// # Errors
@@ -291,6 +299,7 @@ impl Client {
         let slot = &mut self.slots[index];
         let Some(job) = &mut slot.job else { return };
         (job.retry_at_ns, job.tries) = (None, job.tries + 1);
+        job.first_byte_ns = None;
         let (ask, payload, sink) = job.ask();
         let document = request::write(&self.target, &ask, &mut slot.connection.request);
         let payload = document.map_or(payload, Payload::Text);
@@ -317,7 +326,14 @@ impl Client {
 
     fn advance(&mut self, index: usize, arena: &mut [u8], now_ns: u64, out: &mut Vec<Completion>) {
         let Some(slot) = self.slots.get_mut(index) else { return };
-        match slot.connection.advance(arena) {
+        let advanced = slot.connection.advance(arena);
+        if let Some(job) = &mut slot.job
+            && job.kind == Kind::Get
+            && slot.connection.has_body
+        {
+            job.first_byte_ns.get_or_insert(now_ns);
+        }
+        match advanced {
             Ok(None) => self.watch(index),
             Ok(Some(response)) => {
                 self.watch(index);
@@ -466,9 +482,11 @@ impl Client {
             slot.connection.drop_socket();
         }
         let (token, kind, submitted_ns) = (job.token, job.kind, job.submitted_ns);
+        let first_byte_ns = job.first_byte_ns;
         slot.spare = job.into_spare();
         self.free.push(index);
-        out.push(Completion { token, kind, result, submitted_ns, completed_ns: now_ns });
+        let completed_ns = now_ns;
+        out.push(Completion { token, kind, result, submitted_ns, first_byte_ns, completed_ns });
     }
 }
 

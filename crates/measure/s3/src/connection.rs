@@ -100,6 +100,8 @@ pub(crate) struct Connection {
     pub proven: bool,
     /// Part of the current response was received.
     pub answered: bool,
+    /// Part of the current response's body was received.
+    pub has_body: bool,
 }
 
 impl Connection {
@@ -121,6 +123,7 @@ impl Connection {
             piece: Vec::new(),
             proven: false,
             answered: false,
+            has_body: false,
         }
     }
 
@@ -157,7 +160,7 @@ impl Connection {
         (self.payload, self.sink, self.sent) = (payload, sink, 0);
         self.input.clear();
         self.text.clear();
-        (self.head, self.arena_bytes, self.answered) = (None, 0, false);
+        (self.head, self.arena_bytes, self.answered, self.has_body) = (None, 0, false, false);
         if self.phase != Phase::Connecting {
             self.phase = Phase::Sending;
         }
@@ -253,6 +256,7 @@ impl Connection {
                     let read = wire.receive(window);
                     if let Ok(read @ 1..) = read {
                         self.arena_bytes += read as u32;
+                        self.has_body = true;
                         self.decoder.skip(read as u64);
                     }
                     read
@@ -321,6 +325,7 @@ impl Connection {
     fn feed(&mut self, bytes: &[u8], arena: &mut [u8]) -> Result<(), Violation> {
         let good = self.head.as_ref().is_some_and(|head| is_good(head.status));
         let (sink, text, got) = (self.sink, &mut self.text, &mut self.arena_bytes);
+        let has_body = &mut self.has_body;
         let taken = self.decoder.feed(bytes, &mut |piece| match sink {
             Sink::Arena { offset_bytes, size_bytes } if good => {
                 let most = u64::from(size_bytes);
@@ -332,6 +337,7 @@ impl Connection {
                     window.copy_from_slice(piece);
                 }
                 *got += piece.len() as u32;
+                *has_body |= !piece.is_empty();
                 Ok(())
             }
             _ if text.len() + piece.len() > TEXT_BYTES_MAX => {

@@ -106,6 +106,8 @@ pub struct Completion {
     pub result: Result<u32, CallError>,
     /// Time of the submission.
     pub submitted_ns: u64,
+    /// Time at which the client saw the first byte of the object; `None` for all but a GET.
+    pub first_byte_ns: Option<u64>,
     /// Time at which the client saw the result.
     pub completed_ns: u64,
 }

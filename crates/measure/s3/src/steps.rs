@@ -33,6 +33,8 @@ pub(crate) struct Job {
     upload: String,
     etags: Vec<String>,
     pub submitted_ns: u64,
+    /// Time of the first byte of the current response's body.
+    pub first_byte_ns: Option<u64>,
     pub tries: u32,
     /// Time of the retry.
     pub retry_at_ns: Option<u64>,
@@ -66,6 +68,7 @@ impl Job {
             upload: String::new(),
             etags: Vec::new(),
             submitted_ns: 0,
+            first_byte_ns: None,
             tries: 0,
             retry_at_ns: None,
             last: String::new(),

@@ -33,7 +33,7 @@ pub use files::FileSet;
 pub use in_flight::InFlight;
 pub use metadata::{MetadataKind, MetadataMix};
 pub use names::{NameChange, Names, name_text};
-pub use op::{Class, Op, OpKind, classes};
+pub use op::{Class, LatencyEnd, Op, OpKind, classes};
 pub use part::StreamPart;
 pub use recorded::stream_classes;
 pub use sample::{Sample, SampleCounts, Sampler};

@@ -114,6 +114,8 @@ pub enum ClassGroup {
     Sync,
     /// Writes of a matrix or of a log, each up to the end of the flush that made it durable.
     Durable,
+    /// Reads from an object store, each until its first byte.
+    FirstByte,
     /// Log writes.
     Log,
     /// Background maintenance: sequential checksum reads.
@@ -133,6 +135,7 @@ impl fmt::Display for ClassGroup {
             Self::Metadata => "metadata",
             Self::Sync => "sync",
             Self::Durable => "durable",
+            Self::FirstByte => "first_byte",
             Self::Log => "log",
             Self::Maintenance => "maintenance",
             Self::Replication => "replication",

@@ -3,7 +3,9 @@
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
+use plimsoll_plan::{UnitError, gallery_plan};
 
 use crate::commands;
 use crate::common::Globals;
@@ -179,20 +181,65 @@ pub fn refused(error: &clap::Error) -> ExitCode {
     let json = error.use_stderr() && std::env::args_os().any(|argument| argument == "--json");
     // Ignore errors of stderr and stdout.
     let _ = error.print();
+    let hints = hints(error);
+    hints.iter().for_each(|hint| notes::tell(&format!("  hint: {hint}")));
+    notes::flush();
     if json {
         let text = error.to_string();
         let message = text.trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
         let told = serde_json::json!({ "error": {
-            "exit_code": code, "kind": "usage", "message": message.trim_end(), "hints": [],
+            "exit_code": code, "kind": "usage", "message": message.trim_end(), "hints": hints,
         }});
         notes::write_result(format!("{told:#}\n").as_bytes());
     }
     ExitCode::from(code)
 }
 
+/// Returns hints that clap does not know: units of quantities, and commands that people guess.
+fn hints(error: &clap::Error) -> Vec<String> {
+    let unit =
+        std::error::Error::source(error).and_then(|source| source.downcast_ref::<UnitError>());
+    let guessed = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(word)) => guessed_command(word),
+        _ => None,
+    };
+    unit.map(|unit| unit.help.clone()).into_iter().chain(guessed).collect()
+}
+
+/// Returns the command that a word probably means, with its use.
+fn guessed_command(word: &str) -> Option<String> {
+    if let Some(plan) = gallery_plan(word) {
+        let named = if plan.name == word { "a plan" } else { "a name of a plan" };
+        return Some(format!("{word} is {named}: plimsoll run {word} --path DIR"));
+    }
+    let command = match word {
+        "bench" | "benchmark" | "test" | "start" => "plimsoll run --path DIR, or plimsoll run PLAN",
+        "show" | "list" | "ls" | "history" => "plimsoll runs, and plimsoll report last",
+        "check" | "validate" => "plimsoll plan check PLAN, or plimsoll run PLAN --dry-run",
+        "diff" => "plimsoll compare",
+        "web" | "ui" | "dashboard" => "plimsoll serve",
+        "kubernetes" => "plimsoll k8s",
+        _ => return None,
+    };
+    Some(format!("did you mean {command}?"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn guessed_words_and_missing_units_have_a_hint() {
+        let hint = |arguments: &[&str]| {
+            let error = Arguments::try_parse_from([&["plimsoll"], arguments].concat()).unwrap_err();
+            hints(&error).join("; ")
+        };
+        assert_eq!(hint(&["etcd"]), "etcd is a name of a plan: plimsoll run etcd --path DIR");
+        assert_eq!(hint(&["oltp"]), "oltp is a plan: plimsoll run oltp --path DIR");
+        assert!(hint(&["show", "last"]).contains("plimsoll report last"));
+        assert_eq!(hint(&["frobnicate"]), "");
+        assert!(hint(&["run", "--path", "d", "--for", "10"]).contains("write \"10s\""));
+    }
 
     /// Names, value and help of an option.
     fn option(command: &str, name: &str) -> (Vec<String>, String, String) {

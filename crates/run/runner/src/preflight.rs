@@ -5,6 +5,7 @@ use std::net::{TcpStream, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use plimsoll_engine::s3::{S3DataSet, S3DataSetRequest};
 use plimsoll_engine::{EngineError, Space, matrix, nfs, space};
 use plimsoll_judge::stats::tune::STEPS_MAX;
 use plimsoll_judge::tuning::Range;
@@ -387,6 +388,9 @@ fn probe_targets(
                 (TargetKind::Nfs { uid, gid, .. }, _) => {
                     probe_export(plan, target, &path, *uid, *gid)
                 }
+                (TargetKind::S3 { url, endpoint, region }, _) => {
+                    probe_bucket(plan, target, [url, endpoint, region])
+                }
                 _ => probe(target, &path, several),
             };
             record(&path, found);
@@ -416,9 +420,6 @@ fn target_paths(target: &Target) -> Vec<String> {
 fn probe(target: &Target, target_path: &str, several: bool) -> Result<String, RunnerError> {
     let path = Path::new(target_path);
     match &target.kind {
-        TargetKind::S3 { endpoint, .. } => {
-            probe_server(target_path, if endpoint.starts_with("https:") { 443 } else { 80 })
-        }
         TargetKind::Device { .. } => {
             access(path, Access::READ_OK | Access::WRITE_OK)
                 .map_err(|error| RunnerError::usage(format!("{target_path}: {error}")))?;
@@ -432,6 +433,9 @@ fn probe(target: &Target, target_path: &str, several: bool) -> Result<String, Ru
         }
     }
 }
+
+/// Time without an answer after which a bucket is unreachable.
+const BUCKET_NS_MAX: u64 = 10_000_000_000;
 
 /// Opens a device as the run does, and looks for data on it.
 fn probe_device(
@@ -471,6 +475,22 @@ fn probe_export(
     }
     let [needed, free] = [needed_bytes, free_bytes].map(|bytes| SizeBytes(bytes).about());
     Ok(format!("can be mounted, {needed} needed, {free} free"))
+}
+
+/// Lists a bucket as the run does.
+fn probe_bucket(
+    plan: &ResolvedPlan,
+    target: &Target,
+    [url, endpoint, region]: [&str; 3],
+) -> Result<String, RunnerError> {
+    // A store that is not there is found at once.
+    probe_server(endpoint, if endpoint.starts_with("https:") { 443 } else { 80 })?;
+    let (name, outage_max_ns) = (plan.name.as_str(), BUCKET_NS_MAX);
+    S3DataSet::probe(&S3DataSetRequest { name, url, endpoint, region, outage_max_ns })
+        .map_err(|error| engine_error(&error))?;
+    let needs = plan.required_bytes(target);
+    let needed_bytes = needs.iter().fold(0, |sum: u64, need| sum.saturating_add(need.bytes));
+    Ok(format!("{url} can be listed, {} needed", SizeBytes(needed_bytes).about()))
 }
 
 /// Connects to the server of a URL; `port` is the default port.

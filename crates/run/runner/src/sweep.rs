@@ -237,7 +237,7 @@ impl SweepProgress {
             each.sum::<Option<u64>>()
         });
         let data = match bytes {
-            Some(bytes) => format!("creating {} of data once", SizeBytes(bytes)),
+            Some(bytes) => format!("creating {} of data once", SizeBytes(bytes).about()),
             None => "filling the device once".to_owned(),
         };
         let verify = if phases.verify { " and checking all of it after each point" } else { "" };

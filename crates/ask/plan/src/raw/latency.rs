@@ -51,6 +51,7 @@ fn latency_hint(name: &str) -> Option<String> {
             "write" | "writes" => class = Some(LatencyClass::Write),
             "log" => is_log = true,
             "fsync" | "fdatasync" | "flush" | "sync" => class = Some(LatencyClass::Sync),
+            "ttfb" | "first" | "byte" => class = Some(LatencyClass::FirstByte),
             "metadata" => class = Some(LatencyClass::Metadata),
             "all" => class = Some(LatencyClass::All),
             word => statistic = Some(LatencyStatistic::from_word(word)?),
@@ -90,6 +91,8 @@ mod tests {
             ("db_p95", "db_read_latency_p95"),
             ("log_p99", "log_write_latency_p99"),
             ("log_write_p99", "log_write_latency_p99"),
+            ("ttfb_p99", "first_byte_latency_p99"),
+            ("first_byte_p95", "first_byte_latency_p95"),
         ] {
             let hint = latency_hint(typed).unwrap_or_default();
             assert!(hint.contains(&format!("did you mean `{meant}`?")), "{typed}: {hint}");

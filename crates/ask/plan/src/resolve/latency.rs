@@ -1,19 +1,26 @@
 //! Latency limits that the workload cannot have.
 
 use crate::read::{Cx, Located};
-use crate::resolved::{LatencyClass, LatencyLimit, LatencyStatistic, Matrix, SyncKind, Workload};
+use crate::resolved::{
+    LatencyClass, LatencyLimit, LatencyStatistic, Matrix, SyncKind, Target, TargetKind, Workload,
+};
 use crate::units::DurationNs;
 
 /// Limit as written.
 pub(super) type Ceiling = (LatencyClass, LatencyStatistic, Located<DurationNs>);
 
-pub(super) fn check_classes(written: &[Ceiling], workload: &Workload, cx: &mut Cx) {
-    use LatencyClass::{All, DbRead, DbWrite, LogWrite, Metadata, Read, Sync, Write};
+pub(super) fn check_classes(
+    written: &[Ceiling],
+    workload: &Workload,
+    targets: &[Target],
+    cx: &mut Cx,
+) {
+    use LatencyClass::{All, DbRead, DbWrite, FirstByte, LogWrite, Metadata, Read, Sync, Write};
     let is_mailbox = workload.mailbox().is_some();
     for (class, statistic, given) in written {
         let fits = match class {
             DbRead | DbWrite | LogWrite => is_mailbox,
-            Read | Write | Sync | Metadata | All => !is_mailbox,
+            Read | Write | Sync | FirstByte | Metadata | All => !is_mailbox,
         };
         if !fits {
             let kind = workload.kind();
@@ -36,6 +43,15 @@ pub(super) fn check_classes(written: &[Ceiling], workload: &Workload, cx: &mut C
         if *class == Sync && workload.matrix().is_some_and(|matrix| !flushes(matrix)) {
             let help = "write sync = \"fsync\" or \"fdatasync\" in the workload, or remove it";
             cx.fail(&given.at, "limits flushes, and no stream flushes", help);
+        }
+        let on_s3 = targets.iter().all(|target| matches!(target.kind, TargetKind::S3 { .. }));
+        if *class == FirstByte && fits && !on_s3 {
+            let help = format!("write `{}`", LatencyLimit::field(Read, *statistic));
+            cx.fail(
+                &given.at,
+                "limits the first byte of objects, and the target is no bucket",
+                help,
+            );
         }
         if given.value.0 == 0 {
             cx.fail(&given.at, "is 0, which nothing can meet", "write a duration such as \"20ms\"");

@@ -25,7 +25,7 @@ pub(super) fn resolve(
     };
     let raw = &given.value;
     let fields = &raw.fields;
-    latency::check_classes(&raw.limits, workload, cx);
+    latency::check_classes(&raw.limits, workload, targets, cx);
     let set = limit_set(workload, phases);
     let limits = limits(set, &raw.limits);
     if limits.iter().any(|l| l.statistic == LatencyStatistic::Max) {
@@ -56,8 +56,8 @@ pub(super) fn resolve(
         page_fault_stalls_max_per_s: store.map(|_| fields.page_fault_stalls_max.value.0),
         limit_set: set,
         limits,
-        windows: super::window::windows(root, workload, cx),
-        streams: super::window::streams(root, workload, cx),
+        windows: super::window::windows(root, workload, targets, cx),
+        streams: super::window::streams(root, workload, targets, cx),
     };
     let is_empty = requirement.iops_per_s.is_none()
         && requirement.metadata_ops_per_s.is_none()

@@ -4,13 +4,18 @@ use super::latency::check_classes;
 use crate::raw::{OrShare, Root, WindowRaw};
 use crate::read::{Cx, Located};
 use crate::resolved::{
-    Bound, LatencyLimit, LimitOrigin, Limits, RelativeLimit, StreamLimits, Window, WindowLimits,
-    Workload,
+    Bound, LatencyLimit, LimitOrigin, Limits, RelativeLimit, StreamLimits, Target, Window,
+    WindowLimits, Workload,
 };
 use crate::units::DurationNs;
 
 /// Returns the limits of the windows.
-pub(super) fn windows(root: &Root, workload: &Workload, cx: &mut Cx) -> Vec<WindowLimits> {
+pub(super) fn windows(
+    root: &Root,
+    workload: &Workload,
+    targets: &[Target],
+    cx: &mut Cx,
+) -> Vec<WindowLimits> {
     let Some(raw) = &root.requirement else { return Vec::new() };
     let fields = &raw.value.fields;
     let given = [
@@ -37,13 +42,18 @@ pub(super) fn windows(root: &Root, workload: &Workload, cx: &mut Cx) -> Vec<Wind
             let help = "remove it: a mail store ends at the first failed I/O";
             cx.fail(&errors.at, "cannot be allowed to a mail store", help);
         }
-        windows.push(WindowLimits { window, limits: limits(given, workload, cx) });
+        windows.push(WindowLimits { window, limits: limits(given, workload, targets, cx) });
     }
     windows
 }
 
 /// Returns the limits of the streams.
-pub(super) fn streams(root: &Root, workload: &Workload, cx: &mut Cx) -> Vec<StreamLimits> {
+pub(super) fn streams(
+    root: &Root,
+    workload: &Workload,
+    targets: &[Target],
+    cx: &mut Cx,
+) -> Vec<StreamLimits> {
     let raw = root.workload.as_ref().and_then(|workload| workload.value.matrix.as_ref());
     let raw = raw.map_or(&[][..], |given| given.value.items.as_slice());
     let mut streams = Vec::new();
@@ -65,7 +75,7 @@ pub(super) fn streams(root: &Root, workload: &Workload, cx: &mut Cx) -> Vec<Stre
                 "move it to [requirement.after]",
             );
         }
-        let limits = limits(given, workload, cx);
+        let limits = limits(given, workload, targets, cx);
         streams.push(StreamLimits { stream: index as u32, limits });
     }
     streams
@@ -103,7 +113,12 @@ fn reject_shares(raw: &WindowRaw, cx: &mut Cx) {
     }
 }
 
-fn limits(given: &Located<WindowRaw>, workload: &Workload, cx: &mut Cx) -> Limits {
+fn limits(
+    given: &Located<WindowRaw>,
+    workload: &Workload,
+    targets: &[Target],
+    cx: &mut Cx,
+) -> Limits {
     let WindowRaw { fields, limits } = &given.value;
     let mut resolved = Limits {
         iops: fields.iops.as_ref().map(|g| bound(g.value, |rate| rate.0)),
@@ -130,7 +145,7 @@ fn limits(given: &Located<WindowRaw>, workload: &Workload, cx: &mut Cx) -> Limit
             }
         }
     }
-    check_classes(&written, workload, cx);
+    check_classes(&written, workload, targets, cx);
     if resolved == Limits::default() && cx.is_clean(&given.at.field) {
         cx.fail(&given.at, "requires nothing", "state a limit, or remove it");
     }

@@ -23,6 +23,8 @@ words! {
         Write = "write",
         /// Flushes of a matrix (`fsync`, `fdatasync`).
         Sync = "sync",
+        /// Reads of a matrix from an object store, each until its first byte.
+        FirstByte = "first_byte",
         /// Metadata operations of a matrix.
         Metadata = "metadata",
         /// All operations of a matrix.

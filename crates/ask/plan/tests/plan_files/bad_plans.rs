@@ -90,6 +90,7 @@ bad! {
     small_cache: GOOD, "databases = 8" => "databases = 8\ncache = \"1MiB\"";
     bias_of_another_number: GOOD, "databases = 8" => "databases = 8\nbias = [1, 2]";
     latency_of_a_matrix: GOOD, "db_read_latency_avg" => "read_latency_p99";
+    first_byte_without_a_bucket: MATRIX, "[target]" => "[requirement]\nfirst_byte_latency_p99 = \"50ms\"\n[target]";
     max_of_odd_intervals: GOOD, "iops = 200" => "iops = 200\nlatency_max_of = \"1500ms\"";
     two_kinds_of_target: GOOD, "databases = [" => "path = \"/mnt/fs\"\ndatabases = [";
     stray_field_of_a_target: MATRIX, "path = \"/mnt/fs\"" => "path = \"/mnt/fs\"\nconnections = 4";

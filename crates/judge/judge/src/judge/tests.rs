@@ -4,7 +4,7 @@
 
 use plimsoll_evidence::observed::Observed;
 use plimsoll_evidence::run::{Instance, Phase, PhaseKind};
-use plimsoll_plan::{Claim, Workload};
+use plimsoll_plan::{Claim, LatencyClass, LatencyLimit, LatencyStatistic, LimitOrigin, Workload};
 use proptest::prelude::*;
 
 use super::*;
@@ -449,6 +449,45 @@ fn a_percentile_that_a_closed_loop_kept_small_is_not_passed() {
     let limit = check(&verdict, "read_latency_p99");
     assert_eq!(limit.ok, Some(false), "{limit:?}");
     assert!(limit.note.contains("20.0 % of the time"), "{}", limit.note);
+}
+
+/// First bytes after 0.2 ms of reads that take 0.8 ms.
+#[test]
+fn a_limit_on_first_bytes_is_checked_against_them_alone() {
+    let limited = |limit_ns| {
+        let mut bundle = required("read_latency_p99 = \"10ms\"");
+        let (class, statistic) = (LatencyClass::FirstByte, LatencyStatistic::P99);
+        let limit = LatencyLimit::new(class, statistic, limit_ns, LimitOrigin::Plan);
+        bundle.plan.requirement.as_mut().unwrap().limits = vec![limit];
+        bundle
+    };
+    let ok = |bundle: &Bundle| check(&judge(bundle), "first_byte_latency_p99").ok;
+    assert_eq!(ok(&limited(500_000)), None, "no first byte was recorded");
+    let with_class = |limit_ns| {
+        let mut bundle = limited(limit_ns);
+        let mut first = bundle.run.classes[0].clone();
+        (first.name, first.group) = ("matrix.first_byte".into(), figures::FIRST_BYTE.into());
+        (first.size_bytes, first.latency_ns_sum) = (0, first.count * 200_000);
+        first.latency_ns_max = 200_000;
+        let mut spans = bundle.latency_spans.clone();
+        for span in &mut spans {
+            let mut early = plimsoll_evidence::latency::histogram();
+            early.record_n(200_000, 10_000).unwrap();
+            (span.tag, span.histogram) = (first.name.clone(), (&early).into());
+        }
+        bundle.latency_spans.extend(spans);
+        let mut all = plimsoll_evidence::latency::histogram();
+        all.record_n(200_000, first.count).unwrap();
+        bundle.latency.insert(first.name.clone(), all);
+        bundle.run.classes.push(first);
+        bundle
+    };
+    assert_eq!(ok(&with_class(500_000)), Some(true), "the whole reads take longer");
+    assert_eq!(ok(&with_class(100_000)), Some(false));
+    // They are no further operations: rates and the law of Little do not change.
+    let verdict = judge(&with_class(500_000));
+    assert_eq!(verdict.achieved_iops_per_s, judge(&limited(500_000)).achieved_iops_per_s);
+    assert!(verdict.passed.iter().any(|rule| *rule == "littles-law"), "{:?}", verdict.findings);
 }
 
 #[test]

@@ -90,7 +90,8 @@ fn whole(bundle: &Bundle) -> Option<Loop> {
     // Operations in flight at the stop count with their full latency. Without the time of the
     // drain, an outage at the end would seem to have too many in flight. A durable write is already
     // counted as a write and as a flush.
-    let classes = || bundle.run.classes.iter().filter(|class| class.group != figures::DURABLE);
+    let classes =
+        || bundle.run.classes.iter().filter(|class| !figures::is_counted_elsewhere(class));
     let drained = classes().any(|class| class.drained > 0);
     let close = bundle.run.phases.iter().find(|phase| phase.kind == PhaseKind::Close);
     let drain_ns = close.filter(|_| drained).map_or(0, |phase| phase.duration_ns);
@@ -156,7 +157,7 @@ fn judge(bundle: &Bundle, one: &Loop) -> Option<Finding> {
     let advice = "the latency, the rate or the depth is wrong";
     // Operations in flight at the start count with all of their latency. A stall across that moment
     // therefore seems to keep more operations in flight, by at most its own length.
-    let classes = bundle.run.classes.iter().filter(|class| class.group != figures::DURABLE);
+    let classes = bundle.run.classes.iter().filter(|class| !figures::is_counted_elsewhere(class));
     let longest_ns = classes.map(|class| class.latency_ns_max).max().unwrap_or(0);
     let edge = if made_elsewhere { 0.0 } else { longest_ns as f64 / one.duration_ns };
     let finding = if law.deviation > little::TOLERANCE + edge || short && !guessed {

@@ -53,6 +53,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if rates.len() < INTERVALS_MIN || mean <= 0.0 {
         let says = match rates.len() {
             0 => "the rate over time is unknown".to_owned(),
+            1 => "one interval is too few to tell whether the rate was steady".to_owned(),
             n => format!("{n} intervals are too few to tell whether the rate was steady"),
         };
         return Some(

@@ -74,10 +74,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
-/// Returns the classes of operations without durable writes, which already count as a write and a
-/// flush.
+/// Returns the classes of operations without those that only time others to another end.
 fn operations(bundle: &Bundle) -> impl Iterator<Item = &ClassTotals> {
-    bundle.run.classes.iter().filter(|class| class.group != figures::DURABLE)
+    bundle.run.classes.iter().filter(|class| !figures::is_counted_elsewhere(class))
 }
 
 /// Returns the counts from the classes, or in older bundles from the driver; `None` if both lack

@@ -70,7 +70,7 @@ fn missing(bundle: &Bundle, reads: u64, writes: u64) -> Option<String> {
     let limits = bundle.plan.requirement.iter().flat_map(|requirement| &requirement.limits);
     let classes: Vec<LatencyClass> = limits.map(|limit| limit.class).collect();
     let limited = |wanted: &[LatencyClass]| classes.iter().any(|class| wanted.contains(class));
-    use LatencyClass::{DbRead, DbWrite, LogWrite, Read, Write};
+    use LatencyClass::{DbRead, DbWrite, FirstByte, LogWrite, Read, Write};
     if writes == 0 {
         if let Some(claim) = claimed(&of_writes) {
             return Some(format!("{} is claimed, but nothing was written", claim.word()));
@@ -85,7 +85,7 @@ fn missing(bundle: &Bundle, reads: u64, writes: u64) -> Option<String> {
         if let Some(claim) = claimed(&of_reads) {
             return Some(format!("{} is claimed, but nothing was read", claim.word()));
         }
-        if limited(&[Read, DbRead]) {
+        if limited(&[Read, DbRead, FirstByte]) {
             return Some(format!(
                 "the requirement includes reads, but the run had only {writes} \
                 writes"

@@ -73,6 +73,9 @@ pub(super) fn section(section: &Section) -> Value {
     }
 }
 
+/// Findings that are shown without a click: the worst, which decide.
+const FINDINGS_OPEN: usize = 3;
+
 fn block(block: &Block) -> Option<Value> {
     Some(match block {
         Block::Words(words) => context! { kind => "words", words => prose(words) },
@@ -87,10 +90,11 @@ fn block(block: &Block) -> Option<Value> {
         Block::Facts(list) => {
             context! { kind => "facts", facts => list.iter().map(fact).collect::<Vec<_>>() }
         }
-        Block::Findings(list) => context! {
-            kind => "findings",
-            findings => list.iter().map(finding).collect::<Vec<_>>(),
-        },
+        Block::Findings(list) => {
+            let (open, folded) = list.split_at(list.len().min(FINDINGS_OPEN));
+            let all = |list: &[FindingLine]| list.iter().map(finding).collect::<Vec<_>>();
+            context! { kind => "findings", findings => all(open), folded => all(folded) }
+        }
         Block::Listing { caption, text } => {
             context! { kind => "listing", words => caption.as_str(), text => text.as_str() }
         }

@@ -1,7 +1,7 @@
 //! The I/O tables, per database, in the order of Jetstress reports.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_judge::figures::{DURABLE, Pick, measured, rate_per_s};
+use plimsoll_judge::figures::{Pick, is_counted_elsewhere, measured, rate_per_s};
 
 use super::distribution::percentile_ns;
 use super::empty_section;
@@ -230,10 +230,12 @@ pub(crate) fn total(bundle: &Bundle) -> Table {
     }
     for (name, operation) in [("all reads", Operation::Read), ("all writes", Operation::Write)] {
         let mut totals = Totals::default();
-        for class in bundle.run.classes.iter().filter(|c| {
-            // Already counted as a write and a flush.
-            c.group != DURABLE && Operation::of(c) == operation
-        }) {
+        for class in bundle
+            .run
+            .classes
+            .iter()
+            .filter(|c| !is_counted_elsewhere(c) && Operation::of(c) == operation)
+        {
             totals.add(class);
         }
         if totals.sums.count > 0 {

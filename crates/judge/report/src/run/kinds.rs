@@ -62,8 +62,16 @@ pub(crate) struct Kind {
 }
 
 /// Order of groups.
-const ORDER: [&str; 7] =
-    ["transactional", "durable", "log", "maintenance", "replication", "upkeep", "phase"];
+const ORDER: [&str; 8] = [
+    "transactional",
+    "durable",
+    "first_byte",
+    "log",
+    "maintenance",
+    "replication",
+    "upkeep",
+    "phase",
+];
 
 /// Returns the kinds of I/O in the measured phase, in display order.
 pub(crate) fn kinds(bundle: &Bundle) -> Vec<Kind> {
@@ -88,6 +96,7 @@ pub(crate) fn kind(bundle: &Bundle, group: &str, operation: Operation) -> Kind {
         ("transactional", false) => verb.to_owned(),
         ("log", _) => format!("log {verb}"),
         ("durable", true) => format!("durable log {verb}"),
+        ("first_byte", _) => "first bytes".to_owned(),
         ("maintenance", _) => format!("maintenance {verb}"),
         ("replication", _) => format!("log replication {verb}"),
         ("upkeep", _) => format!("upkeep {verb}"),
@@ -106,7 +115,7 @@ pub(crate) fn kind(bundle: &Bundle, group: &str, operation: Operation) -> Kind {
 impl Kind {
     /// Returns true for the I/O that limits apply to: the workload's own, and a mail store's log.
     pub fn is_judged(&self) -> bool {
-        matches!(self.group.as_str(), "transactional" | "durable" | "log")
+        matches!(self.group.as_str(), "transactional" | "durable" | "first_byte" | "log")
     }
 
     /// Returns true if a class belongs to this kind.
@@ -119,7 +128,7 @@ impl Kind {
         match (self.group.as_str(), self.operation) {
             ("transactional", Operation::Read) => 0,
             ("transactional", _) => 3,
-            ("log" | "durable", _) => 1,
+            ("log" | "durable" | "first_byte", _) => 1,
             ("maintenance", _) => 2,
             ("replication", _) => 4,
             _ => 7,

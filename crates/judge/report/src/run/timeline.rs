@@ -259,8 +259,9 @@ fn rate_plot(bundle: &Bundle, all: &[KindTimeline], time: Axis, verdict: &Verdic
         let slots = slots(bundle, window, |class| class.group == "transactional");
         plot = plot.mark(mark("transactional, reads and writes", 6, &slots, per_second));
     }
-    // A durable write is already among the writes.
-    for timed in all.iter().filter(|timed| timed.kind.group != "durable") {
+    // A durable write is already among the writes, a first byte belongs to a read.
+    let counted = |group: &str| matches!(group, "durable" | "first_byte");
+    for timed in all.iter().filter(|timed| !counted(&timed.kind.group)) {
         plot = plot.mark(timed.mark(per_second));
     }
     if let Some(required) = verdict.required_iops_per_s {
@@ -294,6 +295,7 @@ fn latency_plot(bundle: &Bundle, all: &[KindTimeline], time: Axis) -> Plot {
             LatencyClass::Read => "reads",
             LatencyClass::Write => "writes",
             LatencyClass::Sync => "flushes",
+            LatencyClass::FirstByte => "first bytes",
             LatencyClass::Metadata => "metadata",
             LatencyClass::All => "all",
         };

@@ -202,8 +202,8 @@ impl Comparison {
     pub fn document(&self) -> Document {
         let mut sections = vec![
             Section::brief("metrics", "Side by side")
-                .with(Block::Table(self.table()))
-                .with(Block::Chart(Box::new(self.plot()))),
+                .with(Block::Chart(Box::new(self.plot())))
+                .with(Block::Table(self.table())),
         ];
         let mut unlike = Table::new("", vec![Column::words("condition", "condition")]);
         for (at, name) in self.names.iter().enumerate() {

@@ -118,6 +118,7 @@ pub fn stream(file_size_bytes: u64) -> StreamConfig {
         metadata_percent: 0.0,
         metadata_mix: zero,
         names_per_client: 0,
+        first_byte: false,
         trace: None,
     }
 }

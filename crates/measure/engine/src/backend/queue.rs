@@ -37,6 +37,12 @@ pub trait Queue {
         let _ = user_data;
         true
     }
+    /// Returns when the first byte of a read arrived: one in flight, or one reaped and not pushed
+    /// again since. `None` if none has arrived, or if the target does not tell.
+    fn first_byte_ns(&self, user_data: u64) -> Option<u64> {
+        let _ = user_data;
+        None
+    }
     /// Submits all queued operations and waits for `min_complete` completions or the timeout.
     ///
     /// # Errors

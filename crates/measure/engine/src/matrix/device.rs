@@ -1,6 +1,7 @@
 //! Protects block devices that contain data from being overwritten.
 //!
-//! Plimsoll opens a device for writing with `O_EXCL`. The kernel then rejects the device if it is
+//! Plimsoll rejects a device that is mounted, itself or a partition of it, and names the mount point.
+//! It opens a device for writing with `O_EXCL`. The kernel then rejects the device if it is
 //! mounted or in exclusive use elsewhere in the kernel (open(2)).
 //!
 //! On any other device, Plimsoll reads these parts:
@@ -13,6 +14,7 @@
 //! full.
 
 mod labels;
+mod mounts;
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -91,6 +93,9 @@ impl Device {
             let error = SysError::from_io(call, error).at(path);
             EngineError::system("taking the device", error)
         };
+        if let Some(at) = write.then(|| mounts::mount_point(node.number)).flatten() {
+            return Err(EngineError::Mounted { path: path.clone(), at });
+        }
         let flags = if write { OFlags::RDWR | OFlags::EXCL } else { OFlags::RDONLY };
         let file = node.reopen(flags).map_err(|errno| system("open", &errno.into()))?;
         let file = File::from(file);

@@ -12,6 +12,7 @@ use plimsoll_workload::planned::pace::StreamPace;
 use plimsoll_workload::planned::streams;
 
 use crate::EngineError;
+use crate::s3;
 use crate::stream::matrix::check_content;
 
 /// Checks names, transfer sizes, content, addresses and rates of all streams. The streams of a block
@@ -29,6 +30,9 @@ pub fn check_plan(
         return Ok(());
     }
     let configs = streams::streams(matrix, plan.seed, None)?;
+    if matches!(target.kind, TargetKind::S3 { .. }) {
+        s3::check_streams(&configs).map_err(EngineError::Config)?;
+    }
     // The null target has no content.
     let unit_bytes = match target.kind {
         TargetKind::Null => None,

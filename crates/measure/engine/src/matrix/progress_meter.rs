@@ -54,7 +54,8 @@ pub(super) fn interval_totals(row: &Interval, classes: &[Class]) -> Option<(u64,
     }
     let (mut operations, mut written_bytes) = (0, 0);
     for (class, totals) in classes.iter().zip(&row.classes) {
-        if matches!(class.group, ClassGroup::Sync | ClassGroup::Durable) {
+        let counted = [ClassGroup::Sync, ClassGroup::Durable, ClassGroup::FirstByte];
+        if counted.contains(&class.group) {
             continue;
         }
         operations += totals.sums.operations;

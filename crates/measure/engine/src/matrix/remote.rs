@@ -85,12 +85,7 @@ impl RemoteData {
                 })?))
             }
             TargetKind::S3 { url, endpoint, region } => {
-                let [config] = configs else {
-                    let says = "several streams at once can't run on S3, because all objects have \
-                                the size of one stream's writes: name one";
-                    return Err(EngineError::Config(says.to_owned()));
-                };
-                s3::object_bytes(config).map_err(EngineError::Config)?;
+                s3::check_streams(configs).map_err(EngineError::Config)?;
                 let request = s3::S3DataSetRequest { name, url, endpoint, region, outage_max_ns };
                 RemoteDataSet::S3(Box::new(s3::S3DataSet::create(&request)?))
             }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use plimsoll_evidence::run::{Damage, EndKind, Instance, PhaseKind};
-use plimsoll_plan::{CacheState, Layout};
+use plimsoll_plan::{CacheState, Layout, TargetKind};
 use plimsoll_record::drain;
 use plimsoll_record::recording::Recording;
 use plimsoll_record::scribe::{Phases, Scribe, clip};
@@ -58,6 +58,9 @@ impl MatrixRunState<'_> {
         let plan = self.matrix.plan;
         let device_bytes = self.matrix.data_set.device_bytes();
         let mut configs = streams::streams(self.matrix.matrix, plan.seed, device_bytes)?;
+        let on_s3 =
+            matches!(plan.targets.first().map(|target| &target.kind), Some(TargetKind::S3 { .. }));
+        configs.iter_mut().for_each(|config| config.first_byte = on_s3);
         self.map_trace(&mut configs)?;
         self.recording.instances = self.instances(&configs);
         if let (Some(remote), Some(config)) = (&mut self.matrix.data_set.remote, configs.first()) {

@@ -54,7 +54,9 @@ impl fmt::Debug for S3DataSet {
 }
 
 fn failed(doing: String, error: &CallError) -> EngineError {
-    EngineError::Remote { doing, says: error.to_string(), errno: Some(error.errno()) }
+    let unanswered = matches!(error, CallError::GivenUp { .. });
+    let errno = (!unanswered).then(|| error.errno());
+    EngineError::Remote { doing, says: error.to_string(), errno }
 }
 
 impl S3DataSet {
@@ -62,9 +64,23 @@ impl S3DataSet {
     /// of a plan of this name.
     ///
     /// # Errors
-    /// The store can't be reached, the bucket does not exist, or foreign objects are below the
-    /// prefix.
+    /// As [`S3DataSet::probe`].
     pub fn create(request: &S3DataSetRequest<'_>) -> Result<Self, EngineError> {
+        let mut data_set = Self::connect(request)?;
+        data_set.claim_prefix()?;
+        Ok(data_set)
+    }
+
+    /// Lists the prefix as [`S3DataSet::create`] does, without any change.
+    ///
+    /// # Errors
+    /// There are no credentials, the store can't be reached or rejects them, the bucket does not
+    /// exist, or foreign objects are below the prefix.
+    pub fn probe(request: &S3DataSetRequest<'_>) -> Result<(), EngineError> {
+        Self::connect(request)?.has_own_objects().map(drop)
+    }
+
+    fn connect(request: &S3DataSetRequest<'_>) -> Result<Self, EngineError> {
         let S3DataSetRequest { name, url, endpoint, region, outage_max_ns } = *request;
         let target = Target::from_environment(url, endpoint, region)
             .map_err(|error| EngineError::Config(error.to_string()))?;
@@ -78,7 +94,7 @@ impl S3DataSet {
         let mut client =
             Client::new(target, config).map_err(|error| EngineError::Config(error.to_string()))?;
         client.fail_requests_when(stop_request::has_timed_out);
-        let mut data_set = Self {
+        Ok(Self {
             client,
             address,
             prefix,
@@ -86,31 +102,43 @@ impl S3DataSet {
             reported_calls: Calls::default(),
             object_bytes: None,
             replaced: false,
-        };
-        data_set.claim_prefix()?;
-        Ok(data_set)
+        })
     }
 
-    fn claim_prefix(&mut self) -> Result<(), EngineError> {
-        let doing = format!("looking at {} in {}", self.prefix, self.url);
-        let prefix = self.prefix.clone();
+    fn looking(&self) -> String {
+        format!("looking at {} in {}", self.prefix, self.url)
+    }
+
+    fn manifest(&self) -> String {
+        format!("{}{MANIFEST}", self.prefix)
+    }
+
+    /// Returns true if objects of an earlier run are below the prefix.
+    fn has_own_objects(&mut self) -> Result<bool, EngineError> {
+        let (doing, prefix, manifest) = (self.looking(), self.prefix.clone(), self.manifest());
         let list = Op::List { prefix: &prefix, names_max: 1 };
         let found =
             self.client.call(&list, &mut []).map_err(|error| failed(doing.clone(), &error))?;
-        let manifest = format!("{prefix}{MANIFEST}");
-        if found > 0 {
-            match self.client.call(&Op::Head { key: &manifest }, &mut []) {
-                Ok(_) => {}
-                Err(CallError::Status { status: 404, .. }) => {
-                    let path = format!("{}: {prefix}", self.url);
-                    let source = SysError::new("create", libc::EEXIST).at(path.as_ref());
-                    return Err(EngineError::system("making the run's objects", source));
-                }
-                Err(error) => return Err(failed(doing, &error)),
+        if found == 0 {
+            return Ok(false);
+        }
+        match self.client.call(&Op::Head { key: &manifest }, &mut []) {
+            Ok(_) => Ok(true),
+            Err(CallError::Status { status: 404, .. }) => {
+                let path = format!("{}: {prefix}", self.url);
+                let source = SysError::new("create", libc::EEXIST).at(path.as_ref());
+                Err(EngineError::system("making the run's objects", source))
             }
+            Err(error) => Err(failed(doing, &error)),
+        }
+    }
+
+    fn claim_prefix(&mut self) -> Result<(), EngineError> {
+        if self.has_own_objects()? {
             self.clear("")?;
             self.replaced = true;
         }
+        let (doing, manifest) = (self.looking(), self.manifest());
         let mut text = b"{\"plimsoll\": 1}\n".to_vec();
         let put = Op::Put { key: &manifest, size_bytes: text.len() as u32, buffer_offset_bytes: 0 };
         self.client.call(&put, &mut text).map_err(|error| failed(doing, &error))?;

@@ -95,6 +95,8 @@ pub struct S3Queue {
     /// Completed requests, in order of completion.
     ready: VecDeque<Completion>,
     in_flight: usize,
+    /// Times of the first bytes of completed reads, by user data.
+    first_bytes_ns: Vec<Option<u64>>,
     first_error: Option<String>,
 }
 
@@ -121,6 +123,7 @@ impl S3Queue {
             out: Vec::with_capacity(depth as usize),
             ready: VecDeque::with_capacity(depth as usize),
             in_flight: 0,
+            first_bytes_ns: vec![None; depth.max(1) as usize],
             first_error: None,
         })
     }
@@ -150,12 +153,25 @@ impl S3Queue {
         let _ = write!(self.key, "{}{small}{name}", self.target.prefix);
     }
 
+    /// Takes the client's completions.
+    fn take_completions(&mut self) {
+        for completion in self.out.drain(..) {
+            if let Some(first_ns) = self.first_bytes_ns.get_mut(completion.token as usize) {
+                *first_ns = completion.first_byte_ns;
+            }
+            self.ready.push_back(completion);
+        }
+    }
+
     fn submit(&mut self, user_data: u64, op: &Op<'_>) -> Result<(), PushError> {
         self.client.submit(user_data, op).map_err(|error| match error {
             SubmitError::Full => PushError::Full,
             SubmitError::Size { .. } => PushError::OutsideArena { offset_bytes: 0, size_bytes: 0 },
         })?;
         self.in_flight += 1;
+        if let Some(first_ns) = self.first_bytes_ns.get_mut(user_data as usize) {
+            *first_ns = None;
+        }
         Ok(())
     }
 }
@@ -205,6 +221,11 @@ impl Queue for S3Queue {
         result
     }
 
+    fn first_byte_ns(&self, user_data: u64) -> Option<u64> {
+        let completed = self.first_bytes_ns.get(user_data as usize).copied().flatten();
+        completed.or_else(|| self.client.first_byte_ns(user_data))
+    }
+
     fn submit_and_wait(
         &mut self,
         min_complete: u32,
@@ -218,7 +239,7 @@ impl Queue for S3Queue {
                 false => Timeout::Until(until_ns),
             };
             self.client.poll(self.arena.as_mut_slice(), timeout, &mut self.out);
-            self.ready.extend(self.out.drain(..));
+            self.take_completions();
             if self.ready.len() >= enough || monotonic_ns() >= until_ns {
                 return Ok(());
             }
@@ -227,7 +248,7 @@ impl Queue for S3Queue {
 
     fn hand_over(&mut self) -> Result<(), SysError> {
         self.client.flush(self.arena.as_mut_slice(), &mut self.out);
-        self.ready.extend(self.out.drain(..));
+        self.take_completions();
         Ok(())
     }
 

@@ -18,6 +18,7 @@ use plimsoll_sys::cpu::{CpuTime, present_cpu, thread_time};
 use plimsoll_sys::op::{OpKind, RingOp};
 
 mod durable;
+mod first_byte;
 mod submission;
 mod unfinished;
 
@@ -424,7 +425,9 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 let Some(issued) = in_flight.get_mut(place as usize) else { return };
                 issued.in_flight = false;
                 let cell = cell_of(issued.client, issued.op.class, config);
-                if callbacks.followed && issued.op.tag != UNFOLLOWED {
+                let is_followed = callbacks.followed && issued.op.tag != UNFOLLOWED;
+                let has_first_byte = callbacks.first_byte.is_some() && is_read(&issued.op);
+                if is_followed || has_first_byte {
                     to_check.push((place as u32, result));
                 } else if let Some(cell) = snapshot.cells.get_mut(cell) {
                     record(cell, issued, result, completed_ns, scheduled, end);
@@ -502,7 +505,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             let Some(cell) = snapshot.cells.get_mut(cell) else { continue };
             let op = &issued.op;
             let whole = result == Ok(op.size_bytes);
-            let sure = op.kind != OpKind::Read || queue.is_verifiable(u64::from(place));
+            let sure = !is_read(op) || queue.is_verifiable(u64::from(place));
             let buffer = buffer(*queue, config, place, op.size_bytes)?;
             if read_samples && sure && is_whole_read(op, result) && source.wants_read_sample() {
                 source.sample_read(op, buffer);
@@ -516,6 +519,10 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                     source.failed(issued.client, op);
                 }
                 record(cell, issued, result, completed_ns, scheduled, end);
+                if let Some(class) = callbacks.first_byte.filter(|_| whole && is_read(op)) {
+                    let at_ns = queue.first_byte_ns(u64::from(place)).unwrap_or(completed_ns);
+                    first_byte::record(class, snapshot, issued, at_ns, scheduled, config);
+                }
                 if let Some(durable) = durable {
                     let completed = CompletedOperation { place, result, completed_ns, scheduled };
                     durable::record(durable, snapshot, issued, completed, config, *callbacks);
@@ -610,8 +617,13 @@ fn cell_of(client: u32, class: u16, config: &DriveConfig) -> usize {
 }
 
 #[inline(always)]
+fn is_read(op: &Op) -> bool {
+    op.kind == OpKind::Read
+}
+
+#[inline(always)]
 fn is_whole_read(op: &Op, result: Result<u32, i32>) -> bool {
-    op.kind == OpKind::Read && result == Ok(op.size_bytes)
+    is_read(op) && result == Ok(op.size_bytes)
 }
 
 #[inline(always)]

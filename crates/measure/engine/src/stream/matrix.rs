@@ -15,7 +15,7 @@ use plimsoll_workload::matrix::{
 };
 use plimsoll_workload::stamp::{DamageCounts, Finding, Generations};
 
-use super::source::{DurableWriteClass, Op, Source, SourceCallbacks, UNFOLLOWED};
+use super::source::{DurableWriteClass, FirstByteClass, Op, Source, SourceCallbacks, UNFOLLOWED};
 use crate::backend::NameOp;
 
 /// Attempts to find another operation if a write cannot be tracked.
@@ -414,7 +414,11 @@ impl Source for MatrixSource {
             class: self.first_class + class,
             every_writes: config.sync.every_writes.max(1),
         });
-        SourceCallbacks { fill, completions, followed, names, read_samples, durable }
+        let first_byte = config.first_byte_class().map(|class| FirstByteClass {
+            class: self.first_class + class,
+            reads: self.first_class,
+        });
+        SourceCallbacks { fill, completions, followed, names, read_samples, durable, first_byte }
     }
 
     fn names(&self) -> Option<NameOp> {

@@ -41,6 +41,17 @@ pub struct SourceCallbacks {
     pub names: bool,
     /// If flushes follow the writes, the class that records each write up to the end of its flush.
     pub durable: Option<DurableWriteClass>,
+    /// If the target tells when the first byte of a read arrives, the class that records it.
+    pub first_byte: Option<FirstByteClass>,
+}
+
+/// Class of the first bytes of the reads of a source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FirstByteClass {
+    /// Class of the reads until their first byte.
+    pub class: u16,
+    /// Class of the whole reads.
+    pub reads: u16,
 }
 
 /// Durability of the writes of a source.

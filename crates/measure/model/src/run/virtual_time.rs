@@ -37,7 +37,14 @@ fn kind_of(class: &Class) -> u16 {
         (ClassGroup::Maintenance, _) => 3,
         (ClassGroup::Replication, _) => 4,
         (ClassGroup::Metadata, _) => METADATA,
-        (ClassGroup::Upkeep | ClassGroup::Sync | ClassGroup::Durable | ClassGroup::Phase, _) => 6,
+        (
+            ClassGroup::Upkeep
+            | ClassGroup::Sync
+            | ClassGroup::Durable
+            | ClassGroup::FirstByte
+            | ClassGroup::Phase,
+            _,
+        ) => 6,
     }
 }
 

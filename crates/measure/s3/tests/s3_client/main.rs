@@ -6,6 +6,7 @@ mod front;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod first_byte;
 mod hostile;
 mod operations;
 mod tls;

@@ -78,6 +78,8 @@ pub struct StreamConfig {
     pub metadata_mix: MetadataMix,
     /// Small files of each client at the start of the stream, for removes and renames.
     pub names_per_client: u32,
+    /// Record when the first byte of each read arrives, which only some targets tell.
+    pub first_byte: bool,
     /// Trace to replay. Sizes, mix and pattern above then have no effect.
     pub trace: Option<Arc<Replay>>,
 }

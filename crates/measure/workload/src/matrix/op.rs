@@ -55,9 +55,19 @@ pub struct Class {
     pub name: String,
     /// Kind of the operations; durable writes are recorded as writes, both kinds of sync as `sync`.
     pub kind: OpKind,
-    /// True for the writes of a stream that flushes, each timed up to the end of the flush that
-    /// made it durable.
-    pub is_durable: bool,
+    /// Event up to which each operation is timed.
+    pub end: LatencyEnd,
+}
+
+/// Event up to which an operation is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatencyEnd {
+    /// End of the operation.
+    Completion,
+    /// End of the flush that made a write durable.
+    Flush,
+    /// Arrival of the first byte of a read.
+    FirstByte,
 }
 
 /// Returns the class index of a kind of operation, which is the same for every stream.
@@ -81,12 +91,8 @@ pub fn classes(stream: &str, sync: SyncKind) -> Vec<Class> {
     let metadata = MetadataKind::ALL.map(|kind| (OpKind::Metadata(kind), kind.word()));
     data.into_iter()
         .chain(metadata)
-        .map(|(kind, word)| (kind, word, false))
-        .chain(flushes.then_some((OpKind::Write, "durable", true)))
-        .map(|(kind, word, is_durable)| Class {
-            name: format!("{stream}.{word}"),
-            kind,
-            is_durable,
-        })
+        .map(|(kind, word)| (kind, word, LatencyEnd::Completion))
+        .chain(flushes.then_some((OpKind::Write, "durable", LatencyEnd::Flush)))
+        .map(|(kind, word, end)| Class { name: format!("{stream}.{word}"), kind, end })
         .collect()
 }

@@ -1,6 +1,6 @@
 //! Classes under which a driver records the operations of streams.
 
-use super::{Class, OpKind, StreamConfig, classes};
+use super::{Class, LatencyEnd, OpKind, StreamConfig, classes};
 use crate::step::{self, ClassGroup};
 
 impl StreamConfig {
@@ -11,6 +11,10 @@ impl StreamConfig {
         if self.metadata_percent == 0.0 {
             all.retain(|class| !matches!(class.kind, OpKind::Metadata(_)));
         }
+        if self.first_byte {
+            let name = format!("{}.first_byte", self.name);
+            all.push(Class { name, kind: OpKind::Read, end: LatencyEnd::FirstByte });
+        }
         all
     }
 
@@ -18,8 +22,18 @@ impl StreamConfig {
     /// for; `None` if the stream does not flush.
     #[must_use]
     pub fn durable_class(&self) -> Option<u16> {
-        let durable = self.classes().iter().position(|class| class.is_durable)?;
-        u16::try_from(durable).ok()
+        self.class_until(LatencyEnd::Flush)
+    }
+
+    /// Returns the index into [`StreamConfig::classes`] of the reads until their first byte; `None`
+    /// if the target does not tell when that arrives.
+    #[must_use]
+    pub fn first_byte_class(&self) -> Option<u16> {
+        self.class_until(LatencyEnd::FirstByte)
+    }
+
+    fn class_until(&self, end: LatencyEnd) -> Option<u16> {
+        u16::try_from(self.classes().iter().position(|class| class.end == end)?).ok()
     }
 
     /// Returns the largest transfer.
@@ -36,10 +50,11 @@ pub fn stream_classes(streams: &[StreamConfig]) -> Vec<step::Class> {
     let mut all = Vec::new();
     for (instance, stream) in (0u32..).zip(streams) {
         for class in stream.classes() {
-            let group = match class.kind {
-                _ if class.is_durable => ClassGroup::Durable,
-                OpKind::Fsync | OpKind::Fdatasync => ClassGroup::Sync,
-                OpKind::Metadata(_) => ClassGroup::Metadata,
+            let group = match (class.end, class.kind) {
+                (LatencyEnd::Flush, _) => ClassGroup::Durable,
+                (LatencyEnd::FirstByte, _) => ClassGroup::FirstByte,
+                (_, OpKind::Fsync | OpKind::Fdatasync) => ClassGroup::Sync,
+                (_, OpKind::Metadata(_)) => ClassGroup::Metadata,
                 _ => ClassGroup::Transactional,
             };
             let is_read = class.kind == OpKind::Read;

@@ -89,6 +89,7 @@ fn config(
         metadata_percent: stream.metadata_percent,
         metadata_mix: mix(&stream.metadata_mix),
         names_per_client: if stream.metadata_percent > 0.0 { NAMES_PER_CLIENT } else { 0 },
+        first_byte: false,
         trace: None,
     })
 }

@@ -36,7 +36,7 @@ fn a_small_sweep_is_one_table_in_every_form() {
     let sandbox = Sandbox::new();
     let path = plan(&sandbox);
     let dry = sandbox.run(&["sweep", &path, "--dry-run"]).expect(0);
-    dry.says("4 points of 700 ms: 2.8 s, plus creating 8MiB of data once");
+    dry.says("4 points of 700 ms: 2.8 s, plus creating 8 MiB of data once");
     assert!(names(&sandbox.path("target")).is_empty());
     let ran = ended(sandbox.run(&["sweep", &path, "--json"]));
     ran.says("point 4 of 4: random 32KiB r0 q4");

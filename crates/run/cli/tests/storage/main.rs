@@ -4,6 +4,8 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod freed_late;
+mod mounted;
 mod observed;
 mod stacks;
 mod unprivileged;

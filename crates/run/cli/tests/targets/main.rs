@@ -14,5 +14,6 @@ mod support;
 
 mod run_nfs;
 mod run_s3;
+mod slow_store;
 mod trace;
 mod trace_targets;

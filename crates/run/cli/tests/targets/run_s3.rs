@@ -2,8 +2,10 @@
 
 use crate::front::Front;
 use crate::s3::{KEY, SECRET, Server};
+use crate::slow_store::{self, Delayed};
 use crate::support::{CommandOutput, Sandbox, json};
 use serde_json::Value;
+use std::time::Duration;
 
 fn run(sandbox: &Sandbox, endpoint: &str, workload: &str, more: &[&str]) -> CommandOutput {
     phased(sandbox, endpoint, workload, "measure = \"1s\"", more)
@@ -174,4 +176,78 @@ fn a_fleet_loads_a_bucket_each_host_its_own_objects() {
         assert!(own.is_dir(), "{}", own.display());
     }
     assert_eq!(stated["hosts"].as_array().unwrap().len(), 2);
+}
+
+/// A delay of 60 ms before the first byte fails the limit on first bytes; the same delay after it
+/// fails the limit on whole reads only.
+#[test]
+fn the_time_to_the_first_byte_is_a_class_and_a_limit_of_its_own() {
+    let server = Server::start();
+    let workload = "sizes = \"16KiB\"\nreads = 100\nfiles = 1\nfile_size = \"1MiB\"\nclients = 2\n\
+                    queue_depth = 4\nverify_reads = true";
+    let limits = "[requirement]\nfirst_byte_latency_p50 = \"50ms\"\nread_latency_p50 = \"50ms\"\n";
+    for (delayed, keeps_first) in
+        [(Delayed::BeforeFirstByte, false), (Delayed::AfterFirstByte, true)]
+    {
+        let sandbox = Sandbox::new();
+        let endpoint = slow_store::start(server.port, delayed, Duration::from_millis(60));
+        let text = plan(&endpoint, workload, "measure = \"3s\"");
+        let path = sandbox.path("plan.toml");
+        std::fs::write(&path, text.replace("[target]", &format!("{limits}[target]"))).unwrap();
+        let path = path.display().to_string();
+        let mut command = sandbox.command(&["run", &path, "--json", "-q"]);
+        command.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET);
+        let verdict = CommandOutput::from(command.output().unwrap()).json();
+        let checks = verdict["checks"].as_array().unwrap();
+        let ok = |name: &str| &checks.iter().find(|check| check["name"] == name).unwrap()["ok"];
+        // So short a run may leave the kept limit undecided.
+        let broken = ok("first_byte_latency_p50") == &Value::Bool(false);
+        assert_eq!(broken, !keeps_first, "{verdict:#}");
+        assert_eq!(ok("read_latency_p50"), &Value::Bool(false), "{verdict:#}");
+        let run = json(&sandbox.bundle().join("run.json"));
+        let reads = count(&run, "matrix.read");
+        assert!(reads > 100 && count(&run, "matrix.first_byte") == reads, "{run}");
+        let classes = run["classes"].as_array().unwrap();
+        let first = classes.iter().find(|class| class["group"] == "first_byte").unwrap();
+        let whole = classes.iter().find(|class| class["name"] == "matrix.read").unwrap();
+        let mean_ms = |class: &Value| {
+            let sum = class["latency_ns_sum"].as_u64().unwrap();
+            sum / class["count"].as_u64().unwrap().max(1) / 1_000_000
+        };
+        let after_ms = mean_ms(whole) - mean_ms(first);
+        assert_eq!(after_ms >= 55, keeps_first, "{} of {}", mean_ms(first), mean_ms(whole));
+        assert_eq!((&first["is_read"], &first["size_bytes"]), (&true.into(), &0.into()));
+        let bundle = sandbox.bundle().display().to_string();
+        sandbox.run(&["report", &bundle]).says("first bytes");
+    }
+}
+
+/// A dry run lists the bucket as the run does: with the credentials, and below the prefix.
+#[test]
+fn a_dry_run_refuses_what_the_run_refuses() {
+    let server = Server::start();
+    let sandbox = Sandbox::new();
+    let workload = "sizes = \"16KiB\"\nreads = 100\nfiles = 1\nfile_size = \"1MiB\"";
+    let text = plan(&server.endpoint(), workload, "measure = \"1s\"");
+    let both = |text: &str, secret: &str| {
+        std::fs::write(sandbox.path("plan.toml"), text).unwrap();
+        [&["--dry-run"][..], &[]].map(|more| {
+            let mut command = sandbox.command(&[&["run", "plan.toml"], more].concat());
+            command.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", secret);
+            CommandOutput::from(command.output().unwrap())
+        })
+    };
+    let [dry, _] = both(&text, SECRET);
+    dry.expect(0).says("s3://load/unit can be listed, 1 MiB needed");
+    for ran in both(&text.replace("reads = 100", "metadata = 5"), SECRET) {
+        ran.expect(2).says("S3 has no rename");
+    }
+    for ran in both(&text, "another") {
+        assert_ne!(ran.code, 0);
+        ran.says("SignatureDoesNotMatch");
+    }
+    for ran in both(&text.replace("s3://load", "s3://nowhere"), SECRET) {
+        assert_ne!(ran.code, 0);
+        ran.says("NoSuchBucket");
+    }
 }

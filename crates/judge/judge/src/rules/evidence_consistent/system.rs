@@ -242,7 +242,7 @@ fn check_model(bundle: &Bundle, cross_checks: &mut CrossChecks) {
             .sum();
         let total = count(bundle, |class| {
             class.is_read == is_read
-                && !["sync", "metadata", "durable"].contains(&class.group.as_str())
+                && !["sync", "metadata", "durable", "first_byte"].contains(&class.group.as_str())
         });
         cross_checks.require(near_requested(bundle, entered, total), || {
             format!("{what}: {entered} entered the model, but the totals have {total}")

@@ -1,6 +1,7 @@
 //! Unfinished operations of a thread ([`plimsoll_record::drain`]).
 
 use plimsoll_record::cells::Snapshot;
+use plimsoll_sys::op::OpKind;
 
 use super::{Driver, cell_of};
 use crate::backend::Queue;
@@ -13,26 +14,43 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// never started. Each has waited at least this long.
     pub(super) fn record_unfinished(&mut self, snapshot: &mut Snapshot, ended_ns: u64) {
         self.record_unflushed(snapshot, ended_ns);
-        let Self { source, pacing, in_flight, config, end, .. } = self;
+        let Self { source, pacing, in_flight, config, end, queue, callbacks, .. } = self;
         let scheduled = self.scheduled;
-        for issued in in_flight.iter_mut().filter(|issued| issued.in_flight) {
+        let places = (0u64..).zip(in_flight.iter_mut());
+        for (place, issued) in places.filter(|(_, issued)| issued.in_flight) {
             issued.in_flight = false;
             end.abandoned += 1;
             // An operation that was not submitted yet has no service time.
             let submitted_ns = issued.submitted_ns;
             let from_ns = if scheduled { issued.intended_ns } else { submitted_ns };
-            let cell = cell_of(issued.client, issued.op.class, config);
-            if let Some(cell) = snapshot.cells.get_mut(cell) {
-                let waited_ns = |from_ns: u64| ended_ns.saturating_sub(from_ns);
+            let waits = |class| cell_of(issued.client, class, config);
+            let waited_ns = |from_ns: u64| ended_ns.saturating_sub(from_ns);
+            if let Some(cell) = snapshot.cells.get_mut(waits(issued.op.class)) {
                 cell.abandon(waited_ns(from_ns), waited_ns(submitted_ns));
+            }
+            let Some(first) = callbacks.first_byte.filter(|_| issued.op.kind == OpKind::Read)
+            else {
+                continue;
+            };
+            let Some(cell) = snapshot.cells.get_mut(waits(first.class)) else { continue };
+            match queue.first_byte_ns(place) {
+                Some(at_ns) => cell.record(
+                    at_ns.saturating_sub(from_ns),
+                    at_ns.saturating_sub(submitted_ns),
+                    0,
+                ),
+                None => cell.abandon(waited_ns(from_ns), waited_ns(submitted_ns)),
             }
         }
         pacing.never_started(&mut |client, intended_ns| {
             let Some(class) = source.never_started(client) else { return };
             end.never_started += 1;
             end.lag_end_ns = end.lag_end_ns.max(ended_ns.saturating_sub(intended_ns));
-            if let Some(cell) = snapshot.cells.get_mut(cell_of(client, class, config)) {
-                cell.leave(ended_ns.saturating_sub(intended_ns));
+            let first = callbacks.first_byte.filter(|first| first.reads == class);
+            for class in [Some(class), first.map(|first| first.class)].into_iter().flatten() {
+                if let Some(cell) = snapshot.cells.get_mut(cell_of(client, class, config)) {
+                    cell.leave(ended_ns.saturating_sub(intended_ns));
+                }
             }
         });
     }

@@ -45,6 +45,7 @@ fn config(read_percent: f64, pattern: Pattern, size_bytes: u32) -> StreamConfig 
             setattr: 0.0,
         },
         names_per_client: 0,
+        first_byte: false,
         trace: None,
     }
 }

@@ -38,6 +38,7 @@ fn config() -> StreamConfig {
             setattr: 5.0,
         },
         names_per_client: 64,
+        first_byte: false,
         trace: None,
     }
 }
