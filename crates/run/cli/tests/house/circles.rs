@@ -251,7 +251,9 @@ fn circles(files: &BTreeMap<Module, String>) -> Vec<(String, Vec<String>)> {
     let mut tests: BTreeSet<Module> = BTreeSet::new();
     for (module, text) in files {
         let paths = Paths::of(text);
-        tests.extend(paths.tests.iter().map(|name| [&module[..], &[name.clone()]].concat()));
+        tests.extend(
+            paths.tests.iter().map(|name| [&module[..], std::slice::from_ref(name)].concat()),
+        );
         sources.insert(module.clone(), paths);
     }
     sources.retain(|module, _| !tests.iter().any(|test| module.starts_with(test)));
