@@ -27,7 +27,7 @@ fn fill(mount: &Path) {
 
 fn free_mib(mount: &Path) -> u64 {
     let statistics = rustix::fs::statvfs(mount).unwrap();
-    statistics.f_bavail * statistics.f_frsize >> 20
+    (statistics.f_bavail * statistics.f_frsize) >> 20
 }
 
 /// Removes the files, and at once runs a plan that needs their space. Returns its result, the free
