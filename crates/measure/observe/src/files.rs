@@ -273,9 +273,9 @@ mod tests {
         let fifo = folder.path().join("fifo");
         rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
         let mut unknown = Vec::new();
-        assert_eq!(extents_of(&[fifo.clone()], &mut unknown), None);
+        assert_eq!(extents_of(std::slice::from_ref(&fifo), &mut unknown), None);
         assert!(unknown.is_empty());
-        assert_eq!((resident(&[fifo.clone()]), inode_flags(&fifo)), (None, None));
+        assert_eq!((resident(std::slice::from_ref(&fifo)), inode_flags(&fifo)), (None, None));
     }
 
     fn btrfs(options: &str) -> Mount {
