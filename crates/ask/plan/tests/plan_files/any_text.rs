@@ -51,7 +51,7 @@ fn fields() -> Vec<(String, String)> {
     for line in plimsoll_plan::reference_markdown().lines() {
         if let Some(title) = line.strip_prefix("## ") {
             section = title.trim_matches(['`', '[', ']']).to_owned();
-        } else if let Some(rest) = line.strip_prefix("| `")
+        } else if let Some(rest) = line.strip_prefix("- `")
             && let Some((name, _)) = rest.split_once('`')
             && !name.ends_with('*')
         {
