@@ -123,7 +123,7 @@ fn separated(text: &str) -> Option<Block> {
 /// # Errors
 /// No row has a figure, or numbers are ambiguous.
 pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
-    let mut all = Vec::new();
+    let (mut all, mut zeroes) = (Vec::new(), false);
     for block in blocks(text) {
         let columns = columns(&block.header);
         if !is_result(&columns) || over_time(&block.header) {
@@ -131,10 +131,20 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
         }
         let commas = commas(&block, &columns)?;
         for (line, cells) in &block.rows {
+            let mut figures = columns.iter().zip(cells).filter_map(|(column, cell)| {
+                let column = column.as_ref()?;
+                let counts = matches!(column.role, Role::Rate | Role::Bandwidth);
+                value(column, cell, *line, commas).filter(|_| counts)
+            });
+            zeroes |= figures.any(|figure| figure.value == 0.0);
             all.extend(row(&columns, cells, *line, commas, file));
         }
     }
-    if all.is_empty() { Err("no row of its table has a figure".into()) } else { Ok(all) }
+    match (all.is_empty(), zeroes) {
+        (false, _) => Ok(all),
+        (true, true) => Err("all rates of its table are zero: nothing was measured".into()),
+        (true, false) => Err("no row of its table has a figure".into()),
+    }
 }
 
 /// Determines whether commas separate thousands or decimals. One of the two must fit all numbers.

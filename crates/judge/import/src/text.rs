@@ -35,7 +35,7 @@ pub fn decode(bytes: &[u8]) -> Option<Cow<'_, str>> {
         return None;
     }
     match std::str::from_utf8(bytes) {
-        Ok(text) => Some(Cow::Borrowed(text)),
+        Ok(text) => Some(unquoted(text)),
         Err(_) => {
             let odd = |b: &&u8| **b < 9 || (14..32).contains(*b) && **b != 27;
             if head.iter().filter(odd).count() * 20 > head.len() {
@@ -44,6 +44,18 @@ pub fn decode(bytes: &[u8]) -> Option<Cow<'_, str>> {
             Some(Cow::Owned(bytes.iter().map(|b| char::from(*b)).collect()))
         }
     }
+}
+
+/// Removes the `>` before each line with which Markdown and mail quote a text.
+fn unquoted(text: &str) -> Cow<'_, str> {
+    if !text.starts_with('>') || text.lines().any(|line| !line.is_empty() && !line.starts_with('>'))
+    {
+        return Cow::Borrowed(text);
+    }
+    let bare = |line: &str| line.strip_prefix("> ").or(line.strip_prefix('>')).map(str::to_owned);
+    Cow::Owned(
+        text.lines().flat_map(|line| [bare(line).unwrap_or_default(), "\n".into()]).collect(),
+    )
 }
 
 fn utf16(bytes: &[u8], of: fn([u8; 2]) -> u16) -> Option<Cow<'_, str>> {
@@ -77,6 +89,12 @@ mod tests {
         }
         assert_eq!(decode(b"caf\xe9").unwrap(), "café");
         assert_eq!(decode(b"").unwrap(), "");
+    }
+
+    #[test]
+    fn a_text_that_is_quoted_as_a_whole_is_read_without_the_marks() {
+        assert_eq!(decode(b"> a\n>\n>  b\n\n> c").unwrap(), "a\n\n b\n\nc\n");
+        assert_eq!(decode(b"> a\nb\n").unwrap(), "> a\nb\n", "only a part of it");
     }
 
     #[test]

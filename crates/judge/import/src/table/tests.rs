@@ -108,3 +108,11 @@ fn means_of_samples_may_lie_a_little_apart() {
     assert!(rate.most * size > bandwidth.least && rate.value * size < bandwidth.value);
     assert!(rate.most < rate.value * 1.06);
 }
+
+#[test]
+fn a_table_of_zeroes_says_that_nothing_was_measured() {
+    let zeroes = "bs,iops,lat ms\n4k,0,0\n8k,0.0,0\n";
+    assert!(read(zeroes, "t").unwrap_err().contains("nothing was measured"));
+    assert_eq!(read("bs,iops,lat ms\n4k,0,0\n8k,900,1\n", "t").unwrap().len(), 1);
+    assert!(read("bs,iops,lat ms\n4k,-,-\n", "t").unwrap_err().contains("has a figure"));
+}
