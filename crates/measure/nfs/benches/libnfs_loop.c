@@ -9,6 +9,9 @@
  * UNSTABLE with pread (libnfs chooses). Prints one line: operations, wall ns, CPU ns of this process,
  * and the latency's median and 99th percentile in ns.
  *
+ * COMMIT_EVERY=N in the environment sends a COMMIT of the file after each N writes of `pread`, while further
+ * writes go on, as a client must that keeps the data of unstable writes. Without it, libnfs never commits.
+ *
  *   cc -O2 -o libnfs_loop libnfs_loop.c -lnfs
  */
 #define _GNU_SOURCE
@@ -38,7 +41,8 @@ static struct nfsfh *file;
 static struct nfs_fh3 handle;
 static uint64_t blocks, seed, ops, deadline_ns, samples_n;
 static uint32_t size_bytes, in_flight;
-static int is_write, is_raw, stopping, failed;
+static uint64_t commit_every, uncommitted;
+static int is_write, is_raw, stopping, failed, committing;
 static uint32_t *samples;
 
 static uint64_t clock_ns(clockid_t id)
@@ -76,6 +80,14 @@ static void done(struct slot *slot)
                 submit(slot);
 }
 
+static void on_commit(int err, struct nfs_context *ctx, void *data, void *priv)
+{
+        (void)ctx, (void)data, (void)priv;
+        committing = 0;
+        if (err < 0)
+                failed = 1;
+}
+
 static void on_pio(int err, struct nfs_context *ctx, void *data, void *priv)
 {
         struct slot *slot = priv;
@@ -85,6 +97,12 @@ static void on_pio(int err, struct nfs_context *ctx, void *data, void *priv)
                 failed = 1;
         } else if (!is_write) {
                 memcpy(slot->buffer, data, size_bytes);
+        }
+        if (is_write && commit_every && ++uncommitted >= commit_every && !committing) {
+                uncommitted = 0;
+                committing = 1;
+                if (nfs_fsync_async(nfs, file, on_commit, NULL) != 0)
+                        failed = 1;
         }
         done(slot);
 }
@@ -146,6 +164,8 @@ int main(int argc, char **argv)
                 return 2;
         }
         is_write = !strcmp(argv[3], "write");
+        if (getenv("COMMIT_EVERY"))
+                commit_every = strtoull(getenv("COMMIT_EVERY"), NULL, 10);
         size_bytes = atoi(argv[4]);
         uint32_t depth = atoi(argv[5]);
         uint64_t run_ns = strtoull(argv[6], NULL, 10) * 1000000ull;
