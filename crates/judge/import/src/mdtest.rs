@@ -81,7 +81,9 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         }
     }
     let one = reported.options.get("iterations").is_some_and(|count| count == "1");
-    let idle = rates.values().all(|Row([max, ..])| max.value <= 0.0);
+    let zero = |rows: &BTreeMap<_, Row>| rows.values().all(|Row([max, ..])| max.value <= 0.0);
+    let rates_are_zero = !rates.is_empty() && zero(&rates);
+    let idle = zero(&rates) && zero(&times);
     for (name, Row([max, min, mean])) in rates {
         // Operations that did not run have a row of zeroes.
         if max.value <= 0.0 && !idle {
@@ -108,7 +110,12 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         });
     }
     if reported.parts.is_empty() {
-        return Err("it has no rate of any operation: the run did not finish".into());
+        let reason = if rates_are_zero {
+            "all its rates are zero, although operations took time: this version of mdtest did not compute them"
+        } else {
+            "it has no rate of any operation: the run did not finish"
+        };
+        return Err(reason.into());
     }
     Ok(reported)
 }
@@ -152,6 +159,12 @@ mod tests {
         assert_eq!(part.window_ns.as_ref().unwrap().value, 0.8e9);
         assert_eq!(part.setting.threads.as_ref().unwrap().value, 16.0);
         assert_eq!(reported.combined.len(), 1);
+    }
+
+    #[test]
+    fn rates_that_were_not_computed_are_not_zero() {
+        let text = TEXT.replace("20000.500", "0.000");
+        assert!(read(&text, "x").unwrap_err().contains("did not compute"));
     }
 
     #[test]

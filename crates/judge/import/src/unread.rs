@@ -38,6 +38,14 @@ const OTHERS: &[(Is, &str)] = &[
         "it seems to be output of iostat, not of a load: run the load under `plimsoll observe`, which reads the same counters",
     ),
     (
+        |t| t.contains("\"sysstat\"") || t.contains("\"disk_device\""),
+        "it is JSON of iostat, not of a load: run the load under `plimsoll observe`, which reads the same counters",
+    ),
+    (
+        |t| t.contains("\"peak_bandwidth\"") || t.contains("\"peak_iops\""),
+        "it describes a system by its data sheet (MLPerf Storage), and is not a result",
+    ),
+    (
         |t| t.contains("-----memory----------") && t.contains("---swap--"),
         "it seems to be output of vmstat, not of a load: run the load under `plimsoll observe`",
     ),
@@ -121,8 +129,9 @@ pub fn refusal(head: &[u8]) -> Option<String> {
 pub fn looks_like_result(head: &[u8]) -> bool {
     let Some(text) = text::decode(head) else { return false };
     let text = text.as_ref();
+    let other = || OTHERS.iter().any(|(is, _)| is(text));
     let tool = TOOLS.iter().any(|(_, is)| is(text));
-    tool || is_structured(text) && has_figures(text)
+    tool || is_structured(text) && has_figures(text) && !other()
 }
 
 fn is_job(text: &str) -> bool {
@@ -137,7 +146,8 @@ fn is_job(text: &str) -> bool {
 /// True for JSON, XML and YAML, and for a table with a heading.
 fn is_structured(text: &str) -> bool {
     let text = text.trim_start();
-    text.starts_with(['{', '[']) && text.contains('"')
+    let list = |rest: &str| rest.trim_start().starts_with(['{', '[', '"']);
+    (text.starts_with('{') || text.strip_prefix('[').is_some_and(list)) && text.contains('"')
         || text.starts_with("<?xml")
         || is_yaml(text)
         || is_csv(text)
@@ -205,6 +215,11 @@ mod tests {
             ("plan import", "; comment\n[job1]\nreadwrite = randread\nbs=4k\n"),
             ("observe", "Device  r/s  rkB/s  w/s  %util\nsda 1.0 40.0 2.0 0.1\n"),
             ("observe", "procs -----------memory---------- ---swap-- -----io----\n"),
+            (
+                "iostat",
+                "{\"sysstat\": {\"hosts\": [{\"disk\": [{\"disk_device\": \"vda\", \"rMB/s\": 9}]}]}}",
+            ),
+            ("data sheet", "{\"storage_system\": {\"peak_iops\": 90000}}"),
             ("metrics", "# HELP x y\nnode_disk_reads_completed_total 1\n"),
             ("failed", "fio: engine libaio not loadable\nfio: pid=0, err=2\n"),
             ("empty", " \n"),
@@ -219,6 +234,7 @@ mod tests {
             "# Results\n\nThe latency is 5 ms, and bandwidth: 3 GB/s.\n",
             "[INFO] 2024-01-01T10:00:00 Training I/O Throughput (MB/second): 344\n",
             "{\"name\": \"disk\", \"model\": \"x\"}",
+            "[mysqld]\nsocket = \"s\"\n# tuned for throughput and latency\n",
             "host: a\nmemory:\n  size: 5\n",
             "name,size\na,1\n",
         ] {

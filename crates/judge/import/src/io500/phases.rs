@@ -34,7 +34,8 @@ pub fn check_scores(results: &mut [ToolResult]) {
             "mdtest" => of_mdtest(output, &phase),
             _ => None,
         };
-        if let Some(figure) = figure {
+        // Versions of mdtest print a rate of zero if their count of items overflows.
+        if let Some(figure) = figure.filter(|figure| figure.value > 0.0) {
             let field = format!("{name} {}", figure.field);
             outputs.insert((home.to_owned(), phase), Figure { field, ..figure });
         }
