@@ -39,6 +39,10 @@ use system::SystemWatch;
 
 pub use queries::{AgentStatus, PlanAcceptance, check_acceptance, drain, release, status};
 
+/// Further attempts to send an order that the server did not acknowledge in 5 s. On a small host, the
+/// first of many agents may take all CPU time; an order expires after a minute.
+const ORDER_RETRIES: u32 = 3;
+
 /// Settings of a fleet run.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -190,7 +194,13 @@ async fn coordinate(
     let sent = hosts.iter().map(|host| async move {
         let subject = format!("plimsoll.order.{}", host.card.name);
         let id = format!("{run}-{}-order", host.card.name);
-        server.publish(subject, signed, &id).await
+        let mut sent = server.publish(subject.clone(), signed, &id).await;
+        for _ in 0..ORDER_RETRIES {
+            if sent.is_err() {
+                sent = server.publish(subject.clone(), signed, &id).await;
+            }
+        }
+        sent
     });
     try_join_all(sent).await.map_err(|error| broker.error("send the plan", &error))?;
     let run = ActiveRun::new(&broker, &run_id, hosts, &request.resolved);
