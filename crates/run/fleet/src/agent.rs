@@ -5,6 +5,7 @@ mod host_run;
 mod leftover_data;
 mod retained_data;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -148,11 +149,18 @@ async fn serve(
         if allows.is_empty() { "nothing that writes" } else { &allows }
     ));
     let mut retained = RetainedData::default();
+    // Orders that arrived while the agent answered one that does not make it busy.
+    let mut waiting = VecDeque::new();
     let mut connections = broker.connections();
     let mut poll = tokio::time::interval(POLL_INTERVAL);
     loop {
         let message = tokio::select! {
-            message = orders.next() => message,
+            message = async {
+                match waiting.pop_front() {
+                    Some(message) => Some(Ok(message)),
+                    None => orders.next().await,
+                }
+            } => message,
             _ = poll.tick() => {
                 if stop.load(Ordering::Relaxed) {
                     break;
@@ -184,11 +192,18 @@ async fn serve(
         tokio::pin!(handling);
         loop {
             tokio::select! {
+                // First, so that the agent is busy with an order before it looks at the next.
+                biased;
                 () = &mut handling => break,
                 message = orders.next() => match message {
                     Some(Ok(message)) => {
-                        let _ = message.ack().await;
-                        refuse_while_busy(options, &broker, &card, &message.payload).await;
+                        let busy_with = lock(&card).busy_with.clone();
+                        if let Some(current) = busy_with {
+                            let _ = message.ack().await;
+                            refuse_while_busy(options, &broker, &current, &message.payload).await;
+                        } else {
+                            waiting.push_back(message);
+                        }
                     }
                     // The broker is unavailable; the loop above subscribes again.
                     Some(Err(_)) | None => tokio::time::sleep(RETRY_INTERVAL).await,
@@ -319,8 +334,7 @@ async fn handle_order(
 
 /// Answers an order that arrives during another run. Without an answer its coordinator would wait
 /// for a timeout.
-async fn refuse_while_busy(options: &Options, broker: &Broker, card: &Mutex<Card>, payload: &[u8]) {
-    let Some(current) = lock(card).busy_with.clone() else { return };
+async fn refuse_while_busy(options: &Options, broker: &Broker, current: &str, payload: &[u8]) {
     let Ok(signed) = serde_json::from_slice::<SignedOrder>(payload) else { return };
     let verified = verify(&signed, &options.trust, &options.name, clock::realtime_ns());
     let Some(run_id) = verified.ok().map(|order| order.run_id).filter(|id| is_safe_run_id(id))
@@ -328,7 +342,7 @@ async fn refuse_while_busy(options: &Options, broker: &Broker, card: &Mutex<Card
         return;
     };
     let reason = format!("busy with {current}");
-    let message = AgentMessage::Refused { reason, busy_with: Some(current) };
+    let message = AgentMessage::Refused { reason, busy_with: Some(current.to_owned()) };
     let subject = format!("plimsoll.told.{run_id}.{}", options.name);
     let id = format!("{run_id}-{}-refused", options.name);
     // If this fails, the sender's request times out.
