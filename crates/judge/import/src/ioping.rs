@@ -45,7 +45,7 @@ fn one(text: &str, file: &str) -> Result<ToolResult, String> {
     let mut generated =
         generated.ok_or("it does not state what was generated: its version is before 1.0")?;
     if done.is_idle() {
-        // The warm-up alone is no measurement.
+        // A warm-up without a measurement is not a result.
         let operations = vec![done];
         reported.parts.push(Part { operations, ..Part::default() });
         return Ok(reported);

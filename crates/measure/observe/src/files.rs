@@ -57,8 +57,8 @@ fn add(sum: Option<Extents>, one: Extents) -> Extents {
 
 /// Opens a regular file to read; `None` if the path is another kind of file.
 ///
-/// The owner of the directory may replace a file by a FIFO, which blocks whoever opens it, or by a
-/// device, which may act on being opened. So the kind is checked before the file is opened.
+/// The owner of the directory may replace a file by a FIFO, where `open` blocks, or by a device,
+/// where `open` may have an effect. The function checks the kind before it opens the file.
 fn open_regular(path: &Path) -> io::Result<Option<File>> {
     let found = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     if !FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode).is_file() {

@@ -434,6 +434,6 @@ fn the_last_report_of_a_client_is_the_result() {
     let study = study("fio-client-status-interval.json");
     assert_eq!(study.results[0].parts.len(), 1);
     assert!(study.results[0].remarks.iter().any(|remark| remark.contains("--status-interval")));
-    // Two clones of a client are no reports of one job.
+    // Two clones of a client are two parts, not two reports of one job.
     assert_eq!(self::study("fio-clients.json").results[0].parts.len(), 5);
 }

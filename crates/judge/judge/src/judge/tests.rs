@@ -484,7 +484,7 @@ fn a_limit_on_first_bytes_is_checked_against_them_alone() {
     };
     assert_eq!(ok(&with_class(500_000)), Some(true), "the whole reads take longer");
     assert_eq!(ok(&with_class(100_000)), Some(false));
-    // They are no further operations: rates and the law of Little do not change.
+    // They do not count as operations: rates and Little's law do not change.
     let verdict = judge(&with_class(500_000));
     assert_eq!(verdict.achieved_iops_per_s, judge(&limited(500_000)).achieved_iops_per_s);
     assert!(verdict.passed.iter().any(|rule| *rule == "littles-law"), "{:?}", verdict.findings);

@@ -74,8 +74,8 @@ impl S3DataSet {
     /// Lists the prefix as [`S3DataSet::create`] does, without any change.
     ///
     /// # Errors
-    /// There are no credentials, the store can't be reached or rejects them, the bucket does not
-    /// exist, or foreign objects are below the prefix.
+    /// Credentials are missing or rejected, the store cannot be reached, the bucket does not exist,
+    /// or the prefix has objects of others.
     pub fn probe(request: &S3DataSetRequest<'_>) -> Result<(), EngineError> {
         Self::connect(request)?.has_own_objects().map(drop)
     }

@@ -50,7 +50,7 @@ fn the_five_commands_lead_from_nothing_to_a_secure_verdict() {
         fs::write(at("bin").join(name), text).unwrap();
         fs::set_permissions(at("bin").join(name), fs::Permissions::from_mode(0o755)).unwrap();
     }
-    // What serves goes on beside the others; what is for each host comes twice.
+    // Servers and agents run in the background. Commands for each host run twice.
     let mut script = NAMESPACE.to_owned();
     for (number, command) in commands.iter().enumerate() {
         let for_hosts = match command.contains("node1") && number > 0 {
@@ -65,7 +65,7 @@ fn the_five_commands_lead_from_nothing_to_a_secure_verdict() {
             });
         }
     }
-    // The exit code of the run, whatever it is, and the end of all that serves.
+    // Ends the servers and agents, and returns the exit code of the run.
     script = script.replacen("plimsoll run", "set +e\nplimsoll run", 1);
     script.push_str("code=$?\nkill $(jobs -p)\nexit $code\n");
     let mut shell = Command::new("unshare");

@@ -82,7 +82,7 @@ fn texts_of_a_hostile_agent_are_shown_as_short_single_lines() {
     wait_until("the agent", || status().as_array().unwrap().len() == 1);
     let mut attacker = Attacker::connect(port);
 
-    // Warnings of 3 MB in a run that goes on; then a refusal in the next one.
+    // The first run gets warnings of 3 MB and continues. The next run gets a refusal.
     let inside = plan(&sandbox, &sandbox.data(), "3s");
     let long = format!("{FORGED}{}", "x".repeat(3_000_000));
     let mut during = |message: Value| {

@@ -200,7 +200,7 @@ fn the_time_to_the_first_byte_is_a_class_and_a_limit_of_its_own() {
         let verdict = CommandOutput::from(command.output().unwrap()).json();
         let checks = verdict["checks"].as_array().unwrap();
         let ok = |name: &str| &checks.iter().find(|check| check["name"] == name).unwrap()["ok"];
-        // So short a run may leave the kept limit undecided.
+        // The run is short, so the limit that is met may be undecided.
         let broken = ok("first_byte_latency_p50") == &Value::Bool(false);
         assert_eq!(broken, !keeps_first, "{verdict:#}");
         assert_eq!(ok("read_latency_p50"), &Value::Bool(false), "{verdict:#}");

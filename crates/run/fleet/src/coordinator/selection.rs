@@ -13,8 +13,8 @@ use crate::card::{Card, is_name};
 const CARDS_TIMEOUT: Duration = Duration::from_millis(2_500);
 /// Time to wait for the required number of agents.
 const SELECTION_TIMEOUT: Duration = Duration::from_secs(20);
-/// Time to wait for all hosts of the fleet. Agents that waited for the first coordinator need some
-/// seconds.
+/// Time to wait for all hosts of the fleet. Agents that waited for the first coordinator need a
+/// few seconds.
 const HOSTS_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Requirements on the agents of a run.
