@@ -26,12 +26,19 @@ pub(super) fn merged(bundle: &Bundle, is_read: bool) -> Option<Histogram<u64>> {
     (!merged.is_empty()).then_some(merged)
 }
 
-/// Returns the median, or the mean without a histogram.
-pub(super) fn typical_ns(bundle: &Bundle, is_read: bool) -> Option<u64> {
+/// Typical latency of a run's reads or writes, and which average it is.
+pub(super) struct TypicalLatency {
+    /// `median`, or `mean` without a histogram.
+    pub(super) kind: &'static str,
+    pub(super) ns: u64,
+}
+
+/// Returns the median, or the mean without a histogram. `None` if both are unknown.
+pub(super) fn typical(bundle: &Bundle, is_read: bool) -> Option<TypicalLatency> {
     if let Some(histogram) = merged(bundle, is_read) {
-        return Some(histogram.value_at_quantile(0.5));
+        return Some(TypicalLatency { kind: "median", ns: histogram.value_at_quantile(0.5) });
     }
     let (count, sum) = classes(bundle, is_read)
         .fold((0u64, 0u64), |(n, sum), c| (n + c.count, sum.saturating_add(c.latency_ns_sum)));
-    (count > 0 && sum > 0).then(|| sum / count)
+    (count > 0 && sum > 0).then(|| TypicalLatency { kind: "mean", ns: sum / count })
 }

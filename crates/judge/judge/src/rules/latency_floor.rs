@@ -1,6 +1,7 @@
 //! Compares read latency with the minimum for the class of device.
 
 use plimsoll_evidence::Bundle;
+use plimsoll_evidence::run::Driver;
 use plimsoll_plan::{Media, Pattern};
 
 use super::{Rule, Weight, evidence, latencies};
@@ -18,11 +19,13 @@ const DISK_FLOOR_NS: u64 = 2_000_000;
 pub const RULE: Rule = Rule {
     id: "latency-floor",
     asks: "is the latency lower than the device can achieve?",
-    explains: "The rule compares the median read latency with a floor: 5 us for any storage, 15 \
-               us for flash (a NAND page takes 20 to 100 us to read), 2 ms for random reads on \
-               rotating disks (half a revolution at 15,000 rpm). A lower median means that the \
-               data came from elsewhere. The class is the declared one (`observe.media`), because \
-               the kernel's description of virtual disks is unreliable.",
+    explains: "The rule compares the median read latency (the mean, if no distribution is known) \
+               with a floor: 5 us for any storage, 15 us for flash (a NAND page takes 20 to 100 us \
+               to read), 2 ms for random reads on rotating disks (half a revolution at 15,000 \
+               rpm). A lower figure means that the data came from elsewhere. The class is the \
+               declared one (`observe.media`), because the kernel's description of virtual disks \
+               is unreliable. A buffered result of another tool, of which nobody claims that the \
+               media answered, is not rejected: such jobs read the page cache by design.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),
@@ -36,23 +39,37 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if !evidence::is_real(bundle) {
         return None;
     }
-    let typical_ns = latencies::typical_ns(bundle, true)?;
+    let typical = latencies::typical(bundle, true)?;
     let (needs, floor_ns) = match bundle.plan.observe.media {
         Some(Media::Memory) => return None,
         Some(Media::Hdd) if random(bundle) => ("rotating disks need", DISK_FLOOR_NS),
         Some(Media::Ssd | Media::Nvme) => ("flash needs", FLASH_FLOOR_NS),
         _ => ("even the fastest storage needs", ANY_FLOOR_NS),
     };
-    let (is, floor) = (typical_ns as f64 / 1e3, floor_ns as f64 / 1e3);
-    let finding = if typical_ns < floor_ns {
-        let says = format!("the median read took {is:.1} us, but {needs} at least {floor:.0} us");
+    let (kind, is, floor) = (typical.kind, typical.ns as f64 / 1e3, floor_ns as f64 / 1e3);
+    let finding = if typical.ns >= floor_ns {
+        let says = format!("the {kind} read took {is:.0} us; {needs} at least {floor:.0} us");
+        Finding::new(RULE.id, Outcome::Pass, says)
+    } else if claims_no_media(bundle) {
+        let says = format!(
+            "the {kind} read took {is:.1} us, less than the {floor:.0} us that {needs}: the page \
+             cache answered, and the rate is not the device's"
+        );
+        Finding::new(RULE.id, Outcome::Unknown, says)
+            .advise("measure with direct I/O, or claim `cached-read`")
+    } else {
+        let says = format!("the {kind} read took {is:.1} us, but {needs} at least {floor:.0} us");
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("find out whether a cache, holes or zeroed blocks answered")
-    } else {
-        let says = format!("the median read took {is:.0} us; {needs} at least {floor:.0} us");
-        Finding::new(RULE.id, Outcome::Pass, says)
     };
-    Some(finding.with("typical_ns", typical_ns).with("floor_ns", floor_ns))
+    Some(finding.with("typical_ns", typical.ns).with("floor_ns", floor_ns))
+}
+
+/// Returns true for a buffered result of another tool whose reader claims nothing.
+fn claims_no_media(bundle: &Bundle) -> bool {
+    bundle.run.driver == Driver::Foreign
+        && bundle.plan.claims_assumed
+        && !evidence::buffered_paths(bundle).is_empty()
 }
 
 fn random(bundle: &Bundle) -> bool {
@@ -79,6 +96,21 @@ mod tests {
         bundle.run.classes[0].latency_ns_sum = bundle.run.classes[0].count * 5_000;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.plan.observe.media = Some(Media::Nvme);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
+
+    #[test]
+    fn a_buffered_result_of_another_tool_claims_no_media() {
+        let mut bundle = fixtures::reads();
+        bundle.latency.clear();
+        bundle.run.classes[0].latency_ns_sum = bundle.run.classes[0].count * 950;
+        (bundle.run.driver, bundle.plan.claims_assumed) = (Driver::Foreign, true);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        bundle.run.engine.paths[0].direct = false;
+        let finding = fixtures::finding(&RULE, &bundle);
+        assert_eq!(finding.outcome, Outcome::Unknown);
+        assert!(finding.says.starts_with("the mean read took 0.9 us"), "{}", finding.says);
+        bundle.plan.claims_assumed = false;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
     }
 

@@ -133,3 +133,24 @@ fn no_form_of_a_real_run_is_accused() {
     println!("{runs} runs in 4 forms each, {} accusations", faults.len());
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
+
+/// Output of a buffered job whose median read took 1 us, in three forms.
+const CACHED: &str = include_str!("fio-cached.txt");
+
+#[test]
+fn a_buffered_job_that_read_the_page_cache_is_accused_in_no_form() {
+    for version in ["3.33", "3.39"] {
+        let forms = Forms::of(&CACHED.replace("fio-3.33", &format!("fio-{version}")));
+        for (form, text) in
+            [("text", &forms.text), ("json", &forms.json_plus), ("terse", &forms.terse)]
+        {
+            let audit = audit(form, text, version);
+            assert_eq!(audit.verdict, Credibility::Consistent, "{form}: {}", audit.reason);
+        }
+        let verdict = plimsoll_judge::judge(&foreign::fio::read(&forms.json_plus, "json").unwrap());
+        let floor = verdict.findings.iter().find(|f| f.rule == "latency-floor").unwrap();
+        assert_eq!(floor.outcome, Outcome::Unknown, "{version}: {}", floor.says);
+        let failed = verdict.findings.iter().find(|f| f.outcome == Outcome::Fail);
+        assert!(failed.is_none(), "{version}: {failed:?}");
+    }
+}

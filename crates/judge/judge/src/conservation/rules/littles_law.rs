@@ -17,6 +17,9 @@ const SHARE_MIN: f64 = 0.5;
 const ENDS: f64 = 0.01;
 /// Minimum operations per slot in flight for which start and end effects are small.
 const ROUNDS_MIN: f64 = 10.0;
+/// Minimum time without operations that counts as missing load. A busy host or a CPU limit may
+/// keep a generator from running for 100 ms at a time, which is most of a run of 20 ms.
+const IDLE_S_MIN: f64 = 0.5;
 
 pub const RULE: Rule = Rule {
     id: "littles-law",
@@ -106,6 +109,8 @@ struct Flight {
     count: Option<f64>,
     /// Share of the run in which operations were replaced: it ends with those still in flight.
     issuing_share: f64,
+    /// Longest run time of the operations, if it is known.
+    window_s: Option<f64>,
 }
 
 /// Returns the latency whose mean covers the whole operation, or else the longest part of it.
@@ -131,6 +136,7 @@ impl Flight {
             flushes_unknown: false,
             count: None,
             issuing_share: 1.0,
+            window_s: None,
         };
         for part in parts {
             flight.take_flushes(part);
@@ -154,6 +160,8 @@ impl Flight {
                 flight.began_before |= part.setting.warm_up_ns.is_some()
                     || counter_reset::may_begin_before(part, operation);
                 let window = super::window(part, operation);
+                let window_s = window.map(|window| window.value / 1e9);
+                flight.window_s = flight.window_s.into_iter().chain(window_s).reduce(f64::max);
                 if let Some((length, window)) = part.setting.duration_ns.as_ref().zip(window)
                     && usable(length)
                     && window.value > 0.0
@@ -244,7 +252,9 @@ impl Flight {
         // With few operations per slot, start and end effects dominate: the load never was
         // constant.
         let few = self.count.is_some_and(|count| count < most.value * ROUNDS_MIN);
-        (kept && self.whole && short && !few).then(|| {
+        let idle_share = 1.0 - busy.value / most.value;
+        let brief = self.window_s.is_some_and(|window_s| window_s * idle_share < IDLE_S_MIN);
+        (kept && self.whole && short && !few && !brief).then(|| {
             let says = format!(
                 "{sum} all the time: the latency omits {} of it, or part of the load was missing",
                 format::percent(1.0 - self.mean.value / most.value)
@@ -307,6 +317,18 @@ mod tests {
         assert_eq!(severity(&reported, &DeclaredFacts::default()), None);
         reported.parts[0].operations[0].count = vec![Figure::exact(80.0, "entries")];
         assert_eq!(severity(&reported, &DeclaredFacts::default()), Some(Severity::Doubtful));
+    }
+
+    #[test]
+    fn a_generator_that_did_not_run_for_some_milliseconds_is_not_doubted() {
+        let severity_of = |window_ns: f64| {
+            let mut reported = result(10_000.0, 380_000.0, true);
+            reported.parts[0].operations[0].window_ns = Some(Figure::exact(window_ns, "runtime"));
+            severity(&reported, &DeclaredFacts::default())
+        };
+        assert_eq!(severity_of(20e6), None);
+        assert_eq!(severity_of(900e6), None);
+        assert_eq!(severity_of(1e9), Some(Severity::Doubtful));
     }
 
     #[test]
