@@ -30,6 +30,8 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
 use serde::{Deserialize, Serialize};
 
+use crate::events::{NoRecovery, Windows};
+use crate::figures::NS_PER_S;
 use crate::finding::{Finding, Outcome as FindingOutcome};
 use crate::metrics::{self, ByCpu, Figure, FigureUnit};
 use crate::rules;
@@ -38,6 +40,7 @@ use crate::stats::welch::{RUNS_MIN, compare_at};
 use crate::stats::{Moments, repeats};
 use crate::sweep::PointPlace;
 use crate::verdict::{Verdict, VerdictKind};
+use crate::words::many;
 
 /// Confidence of the intervals. Several sides share the error probability.
 const CONFIDENCE: f64 = 0.95;
@@ -341,6 +344,7 @@ fn remarks(
         }
     }
     remarks.extend(sides.iter().filter_map(single_run::describe_rate));
+    remarks.extend(sides.iter().filter_map(describe_missing_recovery));
     remarks.extend(sides.iter().flat_map(invalid));
     remarks.extend(sides.iter().flat_map(|side| not_shown(side, accepted)));
     let is_problem = |f: &Finding| f.outcome != FindingOutcome::Pass;
@@ -377,6 +381,23 @@ fn remarks(
     }
     remarks.extend(unmatched_acceptances(differences, accepted));
     remarks
+}
+
+/// Names the runs of a side that ended before the load recovered.
+fn describe_missing_recovery(side: &Side<'_>) -> Option<String> {
+    let waited_ns = |(bundle, _): &(&Bundle, &Verdict)| match Windows::of(bundle)?.recovery_ns {
+        Err(NoRecovery::NotWithinRun(ns)) => Some(ns),
+        _ => None,
+    };
+    let waited_ns: Vec<u64> = side.completed().filter_map(waited_ns).collect();
+    let least_s = *waited_ns.iter().min()? as f64 / NS_PER_S;
+    Some(format!(
+        "{}: {} of {} had not recovered at the end, {least_s:.0} s or more after the event: this \
+         time counts as the recovery time, and is a minimum.",
+        side.name,
+        waited_ns.len(),
+        many(side.completed().count(), "run"),
+    ))
 }
 
 /// Returns the reasons why runs of a side are INVALID, each once.

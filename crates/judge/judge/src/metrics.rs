@@ -1,8 +1,9 @@
 //! Figures of a run that experiments and comparisons use: one value per run.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_plan::Workload;
+use plimsoll_plan::{Window, Workload};
 
+use crate::events::{self, NoRecovery, Windows};
 use crate::figures::{self, Pick};
 
 /// Unit of a figure.
@@ -114,6 +115,52 @@ const READS: Pick = Pick::DatabaseReads(None);
 const FIRST_BYTES: Pick = Pick::FirstBytes(None);
 const WRITES: Pick = Pick::DatabaseWrites(None);
 
+/// Figures of the windows around the events of a plan, without the streams that start at events.
+/// Times shorter than an interval of the series count as one interval, so that they have a ratio.
+const BEFORE_RATE: Figure =
+    window_rate("before_iops_per_s", "rate before the event", |b| rate_of(b, Window::Before));
+const BEFORE_P99: Figure =
+    latency("before_latency_ns_p99", "p99 before the event", |b| p99_of(b, Window::Before));
+const DURING_RATE: Figure =
+    window_rate("during_iops_per_s", "rate during the event", |b| rate_of(b, Window::During));
+const DURING_P99: Figure =
+    latency("during_latency_ns_p99", "p99 during the event", |b| p99_of(b, Window::During));
+const AFTER_RATE: Figure =
+    window_rate("after_iops_per_s", "rate after the recovery", |b| rate_of(b, Window::After));
+const AFTER_P99: Figure =
+    latency("after_latency_ns_p99", "p99 after the recovery", |b| p99_of(b, Window::After));
+const OUTAGE: Figure = latency("outage_ns", "longest outage", |bundle| {
+    let windows = Windows::of(bundle)?;
+    let outage = events::outage(bundle, windows.part(Window::During)?)?;
+    let interval_ns = (outage.high_ns - outage.low_ns) / 2;
+    Some(outage.duration_ns.max(interval_ns) as f64)
+});
+/// Recovery time. A run that ended too early gives the time that it waited, which is a minimum.
+const RECOVERY: Figure = latency("recovery_ns", "recovery time", |bundle| {
+    let windows = Windows::of(bundle)?;
+    match windows.recovery_ns {
+        Ok(ns) | Err(NoRecovery::NotWithinRun(ns)) => Some(ns.max(windows.interval_ns) as f64),
+        Err(NoRecovery::Unknown(_)) => None,
+    }
+});
+
+const fn window_rate(
+    key: &'static str,
+    name: &'static str,
+    of: fn(&Bundle) -> Option<f64>,
+) -> Figure {
+    let unit = FigureUnit::PerSecond;
+    Figure { key, name, unit, higher_is_better: true, by_cpu: ByCpu::Unknown, of }
+}
+
+fn rate_of(bundle: &Bundle, window: Window) -> Option<f64> {
+    figures::rate_per_s(&events::slice_window(bundle, window)?, Pick::Transactional)
+}
+
+fn p99_of(bundle: &Bundle, window: Window) -> Option<f64> {
+    p99_ns(&events::slice_window(bundle, window)?, Pick::Transactional)
+}
+
 const MAILBOX: &[Figure] = &[
     RATE,
     latency("db_read_latency_ns_avg", "database read, average", |b| mean_ns(b, READS)),
@@ -122,6 +169,14 @@ const MAILBOX: &[Figure] = &[
     latency("log_write_latency_ns_avg", "log write, average", |b| {
         mean_ns(b, Pick::LogWrites(None))
     }),
+    BEFORE_RATE,
+    BEFORE_P99,
+    DURING_RATE,
+    DURING_P99,
+    OUTAGE,
+    RECOVERY,
+    AFTER_RATE,
+    AFTER_P99,
     CPU_PER_OP,
     CPU_BUSY,
 ];
@@ -137,6 +192,14 @@ const MATRIX: &[Figure] = &[
     latency("first_byte_latency_ns_p99", "first byte, p99", |b| p99_ns(b, FIRST_BYTES)),
     latency("write_latency_ns_avg", "write, average", |b| mean_ns(b, WRITES)),
     latency("write_latency_ns_p99", "write, p99", |b| p99_ns(b, WRITES)),
+    BEFORE_RATE,
+    BEFORE_P99,
+    DURING_RATE,
+    DURING_P99,
+    OUTAGE,
+    RECOVERY,
+    AFTER_RATE,
+    AFTER_P99,
     CPU_PER_OP,
     CPU_BUSY,
 ];

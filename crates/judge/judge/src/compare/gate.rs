@@ -33,6 +33,14 @@ const FIGURES: &[(&str, &[&str])] = &[
     ("write", &["write_latency_ns_avg", "db_write_latency_ns_avg"]),
     ("write_p99", &["write_latency_ns_p99", "db_write_latency_ns_p99"]),
     ("log_write", &["log_write_latency_ns_avg"]),
+    ("before_rate", &["before_iops_per_s"]),
+    ("before_p99", &["before_latency_ns_p99"]),
+    ("during_rate", &["during_iops_per_s"]),
+    ("during_p99", &["during_latency_ns_p99"]),
+    ("outage", &["outage_ns"]),
+    ("recovery", &["recovery_ns"]),
+    ("after_rate", &["after_iops_per_s"]),
+    ("after_p99", &["after_latency_ns_p99"]),
 ];
 
 /// Permitted changes for the worse.
@@ -63,7 +71,7 @@ impl Allowances {
                 return Err(AllowanceError::Unknown(name.to_owned()));
             };
             let share = percentage(value)?;
-            if share >= 1.0 && matches!(*known, "rate" | "bandwidth") {
+            if share >= 1.0 && (known.ends_with("rate") || *known == "bandwidth") {
                 return Err(AllowanceError::WholeRate(part.to_owned()));
             }
             if allowances.named.iter().any(|(other, _)| other == known) {

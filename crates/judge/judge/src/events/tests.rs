@@ -238,3 +238,53 @@ fn the_time_after_the_recovery_must_be_steady_too() {
     assert_eq!(failed[0], 0);
     assert!(failed[1] > 0, "{failed:?}");
 }
+
+/// Compares four runs with the first outage to four with the second.
+fn compare(outages_s: [f64; 2]) -> crate::compare::Comparison {
+    let sides = outages_s.map(|outage_s| {
+        let run = |at: u32| {
+            run(outage_s + f64::from(at) / 10.0, "[requirement.during]\noutage_max = \"50s\"\n")
+        };
+        let runs: Vec<Bundle> = (0..4).map(run).collect();
+        let verdicts: Vec<Verdict> = runs.iter().map(judge).collect();
+        (runs, verdicts)
+    });
+    let side = |at: usize| crate::compare::Side {
+        name: ["one", "two"][at].to_owned(),
+        runs: sides[at].0.iter().zip(&sides[at].1).collect(),
+    };
+    crate::compare::compare(&[side(0), side(1)], &[])
+}
+
+#[test]
+fn systems_are_compared_window_by_window() {
+    let comparison = compare([5.0, 10.0]);
+    let ratio = |key: &str| {
+        let metric = comparison.metrics.iter().find(|metric| metric.key == key);
+        metric.unwrap_or_else(|| panic!("{key}")).sides[1].ratio.unwrap()
+    };
+    assert!((ratio("before_iops_per_s") - 1.0).abs() < 0.01);
+    assert!((ratio("outage_ns") - 10.15 / 5.15).abs() < 0.05, "{}", ratio("outage_ns"));
+    // Recovery is searched in seconds.
+    assert!((ratio("recovery_ns") - 10.15 / 5.15).abs() < 0.2, "{}", ratio("recovery_ns"));
+    assert!((ratio("during_iops_per_s") - 29.85 / 34.85).abs() < 0.02);
+    let allowances = crate::compare::Allowances::parse(&["outage=50%".to_owned()]).unwrap();
+    let gate = crate::compare::gate(&comparison, &allowances).unwrap();
+    assert_eq!(gate.figures[0].outcome, crate::compare::GateOutcome::Worse, "{gate:?}");
+}
+
+#[test]
+fn a_missing_recovery_counts_as_the_time_that_the_run_waited() {
+    let comparison = compare([5.0, 39.0]);
+    let recovery = comparison.metrics.iter().find(|metric| metric.key == "recovery_ns").unwrap();
+    assert_eq!(recovery.sides[1].values, [40e9; 4]);
+    let says = "two: 4 of 4 runs had not recovered at the end, 40 s or more after the event";
+    assert!(comparison.remarks.iter().any(|r| r.starts_with(says)), "{:?}", comparison.remarks);
+}
+
+#[test]
+fn runs_without_an_outage_have_a_ratio_too() {
+    let comparison = compare([0.0, 0.0]);
+    let outage = comparison.metrics.iter().find(|metric| metric.key == "outage_ns").unwrap();
+    assert_eq!(outage.sides[0].values[0], 1e8, "one interval");
+}
