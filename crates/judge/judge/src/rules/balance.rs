@@ -322,6 +322,30 @@ impl<'a> Scale<'a> {
     }
 
     fn judge_top(&self) -> BalanceResult {
+        match self.compare_top() {
+            BalanceResult::Short(says) => match self.unflushed_bytes() {
+                Some(unflushed) => BalanceResult::Open(format!(
+                    "{says}; up to {} of it were not flushed yet when the measurement ended",
+                    self.size(unflushed)
+                )),
+                None => BalanceResult::Short(says),
+            },
+            result => result,
+        }
+    }
+
+    /// Returns the load's own writes that may wait for their flush, if they may explain the missing
+    /// bytes: few writes on a slow device.
+    fn unflushed_bytes(&self) -> Option<u64> {
+        let unflushed = unflushed_bytes_max(self.bundle).filter(|_| !self.is_read)?;
+        let flushed = self.requested.saturating_sub(unflushed);
+        let least = self.least as f64 * flushed as f64 / self.requested as f64;
+        let own = self.own_at_most().filter(|_| self.counts_own());
+        let moved = own.into_iter().chain(self.top()).min()?;
+        (unflushed > 0 && moved as f64 >= least).then_some(unflushed)
+    }
+
+    fn compare_top(&self) -> BalanceResult {
         let requested = self.size(self.requested);
         let own = self.own();
         if let Some(short) = self.judge_by_network_mounts() {

@@ -99,6 +99,26 @@ fn dirty_pages_of_others_do_not_accuse_a_load_that_flushes() {
 }
 
 #[test]
+fn the_last_writes_of_a_slow_device_may_wait_for_their_flush() {
+    let with = |sync_every: u64, moved_share: f64| {
+        let sync = format!("sync = \"fsync\"\nsync_every = {sync_every}");
+        let to = format!("queue_depth = 8\ndirect = \"off\"\n{sync}");
+        let mut bundle = fixtures::writes_with("queue_depth = 8", &to);
+        bundle.run.engine.paths[0].direct = false;
+        let moved = (evidence::written_bytes(&bundle) as f64 * moved_share) as u64;
+        bundle.observed.devices[0].written_bytes = moved;
+        bundle.observed.generator.storage_written_bytes = Some(moved);
+        bundle
+    };
+    let writes = evidence::operations(&with(1, 1.0), false);
+    assert_eq!(outcome(&with(writes * 2 / 5, 0.65)), Outcome::Unknown);
+    assert_eq!(outcome(&with(writes * 2 / 5, 0.4)), Outcome::Fail);
+    assert_eq!(outcome(&with(4, 0.65)), Outcome::Fail);
+    // The only flush comes after the measurement: nothing had to be written.
+    assert_eq!(outcome(&with(writes * 2, 0.1)), Outcome::Unknown);
+}
+
+#[test]
 fn without_own_counters_others_are_taken_off() {
     let mut bundle = fixtures::reads();
     let all = bundle.observed.devices[0].read_bytes;
