@@ -69,6 +69,8 @@ pub enum Command {
     Verify(commands::verify::Options),
     /// Cut a target off, and check that each acknowledged write is there afterwards.
     Durability(commands::durability::Options),
+    /// Answer the prompt of a running plan: its event has happened.
+    Mark(commands::mark::Options),
     /// Remove leftovers of killed runs: data on targets, and generation maps without data.
     Clean(commands::clean::Options),
     /// List, show and run published experiments.
@@ -114,6 +116,7 @@ impl Command {
             | Self::Verify(_)
             | Self::Durability(_)
             | Self::Clean(_)
+            | Self::Mark(_)
             | Self::Plan(_)
             | Self::Runs(_)
             | Self::Serve(_)
@@ -156,6 +159,7 @@ fn carry_out_one(command: Command, common: &Globals) -> Result<Exit, CliError> {
         Command::Calibrate(options) => commands::calibrate::carry_out(&options, common),
         Command::Experiment(options) => commands::experiment::carry_out(&options, common),
         Command::Clean(options) => commands::clean::carry_out(&options, common),
+        Command::Mark(options) => commands::mark::carry_out(&options, common),
         Command::Durability(options) => commands::durability::carry_out(&options, common),
         Command::Verify(options) => commands::verify::carry_out(&options, common),
         Command::Model(options) => commands::model::carry_out(&options, common),

@@ -24,6 +24,7 @@ pub mod load_flags;
 pub mod load_hosts;
 pub mod local_fleet;
 pub mod man;
+pub mod mark;
 pub mod model;
 pub mod observe;
 pub mod plan;

@@ -8,6 +8,7 @@ mod command;
 mod schedule;
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -37,17 +38,18 @@ pub(crate) fn gates(plan: &ResolvedPlan) -> StreamGates {
     streams.iter().map(|stream| gate(&stream.start_event)).collect()
 }
 
-/// Checks that someone can answer the prompts of a plan.
+/// Checks that someone can answer the prompts of a plan: on the terminal, or on the page of the
+/// server that starts it.
 ///
 /// # Errors
-/// A plan with prompts, and no terminal.
-pub(crate) fn check_terminal(plan: &ResolvedPlan) -> Result<(), RunnerError> {
+/// A plan with prompts, no terminal and no page.
+pub(crate) fn check_operator(plan: &ResolvedPlan, has_page: bool) -> Result<(), RunnerError> {
     match plan.events.iter().find(|event| event.prompt.is_some()) {
-        Some(event) if !std::io::stdin().is_terminal() => {
+        Some(event) if !has_page && !std::io::stdin().is_terminal() => {
             let says =
                 format!("event \"{}\" asks the operator, and there is no terminal", event.name);
             Err(RunnerError::usage(says)
-                .hint("run it in a terminal, or write `run` instead of `prompt`"))
+                .hint("run it in a terminal or from the page of `plimsoll serve`, or write `run` instead of `prompt`"))
         }
         _ => Ok(()),
     }
@@ -65,6 +67,8 @@ pub(crate) struct EventListener<'a> {
     inner: &'a mut dyn Listener,
     plan: &'a ResolvedPlan,
     gates: StreamGates,
+    /// Bundle of the run.
+    directory: PathBuf,
     thread: Option<EventThread>,
     /// Records with times on the driver's clock.
     records: Vec<EventRecord>,
@@ -74,9 +78,10 @@ impl<'a> EventListener<'a> {
     pub(crate) fn new(
         plan: &'a ResolvedPlan,
         gates: StreamGates,
+        directory: PathBuf,
         inner: &'a mut dyn Listener,
     ) -> Self {
-        Self { inner, plan, gates, thread: None, records: Vec::new() }
+        Self { inner, plan, gates, directory, thread: None, records: Vec::new() }
     }
 
     /// Stops the thread, and returns the events with times since the start of the run.
@@ -107,7 +112,8 @@ impl<'a> EventListener<'a> {
         }
         let (sender, says) = channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let schedule = Schedule::new(self.plan, &self.gates, monotonic_ns(), sender);
+        let directory = self.directory.clone();
+        let schedule = Schedule::new(self.plan, &self.gates, monotonic_ns(), directory, sender);
         let flag = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("events".to_owned());
         match thread.spawn(move || schedule.carry_out(&flag)) {

@@ -62,6 +62,7 @@ pub mod parameters;
 pub mod places;
 pub mod preflight;
 pub mod private_file;
+pub mod prompt;
 pub mod render;
 pub mod repeat;
 pub mod run;

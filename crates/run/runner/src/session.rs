@@ -38,7 +38,8 @@ pub fn run_once(
     progress: &mut dyn Listener,
 ) -> Result<FinishedRun, RunnerError> {
     check_plan(request.config.resolved)?;
-    events::check_terminal(request.config.resolved)?;
+    let has_page = request.config.driver.allowed().is_some();
+    events::check_operator(request.config.resolved, has_page)?;
     match run_kind(request.config.resolved)? {
         RunKind::Model(model) => run_model(request, model, progress),
         RunKind::Mail(target, mailbox) => run_mail(request, target, mailbox, progress),
@@ -170,7 +171,8 @@ impl<H> PreparedRun<H> {
             Ok(session) => session,
             Err(error) => return Err(start_failed(data(run_data), error)),
         };
-        let mut listener = EventListener::new(request.config.resolved, gates, progress);
+        let directory = session.writer.directory().to_path_buf();
+        let mut listener = EventListener::new(request.config.resolved, gates, directory, progress);
         let (mut recording, run_data, is_prepared) = drive(run_data, &mut listener);
         recording.events = listener.finish(recording.start_ns);
         let is_reusable = is_prepared && recording.is_well();

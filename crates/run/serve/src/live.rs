@@ -5,8 +5,9 @@
 //! most twice a second, once for all viewers.
 
 pub mod other_processes;
-mod render;
+pub mod render;
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -98,8 +99,9 @@ impl Live {
         let stop = handle.stop_flag();
         let (sender, frames) = watch::channel(Frames::default());
         let (of, templates) = (Arc::clone(&state), Arc::clone(&self.templates));
+        let runs = self.places.runs.clone();
         let follow = move || {
-            follow(handle, time_max, &of, &templates, &sender);
+            follow(handle, time_max, &of, &Drawing { templates: &templates, runs: &runs }, &sender);
             after();
         };
         let thread = std::thread::Builder::new().name("live".to_owned()).spawn(follow);
@@ -157,7 +159,7 @@ impl Live {
     /// # Errors
     /// A defect in its template.
     pub fn render_state(&self, state: &State) -> Result<LiveHtml, Problem> {
-        let (now, more) = render::status_and_tables(state, &self.templates)?;
+        let (now, more) = render::status_and_tables(state, &self.templates, &self.places.runs)?;
         Ok(LiveHtml { now, more, charts: render::charts(state) })
     }
 
@@ -195,7 +197,7 @@ fn follow(
     handle: RunHandle,
     time_max: Option<Duration>,
     state: &Arc<Mutex<State>>,
-    templates: &Environment<'_>,
+    drawing: &Drawing<'_>,
     frames: &watch::Sender<Frames>,
 ) {
     let (mut drawn, mut charts) = (None::<Instant>, None::<Instant>);
@@ -217,7 +219,7 @@ fn follow(
         }
         if is_due(drawn, DRAWN_EVERY) {
             let with_charts = is_due(charts, CHARTS_EVERY);
-            publish(&known, templates, frames, with_charts);
+            publish(&known, drawing, frames, with_charts);
             drop(known);
             drawn = Some(Instant::now());
             if with_charts {
@@ -227,17 +229,25 @@ fn follow(
     }
     let mut known = lock(state);
     known.end();
-    publish(&known, templates, frames, true);
+    publish(&known, drawing, frames, true);
+}
+
+/// What a run's fragments are drawn with.
+struct Drawing<'a> {
+    templates: &'a Environment<'static>,
+    /// Runs whose prompts are shown.
+    runs: &'a Path,
 }
 
 fn publish(
     state: &State,
-    templates: &Environment<'_>,
+    drawing: &Drawing<'_>,
     frames: &watch::Sender<Frames>,
     with_charts: bool,
 ) {
     // A defect in a template is visible on the page itself, which uses the same template.
-    let (now, more) = render::status_and_tables(state, templates).unwrap_or_default();
+    let drawn = render::status_and_tables(state, drawing.templates, drawing.runs);
+    let (now, more) = drawn.unwrap_or_default();
     let charts = with_charts.then(|| event("charts", &render::charts(state)));
     frames.send_modify(|frames| {
         frames.now = [event("now", &now), event("more", &more)].concat().into();

@@ -7,5 +7,6 @@ mod support;
 mod api_fuzz;
 mod attacks;
 mod live;
+mod mark;
 mod serve;
 mod team;

@@ -1,9 +1,9 @@
 //! Times of the events, and the loop of the thread that carries them out.
 
-use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::Sender;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::planned::gate::StreamGate;
 
 use super::command;
+use crate::prompt::{Operator, PromptFile};
 
 /// Interval at which the thread looks for due events.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -23,8 +24,8 @@ const GATE_LEAD_NS: u64 = 20_000_000;
 enum State {
     /// Waits for its time.
     Waiting,
-    /// Waits for the operator.
-    Asked(Receiver<()>),
+    /// Waits for the operator, on the terminal or by its file.
+    Asked(PromptFile),
     /// Its command runs.
     Running(JoinHandle<CommandRecord>),
     /// It happened, at this time on the driver's clock, and waits for its undo if it has one.
@@ -49,6 +50,7 @@ pub(super) struct Schedule {
     /// Start and end of the measured phase, on the driver's clock.
     start_ns: u64,
     end_ns: u64,
+    operator: Operator,
     says: Sender<String>,
 }
 
@@ -57,6 +59,7 @@ impl Schedule {
         plan: &ResolvedPlan,
         gates: &[Option<Arc<StreamGate>>],
         start_ns: u64,
+        directory: PathBuf,
         says: Sender<String>,
     ) -> Self {
         let streams = plan.workload.matrix().map_or(&[][..], |matrix| &matrix.streams);
@@ -75,6 +78,7 @@ impl Schedule {
             events: plan.events.iter().map(scheduled).collect(),
             start_ns,
             end_ns: start_ns.saturating_add(plan.phases.measure_ns),
+            operator: Operator::new(directory),
             says,
         }
     }
@@ -95,7 +99,7 @@ impl Schedule {
         for at in 0..self.events.len() {
             let due_ns = self.due_ns(&self.events[at].event);
             let undo_ns = self.events[at].event.undo_at_ns.map(|ns| self.start_ns + ns);
-            self.events[at].advance(due_ns, undo_ns, &self.says);
+            self.events[at].advance(due_ns, undo_ns, &self.operator, &self.says);
         }
     }
 
@@ -117,15 +121,21 @@ impl Schedule {
 }
 
 impl Scheduled {
-    fn advance(&mut self, due_ns: Option<u64>, undo_ns: Option<u64>, says: &Sender<String>) {
+    fn advance(
+        &mut self,
+        due_ns: Option<u64>,
+        undo_ns: Option<u64>,
+        operator: &Operator,
+        says: &Sender<String>,
+    ) {
         let now_ns = monotonic_ns();
         let is_due = |ns: Option<u64>| ns.is_some_and(|ns| ns <= now_ns);
         match std::mem::replace(&mut self.state, State::Waiting) {
-            State::Waiting if is_due(due_ns) => self.begin(now_ns, says),
-            State::Asked(answer) => match answer.try_recv() {
-                Ok(()) => self.happen(now_ns, says),
-                Err(_) => self.state = State::Asked(answer),
-            },
+            State::Waiting if is_due(due_ns) => self.begin(now_ns, operator, says),
+            State::Asked(file) if file.is_answered() || operator.pressed_enter() => {
+                drop(file);
+                self.happen(now_ns, says);
+            }
             State::Running(thread) if thread.is_finished() => self.note_command(thread, says),
             State::Happened(_) if is_due(undo_ns) => self.undo(says),
             State::Undoing(thread) if thread.is_finished() => self.note_undo(thread, says),
@@ -133,11 +143,12 @@ impl Scheduled {
         }
     }
 
-    fn begin(&mut self, now_ns: u64, says: &Sender<String>) {
+    fn begin(&mut self, now_ns: u64, operator: &Operator, says: &Sender<String>) {
         if let Some(prompt) = &self.event.prompt {
+            let (file, how) = operator.ask(prompt);
             // Sending fails only if the run no longer listens.
-            let _ = says.send(format!("{prompt} (press Enter when it is done)"));
-            self.state = State::Asked(ask());
+            let _ = says.send(format!("{prompt} (when it is done, {how})"));
+            self.state = State::Asked(file);
             return;
         }
         self.happen(now_ns, says);
@@ -190,7 +201,9 @@ impl Scheduled {
             State::Waiting => {
                 "the measurement ended before its time".clone_into(&mut self.record.missed)
             }
-            State::Asked(_) => "nobody pressed Enter".clone_into(&mut self.record.missed),
+            State::Asked(..) => {
+                "no operator answered its prompt".clone_into(&mut self.record.missed)
+            }
             State::Running(thread) => self.note_command(thread, says),
             State::Undoing(thread) => return self.note_undo(thread, says),
             other => self.state = other,
@@ -216,19 +229,4 @@ fn joined(thread: JoinHandle<CommandRecord>, argv: &[String]) -> CommandRecord {
         failure: "Plimsoll failed while it ran".to_owned(),
         ..CommandRecord::default()
     })
-}
-
-/// Waits for a line on the terminal, on a thread that ends with the process.
-fn ask() -> Receiver<()> {
-    let (sender, answer) = channel();
-    if std::io::stdin().is_terminal() {
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            if std::io::stdin().read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
-                // The measurement may be over.
-                let _ = sender.send(());
-            }
-        });
-    }
-    answer
 }

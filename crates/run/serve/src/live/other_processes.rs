@@ -11,7 +11,7 @@ use plimsoll_runner::live::state::State;
 use plimsoll_runner::places::Places;
 use tokio::sync::watch;
 
-use super::{CHARTS_EVERY, DRAWN_EVERY, publish};
+use super::{CHARTS_EVERY, DRAWN_EVERY, Drawing, publish};
 use crate::events::Frames;
 use crate::response::Problem;
 
@@ -106,7 +106,7 @@ impl OtherProcesses {
             return Ok(frames);
         }
         let (sender, frames) = watch::channel(Frames::default());
-        publish(&first, templates, &sender, true);
+        publish(&first, &Drawing { templates, runs: &self.places.runs }, &sender, true);
         let poller = Poller {
             places: self.places.clone(),
             process,
@@ -209,7 +209,8 @@ impl Poller {
                 Some(state) => known = state,
                 None => known.is_under_way = false,
             }
-            publish(&known, &self.templates, &self.sender, with_charts && known.is_under_way);
+            let drawing = Drawing { templates: &self.templates, runs: &self.places.runs };
+            publish(&known, &drawing, &self.sender, with_charts && known.is_under_way);
             if with_charts {
                 charts = Instant::now();
             }

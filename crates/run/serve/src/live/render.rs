@@ -1,5 +1,7 @@
 //! Page fragment of the current run: live values and charts.
 
+use std::path::Path;
+
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
 use plimsoll_report::chart::plot::{HeatMap, Series as Line};
@@ -9,19 +11,21 @@ use plimsoll_report::time::utc;
 use plimsoll_runner::listener::HostStatus;
 use plimsoll_runner::live::gauges::SHARE_PARTS;
 use plimsoll_runner::live::state::{ClassStatus, DeviceStatus, PER_DECADE, Series, State, Sums};
+use plimsoll_runner::prompt;
 
 use crate::request::quoted;
 
 /// Kinds of operations with a separate line.
 const LINES_MAX: usize = 4;
 
-/// Renders status and tables as HTML.
+/// Renders status and tables as HTML, with the prompts of the runs in the catalogue.
 ///
 /// # Errors
 /// A defect in a template.
 pub fn status_and_tables(
     state: &State,
     templates: &Environment<'_>,
+    runs: &Path,
 ) -> Result<(String, String), minijinja::Error> {
     let show = |unit: Unit, value: f64| unit.show(value, Letters::Unicode);
     let maybe = |unit: Unit, value: Option<f64>| value.map_or("n/a".into(), |v| show(unit, v));
@@ -106,6 +110,7 @@ pub fn status_and_tables(
         plan => state.plan.as_str(),
         started => (state.started_unix_ns > 0).then(|| utc(state.started_unix_ns)),
         is_under_way => state.is_under_way,
+        prompts => state.is_under_way.then(|| prompts(runs)),
         is_silent => state.is_silent,
         is_stopping => state.is_stopping,
         process => state.process,
@@ -129,6 +134,12 @@ pub fn status_and_tables(
     };
     let drawn = |name: &str| templates.get_template(name)?.render(&values);
     Ok((drawn("live_now.html")?, drawn("live_more.html")?))
+}
+
+/// Returns the prompts that wait for an operator on this host.
+pub fn prompts(runs: &Path) -> Vec<Value> {
+    let all = prompt::all(runs).into_iter();
+    all.map(|one| context! { run => one.run_id, text => one.text }).collect()
 }
 
 /// Describes the sources of reads in a sentence; `None` without reads, or if no device is visible.

@@ -1,13 +1,15 @@
 //! The current run of this server, or of another process of this user: as a page, as events and for
 //! programs.
 
+use axum::http::StatusCode;
 use minijinja::context;
 use minijinja::value::Value;
 use plimsoll_report::number::{Letters, Unit, elapsed};
 use plimsoll_runner::live::state::State;
+use plimsoll_runner::prompt;
 use serde_json::json;
 
-use crate::live::LiveHtml;
+use crate::live::{LiveHtml, render};
 use crate::request::PageRequest;
 use crate::response::{PageResponse, Problem, json as answer};
 use crate::site::Site;
@@ -49,6 +51,7 @@ pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
         is_under_way,
         is_known => shown.is_some(),
         process,
+        prompts => is_under_way.then(|| render::prompts(&site.live.places.runs)),
         others => others.collect::<Vec<_>>(),
         now => part(&|shown| &shown.now),
         more => part(&|shown| &shown.more),
@@ -88,6 +91,36 @@ pub fn others(site: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
 pub fn stop(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     stop_json(site, request)?;
     Ok(PageResponse::Redirect("/live".to_owned()))
+}
+
+/// Answers a prompt: of the run in the field `run`, or of the only run that waits.
+///
+/// # Errors
+/// No run waits, or several.
+pub fn mark(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    mark_json(site, request)?;
+    Ok(PageResponse::Redirect("/live".to_owned()))
+}
+
+/// Answers a prompt, as [`mark`].
+///
+/// # Errors
+/// No run waits, or several.
+pub fn mark_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
+    let runs = &site.live.places.runs;
+    let named = request.field("run").or_else(|| request.given("run"));
+    let waiting = prompt::all(runs);
+    let mut asked = waiting.iter().filter(|one| named.is_none_or(|name| one.run_id == name));
+    let (Some(one), None) = (asked.next(), asked.next()) else {
+        let says = match waiting.len() {
+            0 => "no run waits for an operator".to_owned(),
+            _ => "name one of the runs that wait for an operator".to_owned(),
+        };
+        return Err(Problem::new(StatusCode::CONFLICT, says).hint("reload the page of the run"));
+    };
+    prompt::answer(&runs.join(&one.run_id))?;
+    site.access.record(&request.identity, &format!("answered the prompt of {}", one.run_id));
+    answer(&json!({"run": one.run_id, "prompt": one.text}))
 }
 
 /// State of the run as JSON.

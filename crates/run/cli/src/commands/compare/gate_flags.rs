@@ -19,7 +19,8 @@ use crate::exit::Exit;
 #[command(next_help_heading = "Gate for continuous integration")]
 pub struct GateFlags {
     /// Permitted change for the worse: `10%` for all figures, or `rate=5%,read_p99=20%`. Figures:
-    /// rate, bandwidth, latency, p99, read, read_p99, write, write_p99, log_write.
+    /// rate, bandwidth, latency, p99, read, read_p99, write, write_p99, log_write; with events also
+    /// before_rate, before_p99, during_rate, during_p99, outage, recovery, after_rate, after_p99.
     #[arg(long, value_name = "ALLOWANCE")]
     fail_if_worse: Vec<String>,
     /// Write the gate's result as JUnit XML to this file.

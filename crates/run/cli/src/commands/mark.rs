@@ -1,0 +1,38 @@
+//! `plimsoll mark RUN`: answers the prompt of a running plan.
+
+use clap::Args;
+use plimsoll_runner::prompt;
+use serde_json::json;
+
+use super::bundle;
+use crate::common::Globals;
+use crate::error::CliError;
+use crate::exit::Exit;
+
+/// Options of `mark`.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  plimsoll mark 20261126-101500-failover-1a2b3c4d    the run's message names \
+    it\n\nAn event with `prompt` waits until the operator presses Enter in the run's \
+    terminal, answers\nhere, or clicks the button on the page of `plimsoll serve`. The time of the \
+    answer is the time\nof the event.\n\nExit code 2: the run does not wait for an operator."
+)]
+pub struct Options {
+    /// Name of the run, or the directory of its bundle.
+    run: String,
+}
+
+/// Answers the prompt.
+///
+/// # Errors
+/// An unknown run, or one that does not wait.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
+    let directory = bundle::find(&options.run)?;
+    let text = prompt::answer(&directory)?;
+    if common.json {
+        bundle::print(&bundle::json(&json!({"run": options.run, "prompt": text}))?)?;
+    } else {
+        bundle::print(&format!("answered: {text}\n"))?;
+    }
+    Ok(Exit::Ok)
+}
