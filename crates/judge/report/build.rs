@@ -5,9 +5,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Crates whose sources determine the derived files.
-const CRATES: [&str; 4] =
-    ["plimsoll-plan", "plimsoll-evidence", "plimsoll-judge", "plimsoll-report"];
+/// Sources of the crates that determine the derived files: plan, evidence, judge and report.
+const CRATES: [&str; 4] = ["../../ask/plan/src", "../evidence/src", "../judge/src", "src"];
 /// Further files that determine them: the rendering code and the dependency versions.
 const FILES: [&str; 2] = ["../../run/runner/src/render.rs", "../../../Cargo.lock"];
 
@@ -15,7 +14,9 @@ fn main() {
     let here = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let mut files = Vec::new();
     for name in CRATES {
-        let sources = here.join("..").join(name).join("src");
+        let sources = here.join(name);
+        // Without them, different builds would have the same id.
+        assert!(sources.is_dir(), "{} is not a directory", sources.display());
         println!("cargo:rerun-if-changed={}", sources.display());
         collect(&sources, &mut files);
     }

@@ -10,7 +10,7 @@ mod selection;
 mod system;
 
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
@@ -39,9 +39,11 @@ use system::SystemWatch;
 
 pub use queries::{AgentStatus, PlanAcceptance, check_acceptance, drain, release, status};
 
-/// Further attempts to send an order that the server did not acknowledge in 5 s. On a small host, the
-/// first of many agents may take all CPU time; an order expires after a minute.
-const ORDER_RETRIES: u32 = 3;
+/// Time to retry sending an order that the server does not acknowledge: it may be away, and on a small
+/// host the first of many agents may take all CPU time. An order expires after a minute.
+const SEND_TIMEOUT: Duration = Duration::from_secs(50);
+
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 /// Settings of a fleet run.
 #[derive(Clone, Debug)]
@@ -189,22 +191,25 @@ async fn coordinate(
     let ledger = Some(record_start(request, &order, &options.places)?);
     let record = RunRecord { order, started_unix_ns, ledger, boot_id: boot_id(), hosts: clocks };
     record.write(&options.places)?;
-    let messages = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
-    let (run, server, signed) = (&run_id, &broker, &signed);
+    let (run, server, signed, began) = (&run_id, &broker, &signed, Instant::now());
     let sent = hosts.iter().map(|host| async move {
-        let subject = format!("plimsoll.order.{}", host.card.name);
-        let id = format!("{run}-{}-order", host.card.name);
+        let name = &host.card.name;
+        let (subject, id) = (format!("plimsoll.order.{name}"), format!("{run}-{name}-order"));
         let mut sent = server.publish(subject.clone(), signed, &id).await;
-        for _ in 0..ORDER_RETRIES {
-            if sent.is_err() {
-                sent = server.publish(subject.clone(), signed, &id).await;
-            }
+        while sent.is_err() && began.elapsed() < SEND_TIMEOUT && !interrupt.load(Ordering::Relaxed)
+        {
+            tokio::time::sleep(RETRY_INTERVAL).await;
+            sent = server.publish(subject.clone(), signed, &id).await;
         }
-        sent
+        sent.map_err(|error| format!("cannot send the plan to {name} ({}): {error}", server.url))
     });
-    try_join_all(sent).await.map_err(|error| broker.error("send the plan", &error))?;
-    let run = ActiveRun::new(&broker, &run_id, hosts, &request.resolved);
-    finish(run, messages, &request.resolved, &record, options, interrupt, report).await
+    let sent = try_join_all(sent).await;
+    let mut run = ActiveRun::new(&broker, &run_id, hosts, &request.resolved);
+    // Some hosts may have received it, or receive it when the server is back: they must be stopped.
+    if let Err(error) = sent {
+        run.stop_all(error, report).await;
+    }
+    finish(run, &request.resolved, &record, options, interrupt, report).await
 }
 
 /// Returns whether each host runs only its share of the plan.
@@ -331,10 +336,10 @@ pub fn resume(
             hosts.push(HostState::new(card, offset));
         }
         report(Event::Note(format!("resuming {run_id} on {} agents", hosts.len())));
-        let mut messages = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
+        let messages = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
         let mut run = ActiveRun::new(&broker, &run_id, hosts, &resolved);
-        run.catch_up(&mut messages, report).await;
-        finish(run, messages, &resolved, &record, options, interrupt, report).await
+        run.catch_up(messages, report).await;
+        finish(run, &resolved, &record, options, interrupt, report).await
     })
 }
 
@@ -353,6 +358,9 @@ async fn confirm_host(broker: &Broker, mut card: Card) -> Result<(Card, Offset),
         let Some(ClockComparison { offset, instance, .. }) =
             compare_clocks(broker, &card.name).await
         else {
+            if !broker.is_answering().await {
+                return Err(broker.error("compare clocks", &"the server does not answer"));
+            }
             let message = clock_error(&card.name);
             return Err(RunnerError::environment(message).hint("check that it is still running"));
         };
@@ -365,7 +373,7 @@ async fn confirm_host(broker: &Broker, mut card: Card) -> Result<(Card, Offset),
                 RunnerError::environment(message).hint("give one of them another name with --name")
             );
         }
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        tokio::time::sleep(RETRY_INTERVAL).await;
         if let Ok(Some(text)) = broker.agents.get(card.name.as_str()).await
             && let Some(now) = Card::parse(&text)
         {
@@ -377,7 +385,6 @@ async fn confirm_host(broker: &Broker, mut card: Card) -> Result<(Card, Offset),
 /// Follows a run until it ends, and writes its evidence.
 async fn finish(
     mut run: ActiveRun<'_>,
-    messages: async_nats::jetstream::consumer::pull::Ordered,
     resolved: &ResolvedPlan,
     record: &RunRecord,
     options: &Options,
@@ -386,7 +393,7 @@ async fn finish(
 ) -> Result<FleetBundle, RunnerError> {
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned_error()) };
     let system = SystemWatch::start(&resolved.observe);
-    run.follow(messages, interrupt, report).await?;
+    run.follow(interrupt, report).await?;
     let refused = run.hosts.iter().find_map(|host| Some((host, host.refused.as_ref()?)));
     if let Some((host, reason)) = refused {
         let name = &host.card.name;

@@ -1,6 +1,7 @@
 //! Health of the NATS server. If the server hangs or the network drops packets, the connection
 //! stays open; only an answered request proves that the server is available.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -63,6 +64,21 @@ impl ServerHealth {
     /// Returns how long the server has not answered.
     pub(crate) fn silence(&self) -> Duration {
         self.failed_checks().since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// Returns whether the last check was not answered.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.failed_checks().count > 0
+    }
+
+    /// Waits until a check is answered, at most for the longest outage that a run survives.
+    pub(crate) async fn wait_for_answer(&self, interrupt: &AtomicBool) {
+        while self.is_failing()
+            && self.silence() < OUTAGE_TIMEOUT
+            && !interrupt.load(Ordering::Relaxed)
+        {
+            tokio::time::sleep(CHECK_INTERVAL).await;
+        }
     }
 
     pub(crate) fn is_down(&self) -> bool {

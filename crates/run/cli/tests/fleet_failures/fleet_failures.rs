@@ -12,12 +12,12 @@ use crate::support::port::free_port;
 use crate::support::{Sandbox, json, signal, wait_until};
 
 /// A server that can be restarted at the same address.
-struct Server {
-    process: Process,
-    port: u16,
+pub struct Server {
+    pub process: Process,
+    pub port: u16,
 }
 
-fn server(sandbox: &Sandbox, port: u16) -> Process {
+pub fn server(sandbox: &Sandbox, port: u16) -> Process {
     let mut command = Command::new("nats-server");
     command.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"]);
     command.arg(sandbox.path("nats")).stdout(Stdio::null()).stderr(Stdio::null());
@@ -27,17 +27,17 @@ fn server(sandbox: &Sandbox, port: u16) -> Process {
 }
 
 impl Server {
-    fn start(sandbox: &Sandbox) -> Self {
+    pub fn start(sandbox: &Sandbox) -> Self {
         let port = free_port();
         Self { process: server(sandbox, port), port }
     }
 
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
     }
 }
 
-fn agent(sandbox: &Sandbox, url: &str, name: &str) -> Process {
+pub fn agent(sandbox: &Sandbox, url: &str, name: &str) -> Process {
     let arguments = ["agent", "--server", url, "--name", name, "--trust"];
     let command = sandbox.command(&arguments);
     Process::start(agent_with(sandbox, command, name))
@@ -53,7 +53,7 @@ fn agent_with(sandbox: &Sandbox, mut command: Command, name: &str) -> Command {
     command
 }
 
-fn make_key(sandbox: &Sandbox) -> String {
+pub fn make_key(sandbox: &Sandbox) -> String {
     let key = sandbox.path("key").display().to_string();
     sandbox.run(&["ledger", "key", &key]).expect(0);
     key

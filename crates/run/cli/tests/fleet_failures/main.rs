@@ -7,4 +7,5 @@ mod fleets;
 mod support;
 
 mod fleet_failures;
+mod fleet_outages;
 mod fleet_schedules;

@@ -24,7 +24,7 @@ use crate::order::Order;
 
 /// Maximum time to retry sending a message. The evidence stays on this host in any case.
 const SEND_TIMEOUT: Duration = Duration::from_secs(600);
-/// Maximum time to wait for the server before the run starts. The coordinator does not wait longer.
+/// Maximum time to retry a subscription that a server which answers does not make.
 const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum time to retry once the agent must stop.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -122,15 +122,20 @@ async fn execute_plan(
     let failed = |error: String| RunOutcome { error, ..RunOutcome::default() };
     let go = format!("plimsoll.go.{}.{}", order.run_id, options.name);
     let (subject, mut last_sequence, mut connections) = (go.clone(), 0, broker.connections());
-    let started = Instant::now();
+    let (started, mut refused) = (Instant::now(), Instant::now());
     let mut go = loop {
-        match broker.follow_own(&options.name, go.clone(), 0).await {
+        let error = match broker.follow_own(&options.name, go.clone(), 0).await {
             Ok(go) => break go,
-            Err(error) if started.elapsed() > SUBSCRIBE_TIMEOUT || retries.timed_out(started) => {
-                return failed(format!("the run was not started: {}", error.message));
-            }
-            Err(_) => tokio::time::sleep(RETRY_INTERVAL).await,
+            Err(error) => error,
+        };
+        // During an outage the coordinator waits too.
+        if !broker.is_answering().await {
+            refused = Instant::now();
         }
+        if refused.elapsed() > SUBSCRIBE_TIMEOUT || retries.timed_out(started) {
+            return failed(format!("the run was not started: {}", error.message));
+        }
+        tokio::time::sleep(RETRY_INTERVAL).await;
     };
     let gate = Arc::new(Gate::new(outbox.clone()));
     let mut run_options = run::Options::new(options.places.clone());

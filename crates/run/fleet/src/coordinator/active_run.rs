@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
+use async_nats::jetstream::consumer::pull::Ordered;
+use async_nats::jetstream::kv::Watch;
 use futures_util::future::join_all;
-use plimsoll_evidence::fleet::BY_OPERATOR;
+use futures_util::{Stream, StreamExt};
+use plimsoll_evidence::fleet::{BY_OPERATOR, Offset};
 use plimsoll_plan::{OnLostHost, ResolvedPlan};
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::listener::{FleetProgress, HostStatus};
@@ -49,6 +51,8 @@ pub(super) struct ActiveRun<'a> {
     pub(super) hosts: Vec<HostState>,
     /// Reason for stopping all hosts.
     pub(super) stopped: Option<String>,
+    /// Whether the server has stored the request to stop for each host.
+    stop_is_sent: bool,
     last_report: Instant,
     /// Time of the last check for lost hosts.
     last_check: Instant,
@@ -58,7 +62,8 @@ pub(super) struct ActiveRun<'a> {
     stops_on_loss: bool,
     /// Latest progress of each host, and the number of reports in that phase.
     progress: BTreeMap<String, (HostProgress, u32)>,
-    /// Time at which the plan was sent, on this host's monotonic clock.
+    /// Time at which the plan was sent, or at which the server answered again after an outage, on
+    /// this host's monotonic clock.
     sent_ns: u64,
     /// Stream sequence number of the last message handled.
     last_sequence: u64,
@@ -80,23 +85,20 @@ impl<'a> ActiveRun<'a> {
             run_id,
             hosts,
             stopped: None,
+            stop_is_sent: false,
             last_report,
             last_check: last_report,
             keepalive,
             stops_on_loss: on_lost_host == Some(OnLostHost::Stop),
             progress,
-            sent_ns: 0,
+            sent_ns: clock::monotonic_ns(),
             last_sequence: 0,
             server_health: ServerHealth::monitor(broker),
         }
     }
 
     /// Handles the messages sent before the run was resumed, before it decides anything.
-    pub(super) async fn catch_up(
-        &mut self,
-        messages: &mut async_nats::jetstream::consumer::pull::Ordered,
-        report: &mut dyn FnMut(Event),
-    ) {
+    pub(super) async fn catch_up(&mut self, mut messages: Ordered, report: &mut dyn FnMut(Event)) {
         while let Ok(Some(message)) = tokio::time::timeout(CATCH_UP_TIMEOUT, messages.next()).await
         {
             let Ok(message) = message else { continue };
@@ -107,39 +109,29 @@ impl<'a> ActiveRun<'a> {
         }
     }
 
-    /// Follows the agents until each has finished or is lost.
+    /// Follows the agents until each has finished or is lost. An outage of the server at any time,
+    /// the first subscription included, ends only if it is longer than hosts retry.
     pub(super) async fn follow(
         &mut self,
-        mut messages: async_nats::jetstream::consumer::pull::Ordered,
         interrupt: &AtomicBool,
         report: &mut dyn FnMut(Event),
     ) -> Result<(), RunnerError> {
-        let failed = |error: String| {
-            RunnerError::environment(format!("cannot follow the run on the NATS server: {error}"))
-        };
-        let watch = self.broker.agents.watch(">").await;
-        let mut cards = watch.map_err(|error| failed(error.to_string()))?;
         let live = self.broker.client.subscribe(format!("plimsoll.live.{}.*", self.run_id)).await;
-        let mut live = live.map_err(|error| failed(error.to_string()))?;
-        // Whether the subscriptions must be renewed.
-        let (mut connections, mut is_stale) = (self.broker.connections(), false);
+        let mut live = live.map_err(|error| self.broker.error("follow the run", &error))?;
+        // `None` until they are made, and after an outage.
+        let (mut messages, mut cards): (Option<Ordered>, Option<Watch>) = (None, None);
+        let mut connections = self.broker.connections();
         let mut poll = tokio::time::interval(POLL_INTERVAL);
         poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        // Silence counts from here: setting up many hosts takes time, and no messages were read
-        // meanwhile.
-        self.hosts.iter_mut().for_each(HostState::reset_silence);
-        self.sent_ns = clock::monotonic_ns();
         while !self.hosts.iter().all(HostState::is_finished) {
             tokio::select! {
-                message = messages.next() => match message {
-                    Some(Ok(message)) => self.handle_stream_message(&message, report),
-                    Some(Err(_)) => tokio::time::sleep(POLL_INTERVAL).await,
-                    None => return Err(failed("the server closed the stream".to_owned())),
+                message = next(&mut messages) => match message {
+                    Some(message) => self.handle_stream_message(&message, report),
+                    None => tokio::time::sleep(POLL_INTERVAL).await,
                 },
-                entry = cards.next() => match entry {
-                    Some(Ok(entry)) => self.handle_heartbeat(&entry.key, &entry.value),
-                    Some(Err(_)) => tokio::time::sleep(POLL_INTERVAL).await,
-                    None => return Err(failed("the server closed the agents' bucket".to_owned())),
+                entry = next(&mut cards) => match entry {
+                    Some(entry) => self.handle_heartbeat(&entry.key, &entry.value),
+                    None => tokio::time::sleep(POLL_INTERVAL).await,
                 },
                 message = live.next() => match message {
                     Some(message) => self.note_progress(&message.subject, &message.payload),
@@ -147,16 +139,20 @@ impl<'a> ActiveRun<'a> {
                 },
                 _ = poll.tick() => {
                     let now = self.broker.connections();
-                    is_stale |= self.check_server(report)? || now != connections;
-                    if is_stale {
-                        // No messages arrive until the subscriptions are renewed.
+                    if self.check_server(report)? || now != connections {
+                        (messages, cards) = (None, None);
+                    }
+                    if messages.is_none() || cards.is_none() {
+                        // No messages arrive until the subscriptions are made. Setting up many hosts
+                        // takes time too, so silence counts from there.
                         self.hosts.iter_mut().for_each(HostState::reset_silence);
                         let subject = format!("plimsoll.told.{}.>", self.run_id);
                         let again = self.broker.follow_after(subject, self.last_sequence).await;
                         let Ok(again) = again else { continue };
                         let Ok(watch) = self.broker.agents.watch(">").await else { continue };
-                        (messages, cards, connections, is_stale) = (again, watch, now, false);
+                        (messages, cards, connections) = (Some(again), Some(watch), now);
                         self.hosts.iter_mut().for_each(HostState::reset_silence);
+                        self.sent_ns = clock::monotonic_ns();
                     }
                     self.advance(interrupt, report).await;
                     self.report_silence(report);
@@ -290,8 +286,9 @@ impl<'a> ActiveRun<'a> {
         if let Some((name, why)) = lost {
             self.stop_all(format!("{name} was lost: {why}"), report).await;
         }
-        if self.stopped.is_none() {
-            self.start_pending_phase(interrupt, report).await;
+        match self.stopped {
+            None => self.start_pending_phase(interrupt, report).await,
+            Some(_) => self.send_stop().await,
         }
         self.send_keepalives().await;
     }
@@ -420,22 +417,27 @@ impl<'a> ActiveRun<'a> {
     }
 
     /// Stops all hosts. The first reason is kept.
-    async fn stop_all(&mut self, reason: String, report: &mut dyn FnMut(Event)) {
+    pub(super) async fn stop_all(&mut self, reason: String, report: &mut dyn FnMut(Event)) {
         if self.stopped.is_some() {
             return;
         }
         report(Event::Warning(format!("{reason}: stopping all hosts")));
+        self.stopped = Some(reason);
+        self.send_stop().await;
+    }
+
+    /// Sends the request to stop to all hosts. If the server does not store it, [`Self::advance`]
+    /// sends it again: a host without it would wait for a start time.
+    async fn send_stop(&mut self) {
+        let Some(reason) = self.stopped.clone().filter(|_| !self.stop_is_sent) else { return };
         // Include lost hosts: one that reconnects would otherwise wait for a start time.
-        let (broker, run_id, go) =
-            (self.broker, self.run_id, CoordinatorMessage::Stop { reason: reason.clone() });
+        let (broker, run_id, go) = (self.broker, self.run_id, &CoordinatorMessage::Stop { reason });
         let sends = self.hosts.iter().filter(|host| host.ended.is_none()).map(|host| {
             let subject = format!("plimsoll.go.{run_id}.{}", host.card.name);
             let id = format!("{run_id}-{}-stop", host.card.name);
-            let go = &go;
             async move { broker.publish(subject, go, &id).await }
         });
-        let _ = join_all(sends).await;
-        self.stopped = Some(reason);
+        self.stop_is_sent = join_all(sends).await.iter().all(Result::is_ok);
     }
 
     /// Fetches the evidence of all hosts and measures their clocks again. Returns agent and object
@@ -447,10 +449,9 @@ impl<'a> ActiveRun<'a> {
     ) -> Vec<(String, String)> {
         let mut objects = Vec::new();
         for host in &mut self.hosts {
-            if host.lost.is_none()
-                && let Some(offset) = measure(self.broker, &host.card.name).await
-            {
-                host.offsets.push(offset);
+            if host.lost.is_none() {
+                let offset = measure_again(self.broker, &self.server_health, host, interrupt).await;
+                host.offsets.extend(offset);
             }
             let Some(object) = host.ended.as_ref().and_then(|ended| ended.object.clone()) else {
                 continue;
@@ -479,6 +480,45 @@ impl<'a> ActiveRun<'a> {
     }
 }
 
+/// Returns the next message of a subscription, or `None` after an error. One that has ended is
+/// dropped, so that it is renewed.
+async fn next<S, T, E>(subscription: &mut Option<S>) -> Option<T>
+where
+    S: Stream<Item = Result<T, E>> + Unpin,
+{
+    let Some(messages) = subscription else { return std::future::pending().await };
+    let message = messages.next().await;
+    if message.is_none() {
+        *subscription = None;
+    }
+    message?.ok()
+}
+
+/// Measures a host's clock after the run. After an outage, the host has some seconds to reconnect.
+async fn measure_again(
+    broker: &Broker,
+    server_health: &ServerHealth,
+    host: &HostState,
+    interrupt: &AtomicBool,
+) -> Option<Offset> {
+    let mut began = Instant::now();
+    loop {
+        let offset = measure(broker, &host.card.name).await;
+        if offset.is_some()
+            || began.elapsed() > SILENCE_TIMEOUT
+            || server_health.silence() > OUTAGE_TIMEOUT
+            || interrupt.load(Ordering::Relaxed)
+        {
+            return offset;
+        }
+        if server_health.is_failing() {
+            server_health.wait_for_answer(interrupt).await;
+            began = Instant::now();
+        }
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}
+
 /// Fetches a bundle, and waits for the server to answer again if needed.
 async fn fetch_with_retries(
     broker: &Broker,
@@ -489,15 +529,15 @@ async fn fetch_with_retries(
 ) -> Result<Vec<u8>, String> {
     let mut tries = 0;
     loop {
-        let was_down = server_health.is_down();
+        let was_failing = server_health.is_failing();
         let error = match tokio::time::timeout(FETCH_TIMEOUT, fetch(broker, agent, object)).await {
             Ok(Ok(bytes)) => return Ok(bytes),
             Ok(Err(error)) => error,
             Err(_) => format!("incomplete after {} s", FETCH_TIMEOUT.as_secs()),
         };
-        let is_down = server_health.is_down();
-        tries += u32::from(!was_down && !is_down);
-        let is_given_up = is_down && interrupt.load(Ordering::Relaxed);
+        let is_failing = server_health.is_failing();
+        tries += u32::from(!was_failing && !is_failing);
+        let is_given_up = is_failing && interrupt.load(Ordering::Relaxed);
         if tries == FETCH_ATTEMPTS || is_given_up || server_health.silence() > OUTAGE_TIMEOUT {
             return Err(error);
         }

@@ -120,9 +120,8 @@ pub(super) async fn drained(
     let mut drained = Vec::new();
     for name in there.keys() {
         let noted = store.get(name.as_str()).await;
-        let noted = noted.map_err(|error| {
-            RunnerError::environment(format!("cannot read the drain state of {name}: {error}"))
-        })?;
+        let noted = noted
+            .map_err(|error| broker.error(&format!("read the drain state of {name}"), &error))?;
         if noted.is_some() {
             drained.push(name.clone());
         }
