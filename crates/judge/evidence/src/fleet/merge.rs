@@ -163,7 +163,7 @@ struct Grid<'p> {
 
 impl Grid<'_> {
     /// Returns the window interval that contains the middle of a host's interval. If nothing is
-    /// cut, intervals beyond the window count towards its first or last one.
+    /// cut, intervals outside the window count in its first or last interval.
     fn number(&self, start_ns: u64, duration_ns: u64) -> Option<u64> {
         let middle_ns = self.part.start_ns + start_ns + duration_ns / 2;
         let number = middle_ns.checked_sub(self.window.start_ns).map(|ns| ns / self.interval_ns);
@@ -195,7 +195,7 @@ impl Grid<'_> {
         spans.filter_map(|span| Some((self.number(span.start_ns, span.duration_ns)?, span)))
     }
 
-    /// Returns the host's totals by class, and the time that they cover.
+    /// Returns the host's totals by class, and the length of the time in which they were counted.
     fn classes(&self) -> (Vec<Class>, u64) {
         let run = &self.part.bundle.run;
         let whole_ns = run.measure().map_or(0, |phase| phase.duration_ns);
@@ -320,8 +320,8 @@ mod tests {
         assert_eq!(all.latency_ns_max, 9_000_000);
         let read = &merged.latency["load.read"];
         assert_eq!(read.len(), 600);
-        // The slow host has the worst third. The merged percentile equals neither host's, nor their
-        // mean.
+        // The slow host has the worst third. The merged percentile differs from the percentile of
+        // each host and from their mean.
         assert!(read.equivalent(read.value_at_quantile(0.6), 2_000_000));
         assert!(read.equivalent(read.value_at_quantile(0.7), 9_000_000));
         assert_eq!(merged.series.len(), 4);
