@@ -267,7 +267,7 @@ pub fn read_summary(text: &str, file: &str) -> Result<ToolResult, String> {
             repeated += earlier - reported.parts.len();
             reported.parts.push(phase(&name, Some(score), window));
         }
-        // For repeated values only the last counts, as for the scores.
+        // Of repeated values only the last is used, as in the scores.
         let about = match words.first() {
             Some(word) if word.starts_with("[SCORE") => "the score".to_owned(),
             Some(word) if word.starts_with("[RESULT") => {

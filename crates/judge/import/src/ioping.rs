@@ -25,7 +25,7 @@ fn target(line: &str) -> Option<&str> {
 /// Reads all statistics in a text.
 ///
 /// # Errors
-/// The statistics have no requests, or come from a version before 1.0.
+/// The statistics have no requests, or are of a version before 1.0.
 pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     runs::read_each(text, |line| target(line).is_some(), |text| one(text, file))
 }

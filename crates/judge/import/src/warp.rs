@@ -112,7 +112,7 @@ fn part(reported: &mut ToolResult, name: &str, at: &JsonNode<'_, '_>, paced: boo
     });
 }
 
-/// Returns the throughput of each host over the run; `None` for a host without one.
+/// Returns the throughput of each host over the run; `None` for a host without a throughput.
 fn throughput_by_host(at: &JsonNode<'_, '_>, field: &str) -> Vec<Figure> {
     let hosts: Vec<JsonNode<'_, '_>> =
         at.key("throughput_by_host").entries().map(|(_, host)| host).collect();

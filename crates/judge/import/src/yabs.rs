@@ -52,7 +52,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
             }
         }
     }
-    // The first operation only holds the size.
+    // The first operation only has the size.
     for part in all.iter_mut().flat_map(|result| &mut result.parts) {
         part.operations.remove(0);
     }

@@ -113,7 +113,7 @@ fn last_object(text: &str) -> Option<(Value, Range<usize>)> {
                     last = Some((value, start..at));
                 }
             }
-            // This bracket is part of a warning, not of an object.
+            // This bracket is part of a warning, not the start of an object.
             _ => at = start + 1,
         }
         if last.is_some() && !text[at..].contains("\"fio version\"") {
@@ -135,8 +135,8 @@ fn options<'v>(value: &'v Value, name: &str) -> Option<&'v Map<String, Value>> {
     value.get(name).and_then(Value::as_object)
 }
 
-/// Returns the job file that the options of a result came from, in their order: the last of
-/// `rwmixread` and `rwmixwrite` counts. Clones of a job (numjobs) are listed one by one.
+/// Returns the job file that corresponds to the options of a result, in their order: of `rwmixread`
+/// and `rwmixwrite`, the last is valid. Clones of a job (`numjobs`) each have their own section.
 fn job_text(result: &str) -> String {
     let mut text = String::new();
     let Ok((json, _)) = json::parse(result) else { return text };

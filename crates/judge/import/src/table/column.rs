@@ -80,7 +80,7 @@ fn words_of(name: &str) -> Vec<String> {
     words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns the words that are neither unit nor quantity, which distinguish two columns.
+/// Returns the words that distinguish two columns: all words except units and quantities.
 fn qualifiers(heading: &str) -> Vec<String> {
     const MEASURES: [&str; 21] = [
         "iops",

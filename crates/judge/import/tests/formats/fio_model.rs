@@ -1,9 +1,9 @@
 //! A model of fio's accounting: honest runs are accused in no form, and falsified ones are.
 //!
-//! The model simulates jobs in virtual time and counts as fio 3.33 does (`io_u.c`, `stat.c`):
-//! a ramp resets the counters while operations are in flight, flushes and verification have their
-//! own figures, clones are listed or summed. Each run is printed as JSON, text and terse. The seed
-//! is printed; `PLIMSOLL_FIO_MODEL_SEED` sets another, `PLIMSOLL_FIO_MODEL_RUNS` the number of runs.
+//! The model simulates jobs in virtual time and counts as fio 3.33 does (`io_u.c`, `stat.c`): a
+//! ramp resets the counters while operations are in flight, flushes and verification have their own
+//! figures, clones are listed or summed. Each run is printed as JSON, text and terse. The seed is
+//! printed; `PLIMSOLL_FIO_MODEL_SEED` sets another, `PLIMSOLL_FIO_MODEL_RUNS` the number of runs.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
