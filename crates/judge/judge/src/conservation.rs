@@ -66,7 +66,7 @@ pub struct Finding {
     pub severity: Severity,
     /// Sentence with the arithmetic.
     pub says: String,
-    /// Fields behind the finding. The one most likely to be wrong comes first.
+    /// Fields behind the finding. The first field is the most likely to be wrong.
     pub fields: Vec<String>,
     /// Evidence that would settle it.
     #[serde(rename = "ask")]
@@ -125,7 +125,7 @@ pub struct Rule {
     pub asks: &'static str,
     /// The law, its source, its tolerance, and the meaning of a failure.
     pub explains: &'static str,
-    /// Figures that the rule needs, in words for a reader whose result lacks them.
+    /// Figures that the rule needs, in words for a reader whose result lacks these figures.
     pub needs: &'static str,
     /// Checks a result.
     pub check: fn(&ToolResult, &DeclaredFacts) -> RuleResult,

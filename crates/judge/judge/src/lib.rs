@@ -26,7 +26,7 @@
 //! - stages: `stages.rs`; replays: `rules/replay`; contradictory evidence:
 //!   `rules/evidence_consistent`
 
-// Only other crates of this workspace use this crate. Names and types document most of it.
+// Only other crates of this workspace use this crate. Names and types document most of its items.
 #![allow(missing_docs)]
 
 mod capacity_use;

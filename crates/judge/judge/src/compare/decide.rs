@@ -13,8 +13,8 @@ use crate::stats::welch::RUNS_MIN;
 use crate::verdict::{Verdict, VerdictKind};
 use crate::words::many;
 
-/// Headroom from which a requirement counts as met with a margin. Capacity planning keeps this
-/// share free for growth and node failures.
+/// Headroom from which a requirement is met with a margin. Capacity planning reserves this share
+/// for growth and node failures.
 const HEADROOM: f64 = 0.2;
 
 /// Conclusion of a comparison.
@@ -189,7 +189,8 @@ pub(super) fn doubt(
     Some(found.strip_prefix("No winner: ").map_or(found.clone(), capitalised))
 }
 
-/// Names a run that did not complete. Without it the other runs may look better than the side is.
+/// Names a run that did not complete. The missing runs may be the bad ones, so the side may look
+/// better than it is.
 fn incomplete(side: &Side<'_>) -> Option<String> {
     let (bundle, _) = side.runs.iter().find(|(b, _)| b.run.end.kind != EndKind::Completed)?;
     let (run, name) = (&bundle.run.run_id, &side.name);
@@ -203,8 +204,9 @@ fn capitalised(text: &str) -> String {
         .map_or(String::new(), |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
 }
 
-/// Returns the failed rule that refutes the comparison in one of its runs, even if the run does not
-/// claim it. The user can accept it by its name, or accept all of them by the condition's name.
+/// Returns the failed rule that refutes the comparison in one of its runs, even if that run makes
+/// no such claim. The user can accept it by its name, or accept all of them by the condition's
+/// name.
 fn find_refuted(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
     let copied = |side: &Side<'_>| {
         let runs: Vec<&Bundle> = side.completed().map(|(bundle, _)| *bundle).collect();
@@ -260,7 +262,7 @@ pub(super) fn join_names(names: &[&str]) -> String {
     text
 }
 
-/// Decides if exactly one side or no side meets the requirement.
+/// Decides by the requirement, if exactly one side or no side meets it.
 fn by_requirement(sides: &[Side<'_>], requirements: &[RequirementResult]) -> Option<Decision> {
     if requirements.iter().any(|requirement| requirement.measured > 0) {
         return None;

@@ -83,7 +83,7 @@ impl Span {
         !self.meets(other) && self.least > other.most
     }
 
-    /// Returns the width of the span as a share of its value.
+    /// Returns the width of the span as a fraction of its value.
     pub fn coarseness(self) -> f64 {
         if self.value > 0.0 { (self.most - self.least) / self.value } else { f64::INFINITY }
     }

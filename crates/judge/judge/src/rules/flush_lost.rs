@@ -10,7 +10,7 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::location;
 
-/// Mount options that make ext4, XFS, Btrfs and overlays drop flushes.
+/// Mount options with which ext4, XFS, Btrfs and overlays drop flushes.
 const KEPT_BY: [&str; 4] = ["nobarrier", "barrier=0", "volatile", "fsync=volatile"];
 
 pub const RULE: Rule = Rule {

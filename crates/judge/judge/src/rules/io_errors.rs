@@ -1,4 +1,4 @@
-//! Checks that no I/O failed. After the first error, the load is no longer the planned one.
+//! Checks that no I/O failed. After the first error, the load is no longer the planned load.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign;

@@ -37,8 +37,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     if evidence::is_null(bundle) {
-        // A run of our load generator without claims states nothing. Another tool's figure claims
-        // to be storage.
+        // A run of Plimsoll's own load generator without claims states nothing. Another tool's
+        // figure claims to be storage.
         if bundle.plan.claims.is_empty() && bundle.run.driver != Driver::Foreign {
             return None;
         }

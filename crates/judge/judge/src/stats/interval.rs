@@ -79,7 +79,7 @@ pub enum Refusal {
         /// Position of the first such value, from 0.
         index: usize,
     },
-    /// The warm-up covers half of the series or more.
+    /// The warm-up is half of the series or more.
     #[error(
         "the warm-up reaches to value {cut} of {n}, half the series or more: the system had not \
          settled; measure longer"

@@ -8,7 +8,7 @@ use super::interval::{Interval, Refusal, require_finite};
 use super::moments::Moments;
 use super::student::t_factor;
 
-/// Summary of the runs of an experiment, in the unit of the runs' figures.
+/// Summary of the runs of an experiment, in the unit of the metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repeats {
     /// Number of runs.

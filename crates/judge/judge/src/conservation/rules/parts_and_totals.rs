@@ -72,7 +72,7 @@ fn of_values(values: &[f64], formula: Formula) -> Option<Span> {
             let (least, most) = (extreme(f64::min)?, extreme(f64::max)?);
             Some(Span { value: f64::midpoint(least, most), least, most })
         }
-        // In every convention, the percentile is between the neighbouring ranks.
+        // In every convention, the percentile is between the values of the neighbouring ranks.
         Formula::Percentile(quantile) => {
             let mut sorted = values.to_vec();
             sorted.sort_by(f64::total_cmp);
