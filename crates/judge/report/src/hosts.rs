@@ -118,7 +118,7 @@ pub struct AcceptanceRow {
     pub takes: bool,
     /// Reason for refusing.
     pub says: String,
-    /// Its part of the load.
+    /// Part of the load that the agent generates.
     pub carries: String,
 }
 

@@ -26,7 +26,7 @@ pub fn css() -> String {
     format!("{}\n{PAGE_CSS}", chart::CSS)
 }
 
-/// Returns the script of reports, which are complete without it.
+/// Returns the script of reports. Reports are also complete without the script.
 pub fn js() -> String {
     format!("{}\n{PRINT_JS}", chart::JS)
 }

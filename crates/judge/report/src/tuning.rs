@@ -24,7 +24,7 @@ pub fn tuning_document(tuning: &Tuning) -> Document {
     .to_owned();
     document.headline.tone = match verdict {
         VerdictKind::Pass => Tone::Good,
-        // Without a requirement, a load line that was found is the success.
+        // Without a requirement, success means that a load line was found.
         VerdictKind::Measured if tuning.confirmed => Tone::Good,
         VerdictKind::Fail | VerdictKind::Invalid => Tone::Bad,
         VerdictKind::Inconclusive => Tone::Warn,

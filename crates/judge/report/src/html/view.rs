@@ -64,7 +64,7 @@ fn fact(fact: &Fact) -> Value {
     }
 }
 
-/// Converts a section. Blocks for the terminal and tables without rows are left out.
+/// Converts a section. Blocks for the terminal and tables without rows are omitted.
 pub(super) fn section(section: &Section) -> Value {
     context! {
         id => section.id.as_str(),

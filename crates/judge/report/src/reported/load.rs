@@ -85,8 +85,8 @@ fn size(operation: &Operation) -> Option<f64> {
         .or_else(|| quotient(&operation.bandwidth_per_s, &operation.rate_per_s))
 }
 
-/// Returns the measured share of reads, or the stated one if the result does not divide its
-/// figures.
+/// Returns the measured share of reads, or the stated share if the figures of the result are not
+/// divided into reads and writes.
 fn read_percent(parts: &[&Part]) -> Option<f64> {
     let operations = || parts.iter().flat_map(|part| &part.operations);
     let amount = |kind: Kind, of: fn(&Operation) -> Option<f64>| -> Option<f64> {

@@ -25,7 +25,7 @@ pub(super) fn section(verdict: &Verdict) -> Section {
     section.with(Block::Findings(lines.collect()))
 }
 
-/// Names the claims that a failed rule refutes if the run makes none of them.
+/// If the run makes none of these claims, names the claims that a failed rule refutes.
 fn concerns(verdict: &Verdict, finding: &Finding) -> Option<String> {
     let stands = !matches!(verdict.verdict, VerdictKind::Invalid | VerdictKind::Inconclusive);
     if finding.outcome != Outcome::Fail || !stands {
