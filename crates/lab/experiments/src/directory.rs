@@ -15,7 +15,7 @@ use crate::experiment_plan::{CompletedRun, ExperimentPlan, search_analysis};
 use crate::files::Files;
 use crate::report::Surroundings;
 
-/// Directory of the experiment's files beside its bundles.
+/// Directory of the experiment's files, next to its bundles.
 pub const FILES: &str = "published";
 /// File with the experiment's name.
 const NAME: &str = "name.toml";
@@ -39,7 +39,7 @@ pub fn analyse_again(directory: &Path) -> Result<Reanalysis, RunnerError> {
     let together = Reader::new().load_all(directory)?;
     let real = together.runs.iter().any(|run| run.bundle.observed.inside.is_none());
     let on = if real { StorageKind::Real } else { StorageKind::Model };
-    // The bundles record the place, so any value is sufficient here.
+    // The bundles record the location, so any value is sufficient here.
     let arms = match on {
         StorageKind::Model => &definition.text.arm,
         StorageKind::Real => &definition.text.real,
@@ -88,7 +88,7 @@ pub(crate) fn files_of(directory: &Path) -> Result<Files, RunnerError> {
     Ok(files)
 }
 
-/// Writes an experiment's files beside its bundles.
+/// Writes an experiment's files next to its bundles.
 ///
 /// # Errors
 /// A file that cannot be written.

@@ -116,7 +116,7 @@ impl Files {
     /// Writes them into a new directory.
     ///
     /// # Errors
-    /// An existing file, or one that cannot be written.
+    /// A file exists already, or a file cannot be written.
     pub fn write(&self, directory: &Path) -> Result<(), RunnerError> {
         let unwritten = |path: &Path, error: &std::io::Error| {
             RunnerError::environment(format!("cannot write {}: {error}", path.display()))

@@ -1,4 +1,4 @@
-//! Counts every published figure: whether it was met, and whether it was an input.
+//! Counts every published figure: whether it was matched, and whether it was an input.
 
 use super::arm::{ArmAnalysis, RATE};
 use super::{Ending, Input, Role};
@@ -65,8 +65,8 @@ pub(super) fn ending(counted: &[FigureCheck], tolerance: f64, ordered: bool) -> 
     }
 }
 
-/// Returns the numbers of met figures among inputs and among predictions, and the errors of the
-/// predictions.
+/// Returns a sentence with the numbers of matched figures among inputs and among predictions, and
+/// the errors of the predictions.
 pub(super) fn says(counted: &[FigureCheck], tolerance: f64) -> String {
     let (inputs, mut free): (Vec<&FigureCheck>, Vec<&FigureCheck>) =
         counted.iter().partition(|one| one.role == Role::Input);
