@@ -82,7 +82,7 @@ pub enum ServeError {
 /// Serves a model until `stop` becomes true. Calls `ready` with the bound addresses.
 ///
 /// # Errors
-/// [`ServeError`]: a model that cannot be built, an address that is taken.
+/// [`ServeError`]: a model that cannot be built, or an address that is in use.
 pub fn serve(
     model: &ConfiguredModel,
     options: ServeOptions,
@@ -92,7 +92,7 @@ pub fn serve(
     serve_with_metrics(model, options, Arc::default(), stop, ready)
 }
 
-/// As [`serve`], with statistics that other parts of this process can read.
+/// Like [`serve`], with statistics that other parts of this process can read.
 ///
 /// # Errors
 /// As [`serve`].

@@ -132,7 +132,7 @@ impl Tree {
     /// Returns the entry of this name.
     ///
     /// # Errors
-    /// It is not a directory, or has no such entry.
+    /// `directory` is not a directory, or has no entry with this name.
     pub fn find(&self, directory: u64, name: &[u8]) -> Result<u64, TreeError> {
         let entries = self.entries(directory)?;
         match name {
@@ -229,7 +229,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns the bytes of a file, as many as exist, and whether they reach its end.
+    /// Returns up to `count` existing bytes of a file, and whether they reach its end.
     ///
     /// # Errors
     /// Not a file.
@@ -252,7 +252,7 @@ impl Tree {
     /// Writes bytes, and extends the file if necessary.
     ///
     /// # Errors
-    /// Not a file, or out of memory; then nothing is written.
+    /// The object is not a file, or memory is exhausted; then nothing is written.
     pub fn write(
         &mut self,
         id: u64,

@@ -157,8 +157,9 @@ fn use_it(served: ServerAddresses) {
     );
     let near = |ns: f64| (ns - expected_ns).abs() <= 0.05 * expected_ns + 200_000.0;
     if std::env::var_os("PLIMSOLL_TIMED").is_some() {
-        // Two drives, 3 ms a read and 50 us of CPU: on an idle machine no read is faster. On a busy one the
-        // server may notice a call late and count its answer from an earlier turn of its loop.
+        // Two drives, 3 ms a read and 50 us of CPU: on an idle machine no read is faster. On a busy
+        // one the server may notice a call late and count its answer from an earlier turn of its
+        // loop.
         assert!(least_ns >= 3_050_000, "an answer came before it was due: {least_ns} ns");
         assert!(near(seen_ns), "the client saw {seen_ns} ns where {expected_ns} ns were due");
     }
