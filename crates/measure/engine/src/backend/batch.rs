@@ -10,9 +10,9 @@
 //! the batch doubles with each such call, and shrinks again with the first operation that is not
 //! complete at once.
 //!
-//! On some queues one call costs the same for several operations, as a send on a connection does.
-//! [`Queue::submit_batch_len`](super::Queue::submit_batch_len) returns that number: operations that
-//! completed together then start together.
+//! On some queues, one call for several operations costs the same as for one, like a send on a
+//! connection. [`Queue::submit_batch_len`](super::Queue::submit_batch_len) returns that number:
+//! operations that completed together then start together.
 
 /// Current length of a batch.
 #[derive(Clone, Copy, Debug)]

@@ -1,8 +1,8 @@
 //! Waits for completions on a driving thread: the thread polls for a bounded time, then sleeps.
 //!
-//! The kernel has to wake a thread that sleeps. On a device of 20 µs in a virtual machine the
-//! wake-up takes longer than the operation, and the run would report it as the storage's latency.
-//! The polling time adapts to recent waits, so a slow device costs no CPU.
+//! The kernel has to wake a thread that sleeps. On a device of 20 µs in a virtual machine, the
+//! wake-up is longer than the operation, and the run would report it as latency of the storage. The
+//! polling time adapts to recent waits, so a slow device costs no CPU.
 //!
 //! The thread sometimes yields its CPU while it polls, because the kernel thread that executes the
 //! operation may be queued on the same CPU. It does not yield each time: if other programs use all
@@ -62,7 +62,7 @@ impl Spin {
         timeout_ns: Option<u64>,
     ) -> Result<(), SysError> {
         if self.longest_ns == 0 || queue.in_flight() == 0 {
-            // With nothing in flight, only a timeout can end a wait.
+            // If nothing is in flight, only a timeout can end a wait.
             let completions_min =
                 if timeout_ns.is_some() { 1 } else { 1.min(queue.in_flight() as u32) };
             return queue.submit_and_wait(completions_min, timeout_ns);
@@ -138,7 +138,7 @@ fn spin_ns(mean_ns: u64, longest_ns: u64) -> u64 {
 /// Decides how `threads` threads poll on `cpus` CPUs.
 #[must_use]
 pub fn polling(wanted: bool, threads: usize, cpus: f64) -> Polling {
-    // One CPU remains for the kernel's threads, which may execute the operations.
+    // One CPU must remain for the kernel's threads, which may execute the operations.
     let why_not = match (wanted, threads as f64 + 1.0 <= cpus) {
         (true, true) => return Polling { longest_ns: SPIN_NS_MAX, ..Polling::default() },
         (false, _) => "the plan turns polling off".to_owned(),
@@ -173,7 +173,7 @@ mod tests {
         assert!(spin.length_ns() > 30 * US);
         (0..63).for_each(|_| spin.learn(5_000 * US));
         assert_eq!(spin.length_ns(), 0);
-        // One wait in 64 polls, and detects that the device is fast again.
+        // One wait in 64 polls, to detect that the device is fast again.
         while !spin.waits.is_multiple_of(PROBE_WAITS) {
             spin.learn(5_000 * US);
         }

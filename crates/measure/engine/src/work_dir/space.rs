@@ -46,7 +46,7 @@ pub fn space(plan: &ResolvedPlan, target: &Target) -> Vec<Space> {
     if !matches!(target.kind, TargetKind::Path { .. } | TargetKind::Directories { .. }) {
         return Vec::new();
     }
-    // A missing directory has no known file system, so it gets its own entry.
+    // The file system of a missing directory is unknown, so such a directory has its own entry.
     let mut needs: BTreeMap<(u64, Option<String>), Space> = BTreeMap::new();
     for need in plan.required_bytes(target) {
         let path = PathBuf::from(&need.directory);
@@ -73,7 +73,7 @@ pub fn space(plan: &ResolvedPlan, target: &Target) -> Vec<Space> {
 
 /// Longest wait for the space of removed files.
 const FREED_WAIT: Duration = Duration::from_secs(30);
-/// Time without newly freed space after which no more is expected.
+/// Time without newly freed space after which the wait ends.
 const FREED_IDLE: Duration = Duration::from_secs(3);
 const FREED_POLL: Duration = Duration::from_millis(100);
 /// Magic number of XFS (statfs(2)).
@@ -109,7 +109,7 @@ fn free_bytes(path: &Path) -> Option<u64> {
     Some(statistics.f_bavail.saturating_mul(statistics.f_frsize))
 }
 
-/// Rejects a plan whose data does not fit.
+/// Rejects a plan whose data does not fit on the target.
 pub(crate) fn check_space(plan: &ResolvedPlan, target: &Target) -> Result<(), EngineError> {
     space(plan, target).iter().find_map(Space::lacking).map_or(Ok(()), Err)
 }
@@ -139,8 +139,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the free bytes of a file system that frees `step` bytes at each look, up to `most`,
-    /// and the time waited for them.
+    /// Returns the free bytes of a file system that frees `step` bytes between two checks, up to
+    /// `most`, and the time of the wait.
     fn wait(needed: u64, step: u64, most: u64) -> (Option<u64>, Duration) {
         let (free, waited) = (Cell::new(0), Cell::new(Duration::ZERO));
         let read = || {

@@ -63,7 +63,7 @@ impl RemoteCalls {
 }
 
 impl GroupReport {
-    /// Returns the first operation that failed, as an error with path and offset.
+    /// Returns the first failed operation, as an error with path and offset.
     #[must_use]
     pub fn failure(&self) -> Option<EngineError> {
         let Failure { op, result, .. } = self.end.failure?;
