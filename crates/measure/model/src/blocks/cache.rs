@@ -43,7 +43,7 @@ struct CacheBlock {
     /// Fetches in progress, by the key of each unit. The door of a fetch opens when its units
     /// arrive.
     coming: Table<u32>,
-    /// By fetch: its first key and the number of units. The first entry is unused, because its
+    /// By fetch: key of its first unit and number of units. The first entry is unused, because its
     /// number means a copy.
     fetches: Places<(u64, u64)>,
     doors: StationId,
@@ -287,7 +287,7 @@ impl Block for CacheBlock {
     }
 
     fn forget(&mut self) {
-        // In memory, dirty units stay cached. A flash cache keeps all of its contents.
+        // In memory, dirty units are never evicted. A flash cache keeps all of its contents.
         if self.label == Source::Dram && self.cache.dirty() == 0 {
             self.cache.clear();
         }

@@ -6,7 +6,7 @@ use plimsoll_sys::large::Large;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by key. It is never iterated over, because its order has no meaning.
+/// A map by key. It is never iterated over, because its order is meaningless.
 pub(crate) type KeyMap<V> = HashMap<u64, V, BuildHasherDefault<ScatterHasher>>;
 
 /// Hashes a key by [`scatter`], without a random seed.
@@ -54,7 +54,8 @@ impl<V: Copy + Default> Table<V> {
         (scatter(key >> 2) << 2 | (key & 3)) as usize & (self.slots.len() - 1)
     }
 
-    /// Returns the slot of a key, or the free slot for it. There is always a free slot.
+    /// Returns the slot of a key, or the free slot in which to insert it. There is always a free
+    /// slot.
     #[inline]
     fn seek(&self, key: u64) -> usize {
         let mut at = self.home(key);

@@ -1,8 +1,8 @@
-//! Two tiers: an extent is on the fast or the slow one, and moves between them.
+//! Two tiers: an extent is on the fast or the slow tier, and moves between them.
 //!
 //! An extent is on one tier only. New data goes to the fast tier while it has space. A rewrite also
-//! goes to the fast tier, followed by the rest of its extent in the background (`writes = "fast"`),
-//! or stays on its tier (`writes = "in-place"`).
+//! goes to the fast tier, and the other parts of its extent follow in the background
+//! (`writes = "fast"`), or it goes to the current tier of the extent (`writes = "in-place"`).
 //!
 //! - Demotion: when the fast tier is fuller than `demote_share`, extents move down, the least
 //!   recently touched first, until the excess, but at least `demote_step_share` of the tier, has
@@ -140,7 +140,7 @@ fn room(rules: &Rules, stored_share: f64) -> usize {
 }
 
 impl Tier {
-    /// Data that a higher layer compressed takes less space: the first request shows the ratio.
+    /// Data that a higher layer compressed needs less space: the first request shows the ratio.
     fn resize(&mut self, request: &Request) {
         if request.stored_share != self.stored_share && self.held.is_empty() {
             self.stored_share = request.stored_share;
@@ -219,7 +219,7 @@ impl Tier {
 
     fn start_moves(&mut self, cx: &mut Context<'_>) {
         while (self.moving.len() as u32) < self.rules.moves_max {
-            // Demotions come before promotions, because they free space.
+            // Demotions are started before promotions, because they free space.
             if let Some(key) = self.next_down() {
                 self.demoted += 1;
                 self.launch(key, None, cx);
@@ -272,7 +272,7 @@ impl Tier {
             cx.route(self.fast, request);
         } else if self.has_room() && (fresh || !self.rules.writes_in_place) {
             self.held.access(key);
-            // The rest of an existing extent is promoted after the written part.
+            // After the written part, the other parts of an existing extent are promoted.
             if !fresh && request.size_bytes < self.rules.extent_bytes {
                 self.raise(key);
             }
@@ -318,8 +318,8 @@ impl Block for Tier {
         self.start_moves(cx);
     }
 
-    /// The fast tier then has the newest extents, and the rest was demoted. The extent of the last
-    /// demotion is unknown: half a step below the threshold is assumed.
+    /// The fast tier then has the newest extents, and the other extents were demoted. The extent of
+    /// the last demotion is unknown: half a step below the threshold is assumed.
     fn lay(&mut self, request: &Request, _cx: &mut Context<'_>) {
         self.resize(request);
         let units = request.units(self.rules.extent_bytes);
@@ -331,7 +331,7 @@ impl Block for Tier {
             }
             _ => self.laid.push_back((request.file, units)),
         }
-        // Only the end of the list will be needed, so older entries are dropped.
+        // Only the end of the list will be needed, so the function drops older entries.
         let mark = self.laid_mark() as u64;
         while let Some((_, first)) = self.laid.front()
             && self.laid_extents - (first.end - first.start) >= mark

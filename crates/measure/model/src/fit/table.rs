@@ -85,8 +85,8 @@ impl Table {
             let reason = format!("has no column {}; it has {has}", missing.join(", "));
             return Err(TableError::new(cells.header_line(), reason).into());
         }
-        // If there are several, the first counts: audits use `outstanding` beside `depth` for all
-        // clients together.
+        // If there are several, the first is used: audits use `outstanding` together with `depth`
+        // for all clients together.
         let depth = DEPTHS.into_iter().find(|name| cells.has(name));
         let known = |name: &&str| NEEDED.iter().chain(&OTHERS).chain(&depth).any(|k| k == name);
         let passed_over = cells.names().filter(|name| !known(name)).map(str::to_owned).collect();

@@ -8,9 +8,9 @@
 //!
 //! Random offsets are a pass over the file with exponential gaps. `density` is the share of the
 //! bytes that a pass touches: 1 is sequential, and small values never touch a record again while it
-//! could still be cached. (For uniform offsets over more data than the caches hold, the hit ratio
-//! of a record of `r` bytes under I/Os of `s` bytes is that of independent points: a record is
-//! found touched before with probability 1 - (1 - e^-x) / x, x = density × r / s.) `Uniform` draws
+//! could still be cached. (For uniform offsets over more data than fits in the caches, the hit
+//! ratio of a record of `r` bytes under I/Os of `s` bytes is that of independent points: a record
+//! was touched before with probability 1 - (1 - e^-x) / x, x = density × r / s.) `Uniform` draws
 //! from the whole file instead.
 
 use super::{Limits, Recorder, RunResult};
@@ -22,7 +22,7 @@ use crate::system::{Event, System};
 /// Access pattern within a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// One block after the other.
+    /// Consecutive blocks.
     Sequential,
     /// Random blocks in a pass over the file; see the module.
     Random,
@@ -53,7 +53,7 @@ pub struct MatrixLoad {
     pub pattern: Pattern,
     /// Share of the bytes that a random pass touches.
     pub density: f64,
-    /// Number of files; clients use them in turn.
+    /// Number of files; clients use them in rotation.
     pub files: u32,
     /// Size of each file.
     pub file_bytes: u64,

@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
         Err(self.bad(field, &format!("names a block \"{name}\" that does not exist{near}")))
     }
 
-    /// Checks that no field was left unread.
+    /// Checks that every field was read.
     ///
     /// # Errors
     /// [`ModelError::UnknownField`] with the nearest requested field.

@@ -109,10 +109,10 @@ impl System {
     }
 }
 
-/// Returns a block with a reference path back to itself, if there is one.
+/// Returns a block with a reference path back to itself; `None` if there is no cycle.
 fn find_cycle(edges: &[(u32, u32)], blocks: usize) -> Option<usize> {
-    // Blocks without references to remaining ones are removed repeatedly. If any remain, they
-    // contain a cycle.
+    // The loop repeatedly removes blocks that have no references to remaining blocks. If any
+    // remain, they contain a cycle.
     let mut left: Vec<bool> = vec![true; blocks];
     loop {
         let free = (0..blocks).find(|&b| {

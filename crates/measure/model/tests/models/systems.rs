@@ -65,8 +65,8 @@ fn a_model_on_top_of_another_changes_only_what_it_says() {
 
 #[test]
 fn a_thousand_heavy_mailboxes_fit_on_four_hybrid_hosts() {
-    // 4 x 200 I/Os a second of 32 KB, 60 % reads, over 1 TB a host: published as passed, reads below
-    // 20 ms, writes below 10.
+    // 4 x 200 I/Os a second of 32 KB, 60 % reads, over 1 TB a host: published as passed, reads
+    // below 20 ms, writes below 10.
     let mut mail = load(64, 0.6, 1000 * GB);
     mail.arrivals_per_s = Some(800.0);
     let run = run(model("vsan-hybrid", &[]), &mail, 2_000, 6_000);
@@ -124,8 +124,9 @@ fn write_ms(name: &str, sequential: bool, durable: bool, flush: bool) -> f64 {
 
 #[test]
 fn durable_writes_pay_for_the_rotation_or_the_flush() {
-    // 7,200 rpm and no write cache: an append waits for its sector to come round, 120 a second, whether it
-    // is followed by a flush or carries FUA. A random write: mean seek, settling, half a turn.
+    // 7,200 rpm and no write cache: an append waits for its sector to come round, 120 a second,
+    // whether it is followed by a flush or carries FUA. A random write: mean seek, settling, half a
+    // turn.
     let turn_ms = 60e3 / 7200.0;
     for (durable, flush) in [(true, false), (false, true)] {
         let append = write_ms("single-hdd", true, durable, flush);
@@ -215,7 +216,8 @@ fn two_file_systems_differ_by_their_serial_part() {
     // Contention: fewer threads, smaller difference.
     let fewer = compare("fs-refs", 4) / compare("fs-ntfs", 4);
     assert!(fewer > b / a + 0.01, "{fewer} {}", b / a);
-    // The guest's four processors are full at about 18,000 a second: published 17,758 with 96 threads.
+    // The guest's four processors are full at about 18,000 a second: published 17,758 with 96
+    // threads.
     let full = compare("fs-ntfs", 96);
     assert!((full / 17_758.0 - 1.0).abs() < 0.1, "{full}");
 }

@@ -18,8 +18,8 @@ fn assert_little(sim: &mut Sim) {
     }
 }
 
-/// Mean sojourn in seconds at one station with Poisson arrivals over `count` customers. The count is
-/// fixed beforehand from the asymptotic variance (W. Whitt, "Planning queueing simulations",
+/// Mean sojourn in seconds at one station with Poisson arrivals over `count` customers. The count
+/// is fixed beforehand from the asymptotic variance (W. Whitt, "Planning queueing simulations",
 /// Management Science 35(11), 1989): stopping when the interval looks narrow would bias both.
 fn open(order: Order, servers: u32, load: f64, variation: f64, count: u64, seed: u64) -> Estimate {
     let mut sim = Sim::new(seed);

@@ -1,5 +1,6 @@
-//! The array as layouts and loads that no published table shows: a narrow parity group, one operation at a
-//! time, sequential streams. Nothing measured says what comes out; physics says what cannot.
+//! The array as layouts and loads that no published table shows: a narrow parity group, one
+//! operation at a time, sequential streams. Nothing measured says what comes out; physics says what
+//! cannot.
 
 use crate::support::{Run, model, run};
 use plimsoll_model::blocks::Source;
@@ -175,7 +176,8 @@ fn what_is_read_ahead_is_read_from_the_drives_once() {
 
 #[test]
 fn streams_are_written_as_fast_as_random_writes() {
-    // Published: 825 to 971 MB/s on the mirrors whatever the size and the pattern, on drives that are full.
+    // Published: 825 to 971 MB/s on the mirrors whatever the size and the pattern, on drives that
+    // are full.
     for spec in layouts() {
         for io_kib in [4, 32, 128] {
             let of = |pattern| stream(spec.clone(), &load(io_kib, 0.0, 4, pattern)).rate();
@@ -204,7 +206,8 @@ fn a_stream_of_reads_and_writes_lies_between_both() {
 
 #[test]
 fn parity_costs_the_share_of_the_bytes_that_it_is() {
-    // Writes that the drives limit: 20 drives that keep 4/5 of what they write against 24 that keep 2/3.
+    // Writes that the drives limit: 20 drives that keep 4/5 of what they write against 24 that keep
+    // 2/3.
     let large = load(128, 0.0, 4, Pattern::Random);
     let (narrow, wide) = (carry(narrow(), &large).rate(), carry(wide(), &large).rate());
     let expected = (20.0 * 4.0 / 5.0) / (24.0 * 4.0 / 6.0);
