@@ -46,7 +46,7 @@ pub(crate) fn encode_commit(
 }
 
 /// Encodes any operation except READ, WRITE and COMMIT. `first` is the handle of the object or
-/// directory, `second` that of the target directory of a rename.
+/// directory, `second` the handle of the target directory of a rename.
 pub(crate) fn encode_metadata(
     template: &CallTemplate,
     xid: u32,

@@ -17,10 +17,10 @@ pub struct Config {
     pub give_up_after_ns: u64,
     /// Pause after NFS3ERR_JUKEBOX before the next try.
     pub jukebox_retry_ns: u64,
-    /// Maximum bytes of acknowledged unstable writes that the client keeps, to send them again if
-    /// the server loses them. When this space is full, the client sends a COMMIT itself.
+    /// Maximum bytes of acknowledged unstable writes that the client stores, in order to send them
+    /// again if the server loses them. When this space is full, the client sends a COMMIT itself.
     pub retain_bytes: usize,
-    /// True to keep a latency histogram per procedure. A driver with its own recorder needs none.
+    /// True to record a latency histogram per procedure. A driver with its own recorder needs none.
     pub histograms: bool,
     /// 0, the default: the client checks for replies continuously. Otherwise, with 16 or more
     /// operations outstanding, it checks only once per this fraction of the mean latency, and at

@@ -1,6 +1,6 @@
-//! Calls in flight. A slot holds one call from its submission to its completion: its operation, the
-//! location of its payload, its encoded header (kept for retransmission) and its times. All slots
-//! are allocated at the start.
+//! Calls in flight. A slot has the state of one call from its submission to its completion: its
+//! operation, the location of its payload, its encoded header (for retransmission) and its times.
+//! All slots are allocated at the start.
 //!
 //! An XID consists of a slot's index (low bits) and a generation (high bits). A reply therefore
 //! finds its slot without a search, and a reply to an earlier call of the same slot is recognised.
@@ -21,7 +21,7 @@ pub(crate) enum State {
     Free,
     /// Submitted, not yet handed over.
     Fresh,
-    /// In the send queue of its link.
+    /// The call is in the send queue of its link.
     Queued,
     /// Sent completely; waiting for the reply.
     Sent,
@@ -32,7 +32,7 @@ pub(crate) enum State {
     },
     /// Delayed, because its file is being recovered or its data cannot be retained yet.
     Held,
-    /// A COMMIT whose lost writes are being sent again.
+    /// The call is a COMMIT whose lost writes are being sent again.
     Recovering,
 }
 
@@ -53,9 +53,9 @@ pub(crate) enum Owner {
 /// Location of the payload of a WRITE or READ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Payload {
-    /// In the caller's arena, at this offset.
+    /// The payload is in the caller's arena, at this offset.
     Arena(u64),
-    /// In the log of uncommitted writes, at this offset.
+    /// The payload is in the log of uncommitted writes, at this offset.
     Retained(usize),
 }
 
@@ -74,7 +74,8 @@ pub(crate) struct Slot {
     /// The object of the operation, and the table entry for a returned handle.
     pub object: u32,
     pub into: u32,
-    /// Data of the current part. After a short transfer, another call transfers the rest.
+    /// Data of the current part. After a short transfer, another call transfers the remaining
+    /// bytes.
     pub offset_bytes: u64,
     pub payload: Payload,
     pub size_bytes: u32,
@@ -211,7 +212,7 @@ impl SlotTable {
         slot.transmissions_on_link = 0;
     }
 
-    /// Returns the slot whose call has this XID and waits for a reply.
+    /// Returns the slot whose call has this XID and waits for its reply.
     #[inline]
     pub fn find(&self, xid: u32) -> Option<u32> {
         let index = xid & ((1 << self.index_bits) - 1);
