@@ -82,7 +82,8 @@ fn controller(disk: &Path) -> Option<PathBuf> {
     if let Some(found) = real.ancestors().find(has) {
         return Some(found.to_path_buf());
     }
-    // With NVMe multipathing, the disk is a child of a subsystem, which links to its controllers.
+    // With NVMe multipathing, the disk is a child of a subsystem, which has links to its
+    // controllers.
     let subsystem = real.ancestors().find(|directory| {
         directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with("nvme-subsys"))
     })?;

@@ -1,5 +1,5 @@
 //! Storage I/O of kernel threads, from `/proc/PID/io`. Loop devices, file systems and in-kernel
-//! servers submit I/O through them on behalf of others. Needs root.
+//! servers use these threads to submit I/O for others. Needs root.
 //!
 //! A worker exits after five idle minutes (kernel/workqueue.c, `IDLE_WORKER_TIMEOUT`), and its
 //! counters are lost. More frequent readings lose nothing.

@@ -31,7 +31,7 @@ const SYSTEM: [&str; 12] = [
 ];
 /// Default directories of the loader. A distribution may add one for the architecture below them.
 const DEFAULT: [&str; 4] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
-/// Name prefixes of C libraries, which make the system calls.
+/// Name prefixes of C libraries, which make the programs' system calls.
 const C_LIBRARIES: [&str; 4] = ["libc.so", "libc-", "libc.musl", "libpthread"];
 /// Suffix that the kernel appends to the name of a deleted file.
 const DELETED: &str = " (deleted)";
@@ -121,7 +121,8 @@ fn owned_by_root(path: &Path, root: &Path) -> Option<String> {
         let Ok(metadata) = fs::metadata(place) else {
             return Some("its file cannot be examined".to_owned());
         };
-        // A package root may be group-writable, such as a store that a group builds into.
+        // A package root may be group-writable, for example a store in which a group builds
+        // packages.
         let others = if place == root { 0o002 } else { 0o022 };
         if metadata.uid() != 0 || metadata.mode() & others != 0 && metadata.mode() & 0o1000 == 0 {
             return Some(format!("users other than root can change {}", place.display()));
@@ -130,7 +131,7 @@ fn owned_by_root(path: &Path, root: &Path) -> Option<String> {
     None
 }
 
-/// Returns the reason if something is mounted over a file or one of its directories.
+/// Returns the reason if another file system is mounted over a file or over one of its directories.
 fn covered(path: &Path, root: &Path) -> Option<String> {
     // Each of these packages is a separate file system.
     if root == Path::new("/snap") {

@@ -31,7 +31,7 @@ fn unit(sysfs: &Sysfs, number: DeviceNumber) -> Option<String> {
 }
 
 fn disk(directory: &Path) -> Option<String> {
-    // Multipath devices are device mapper devices whose name contains the unit's.
+    // Multipath devices are device mapper devices whose UUID contains the name of the unit.
     if let Some(uuid) = text(&directory.join("dm/uuid")) {
         return uuid.strip_prefix("mpath-3").map(|name| format!("naa.{name}"));
     }
