@@ -2,9 +2,9 @@
 //!
 //! Values below 2,048 ns have a bucket each; above, each octave has 1,024. The error is below one
 //! part in a thousand, as in an [HdrHistogram](http://hdrhistogram.org) with `sigfig = 3` and
-//! lowest value 1, which has the same layout. The table covers all 16-bit indexes, which is every
-//! time below 292 years. Recording therefore needs no check, scaling or branch, and only pages that
-//! are hit use memory.
+//! lowest value 1, which has the same layout. The table has all 16-bit indices, which is enough for
+//! every time below 292 years. Recording therefore needs no check, scaling or branch, and only
+//! pages that are hit use memory.
 
 use hdrhistogram::Histogram;
 

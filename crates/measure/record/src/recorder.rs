@@ -26,8 +26,8 @@ pub struct ClassSums {
     pub service_ns_max: u64,
     /// I/Os that failed.
     pub errors: u64,
-    /// I/Os that had not completed when the thread ended. Their waits until then are in the sums
-    /// and maxima, as lower bounds.
+    /// I/Os that had not completed when the thread ended. Their waiting times until then are in the
+    /// sums and maxima, as lower bounds.
     pub abandoned: u64,
     /// Operations that were due in the measured phase and never issued. Their waits are in the
     /// latencies.
@@ -58,9 +58,9 @@ impl ClassSums {
 /// Latency and service time of one class.
 #[derive(Clone, Debug)]
 pub struct Latencies {
-    /// From the intended start to the completion.
+    /// Times from the intended start to the completion.
     pub latency: Packed,
-    /// From just before submission to the completion.
+    /// Times from just before the submission to the completion.
     pub service: Packed,
 }
 
@@ -125,9 +125,9 @@ pub struct Snapshot {
 pub struct Recorder {
     sums: Vec<ClassSums>,
     /// Three tallies per class. The first counts I/Os whose latency equals their service time,
-    /// which is usual if nothing waits before submission. The others count latency and service time
-    /// of all other I/Os. Most I/Os are therefore counted once. One further tally counts waits in
-    /// the thread.
+    /// which is the usual case if nothing waits before submission. The others count latency and
+    /// service time of all other I/Os. Most I/Os are therefore counted once. One further tally
+    /// counts waits in the thread.
     tallies: Tallies,
     waits: Waits,
     cpu: CpuTime,
