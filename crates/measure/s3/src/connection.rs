@@ -32,7 +32,7 @@ pub(crate) enum ConnectionError {
 impl ConnectionError {
     fn from_io(stopped: IoStop, doing: &str) -> Self {
         match stopped {
-            // Callers wait until a socket is ready, so a handshake cannot start without one.
+            // Callers wait until a socket is ready, so a handshake always starts with a socket.
             IoStop::Blocked => Self::Lost(doing.to_owned()),
             IoStop::Lost(says) => Self::Lost(format!("{doing}: {says}")),
             IoStop::Tls(says) => Self::Tls(says),
@@ -379,8 +379,8 @@ impl Connection {
         let head = self.head.take();
         let early = self.phase == Phase::Sending;
         (self.phase, self.proven) = (Phase::Idle, true);
-        // If the server answered before it received the whole body, it may misread the rest as a
-        // request.
+        // If the server answered before it received the whole body, it may misinterpret the
+        // remaining bytes as a request.
         if early || head.as_ref().is_none_or(|head| head.closes) {
             self.drop_socket();
         }
