@@ -6,7 +6,7 @@ use crate::SysError;
 
 /// `_IOWR('f', 11, struct fiemap)`: read and write, 32 bytes, type `f`, number 11.
 const FS_IOC_FIEMAP: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;
-/// Writes the file back first, so that delayed allocations get their location.
+/// Writes the file back first, so that data with delayed allocation gets a location.
 const FIEMAP_FLAG_SYNC: u32 = 1;
 const FIEMAP_EXTENT_LAST: u32 = 1;
 const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
@@ -56,7 +56,7 @@ pub struct Extent {
     pub unwritten: bool,
     /// True if shared with another file or snapshot.
     pub shared: bool,
-    /// True if compressed or encrypted: the location does not hold a plain copy of the data.
+    /// True if compressed or encrypted: the location does not have a plain copy of the data.
     pub encoded: bool,
 }
 

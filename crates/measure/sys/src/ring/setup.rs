@@ -40,7 +40,7 @@ pub struct RingReport {
     pub poll_completions: bool,
     /// True if a kernel thread fetches submissions.
     pub poll_submissions: bool,
-    /// `errno` of the first refused setup, if a lesser one was used.
+    /// `errno` of the first refused setup, if a setup with fewer features was used.
     pub setup_refused_errno: Option<i32>,
     /// True if the ring's descriptor is registered.
     pub ring_fd_registered: bool,
