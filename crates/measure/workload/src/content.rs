@@ -6,11 +6,13 @@
 //! size. Neither do compression ratio and share of duplicates. Records that are not whole sectors,
 //! such as 2300 bytes, are units of their own size: whole sectors and a tail.
 //!
-//! * *Incompressible bytes* come from a counter-based generator ([`plimsoll_sys::simd`]). Each 16
-//!   bytes have their own counter, and a permutation keeps them different. A compressor or
+//! * *Incompressible bytes* are generated from a counter ([`plimsoll_sys::simd`]). Each 16 bytes
+//!   have their own counter value, and a permutation makes them different. A compressor or
 //!   deduplication finds no repeat, however long its window.
-//! * *Compressible bytes* are a repeated 8-byte word at the end of each 512-byte sector ([`Density`]).
-//! * *Duplicates* are whole extents of up to 1 MiB that share their content with others ([`Duplicates`]).
+//! * *Compressible bytes* are a repeated 8-byte word at the end of each 512-byte sector
+//!   ([`Density`]).
+//! * *Duplicates* are whole extents of up to 1 MiB that share their content with others
+//!   ([`Duplicates`]).
 //! * *Stamps* at the start of each unit identify it ([`crate::stamp`]).
 
 mod density;

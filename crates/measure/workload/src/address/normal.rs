@@ -1,8 +1,8 @@
 //! The normal distribution around the middle of the space.
 //!
-//! The quantile function is algorithm AS 241 (PPND16) of M. J. Wichura, "The percentage points of the
-//! normal distribution", Applied Statistics 37(3), 1988: accurate to about 1 part in 10^16, and one
-//! uniform number gives one normal one.
+//! The quantile function is algorithm AS 241 (PPND16) of M. J. Wichura, "The percentage points of
+//! the normal distribution", Applied Statistics 37(3), 1988. It is accurate to about 1 part in
+//! 10^16, and each uniform number gives one normal number.
 
 use super::hash::{mix, unit_open};
 

@@ -34,7 +34,7 @@ impl Rate {
         self.micro_ops_per_s as f64 / 1e6
     }
 
-    /// Returns the nanoseconds between two starts, as dividend and divisor.
+    /// Returns the number of nanoseconds between two starts, as dividend and divisor.
     pub(super) fn period(self) -> (u64, u64) {
         (1_000_000_000_000_000, self.micro_ops_per_s)
     }

@@ -2,9 +2,9 @@
 //!
 //! A page alone cannot show that a newer version of it is missing. The map can. It stores, per
 //! page, the generation of the last acknowledged write, and whether another write was in flight.
-//! Per database, it stores the log position up to which commits were acknowledged. A driver keeps
-//! it in a shared file mapping, which survives a kill of the process; simulations keep it in memory
-//! ([`MemoryGenerationMap`]).
+//! Per database, it stores the log position up to which commits were acknowledged. A driver stores
+//! it in a shared file mapping, which survives a kill of the process; simulations store it in
+//! memory ([`MemoryGenerationMap`]).
 
 /// Entry of the map for one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -55,7 +55,7 @@ impl Mark {
 
 /// Store for the marks of one database.
 pub trait GenerationMap: Send {
-    /// Returns the mark of a page; [`Mark::default`] for a page beyond the map.
+    /// Returns the mark of a page; [`Mark::default`] for a page outside the map.
     fn get(&self, page: u32) -> Mark;
     /// Sets the mark of a page.
     fn set(&mut self, page: u32, mark: Mark);

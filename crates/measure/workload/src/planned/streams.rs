@@ -168,12 +168,11 @@ pub fn content(
     }
 }
 
-/// Returns the unit of stamps and content: the largest of which every transfer of every sweep
+/// Returns the unit of stamps and content: the largest size of which every transfer of every sweep
 /// point, every boundary and every file size is a multiple.
 ///
 /// # Errors
-/// No unit size is possible: the sizes are neither whole sectors nor multiples of a common record
-/// size.
+/// No unit size is possible: the sizes are neither whole sectors nor multiples of one record size.
 pub fn unit_bytes(matrix: &plan::Matrix, streams: &[StreamConfig]) -> Result<u32, PlannedError> {
     let mut numbers = matrix.axes.sizes_bytes.clone();
     for stream in streams {

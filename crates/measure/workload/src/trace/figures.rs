@@ -101,7 +101,7 @@ impl Trace {
     }
 }
 
-/// Returns the most frequent sizes and the largest one. The others count with the next larger one
+/// Returns the most frequent sizes, and the largest size. The others count with the next larger one
 /// in the list.
 fn fold(sizes: BTreeMap<u64, u64>) -> Vec<SizeCount> {
     let mut all: Vec<SizeCount> =
