@@ -1,5 +1,5 @@
 //! Checks of a bundle's files against the ledger. Anyone who can write to a bundle can write any
-//! verdict into it, so lists show the ledger's.
+//! verdict into it, so lists show the verdict in the ledger.
 
 use std::collections::HashMap;
 use std::fs;
@@ -65,8 +65,8 @@ impl<'a> LedgerRecord<'a> {
         }
     }
 
-    /// Returns whether the seal in this directory is the ledger's, and these files are the sealed
-    /// ones.
+    /// Returns true if the seal in this directory is the one in the ledger, and these files are the
+    /// sealed files.
     pub fn confirms_files(&self, directory: &Path, files: &[(&str, &[u8])]) -> bool {
         let Ok(sums) = fs::read(directory.join(seal::FILE)) else { return false };
         let sums_text = String::from_utf8_lossy(&sums);

@@ -1,5 +1,5 @@
-//! A PostgreSQL connection with one query at a time and a timeout for each. With a hung server, or
-//! a network that drops packets, the connection stays open but no answer arrives.
+//! A PostgreSQL connection with one query at a time and a timeout for each query. With a hung
+//! server, or a network that drops packets, the connection stays open but no answer arrives.
 
 use std::future::Future;
 use std::time::Duration;
@@ -122,7 +122,7 @@ impl Connection {
         self.run_query(QUERY_TIMEOUT, async |client| client.query_one(sql, values).await)
     }
 
-    /// Returns the only row of the answer, if there is one.
+    /// Returns the only row of the answer; `None` if the answer has no row.
     pub(super) fn row_if_any(
         &mut self,
         sql: &str,
