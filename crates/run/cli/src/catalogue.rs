@@ -75,7 +75,7 @@ pub fn warn_unreadable(sharing: &SyncReport) {
 pub fn find(places: &Places, name: &str) -> Result<PathBuf, CliError> {
     let found = open(places)?.find(name).map_err(catalogue_error)?;
     let found = match found {
-        // Others may have just added it.
+        // Other users may have just added it.
         Lookup::Missing if team::client().is_some() => {
             open_with_others(places)?.find(name).map_err(catalogue_error)?
         }
@@ -113,13 +113,13 @@ fn fetch_bundles(runs: &[Entry], name: &str) -> Result<PathBuf, CliError> {
     fetched.ok_or_else(|| CliError::usage(format!("no bundle {name}")))
 }
 
-/// Imports an archive from another machine. No ledger here has its runs.
+/// Imports an archive from another machine. No ledger on this host has its runs.
 ///
 /// # Errors
-/// Not an archive, or no evidence in it; nothing is imported then.
+/// The file is not an archive, or has no evidence; then nothing is imported.
 pub fn import_archive(places: &Places, archive: &Path) -> Result<PathBuf, CliError> {
     let directory = import(archive, &places.imported()).map_err(catalogue_error)?;
-    // Unreadable evidence is not kept.
+    // Evidence that cannot be read is removed.
     if let Err(error) = Reader::new().load_all(&directory) {
         std::fs::remove_dir_all(&directory).ok();
         std::fs::remove_file(labels_path(&directory)).ok();

@@ -1,8 +1,8 @@
 //! Output: notes on stderr, and results on stdout.
 //!
-//! One thread writes to stderr. A stderr that is closed, full, unread or paused (Ctrl-S) never
-//! blocks a run; excess notes are dropped. If stdout cannot be written, the command finishes its
-//! work and ends with code 5.
+//! A separate thread writes to stderr. A stderr that is closed, full, unread or paused (Ctrl-S)
+//! never blocks a run; excess notes are dropped. If stdout cannot be written, the command finishes
+//! its work and ends with code 5.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plimsoll_engine::blocking_call;
 use plimsoll_plan::is_unprintable;
 
-/// Maximum number of queued notes; further ones are dropped.
+/// Maximum number of queued notes; further notes are dropped.
 const WAITING_MAX: usize = 256;
 /// Time limit for writing queued notes at the end of a command.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -77,8 +77,8 @@ pub fn clean(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Removes what a terminal would act on, except our own colours. Texts of reports are clean
-/// already; this guards all others. JSON and tables contain no such characters.
+/// Removes characters that a terminal would interpret, except our own colours. Texts of reports are
+/// clean already; this guards all others. JSON and tables contain no such characters.
 pub fn without_control(text: &str) -> Cow<'_, str> {
     let is_kept = |at: usize, c: char| match c {
         '\n' | '\t' | '\r' => true,

@@ -40,7 +40,7 @@ impl Allowed {
         self.read_with(&[])
     }
 
-    /// As [`Self::read`], with further directories from a file.
+    /// Like [`Self::read`], with further directories from a file.
     ///
     /// # Errors
     /// As [`Self::read`].

@@ -217,7 +217,7 @@ impl LoadFlags {
         Ok(LoadPlan { plan: self.applied(&request, changes)?, meanings })
     }
 
-    /// Returns the flags with this number of runs, unless they state one.
+    /// Returns the flags with this number of runs, unless the flags state a number.
     pub fn with_default_runs(&self, runs: u32) -> Self {
         Self { runs: self.runs.or(Some(runs)), ..self.clone() }
     }
@@ -346,7 +346,7 @@ fn not_fio(text: &str, word: &str, such: &str) -> CliError {
 /// Returns the named targets.
 ///
 /// # Errors
-/// No target, or several of a kind that allows one.
+/// No target is named, or several targets of a kind that allows only one.
 pub fn targets(command: &str, changes: &Changes) -> Result<Vec<String>, CliError> {
     if !changes.has_target() {
         let verb = command.trim_start_matches("plimsoll ");

@@ -1,9 +1,9 @@
 //! The audit against ground truth: random plans on modelled systems. The model knows the source of
 //! every read, and the test compares each rule's finding with it.
 //!
-//! The default is 16 plans; `PLIMSOLL_PLANS=200 cargo test -p plimsoll --test planning model_truth:: --
-//! --nocapture` runs more. A failing plan prints its number and its text; it is the same on every
-//! machine.
+//! The default is 16 plans;
+//! `PLIMSOLL_PLANS=200 cargo test -p plimsoll --test planning model_truth:: -- --nocapture` runs
+//! more. A failing plan prints its number and its text; it is the same on every machine.
 
 use crate::support::Sandbox;
 use crate::support::draw::Draw;

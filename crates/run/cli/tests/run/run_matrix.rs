@@ -221,7 +221,8 @@ fn operations_on_names_are_real_calls_in_a_tree_of_the_runs_own() {
     assert_eq!(names(&target), ["theirs"]);
 }
 
-/// Records of etcd's size: written, sampled, read back, kept, checked from outside, and damaged in a tail.
+/// Records of etcd's size: written, sampled, read back, kept, checked from outside, and damaged in
+/// a tail.
 #[test]
 fn records_that_are_not_whole_sectors_are_written_and_checked() {
     use std::os::unix::fs::FileExt;

@@ -30,7 +30,7 @@ pub struct GateFlags {
     markdown: Option<PathBuf>,
 }
 
-/// Comparison with its gate, as JSON.
+/// Comparison and its gate, as JSON.
 #[derive(Serialize)]
 struct Gated<'a> {
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! Starts plans on a fleet from the page, as `plimsoll run --fleet` does.
+//! Starts plans on a fleet from the page, like `plimsoll run --fleet`.
 
 use std::sync::Arc;
 
