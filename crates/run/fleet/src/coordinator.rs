@@ -39,8 +39,8 @@ use system::SystemWatch;
 
 pub use queries::{AgentStatus, PlanAcceptance, check_acceptance, drain, release, status};
 
-/// Further attempts to send an order that the server did not acknowledge in 5 s. On a small host, the
-/// first of many agents may take all CPU time; an order expires after a minute.
+/// Further attempts to send an order that the server did not acknowledge in 5 s. On a small host,
+/// the first of many agents may use all CPU time; an order expires after a minute.
 const ORDER_RETRIES: u32 = 3;
 
 /// Settings of a fleet run.
@@ -71,13 +71,13 @@ pub enum Event {
 /// Request for one run of a fleet.
 #[derive(Clone, Debug)]
 pub struct RunRequest<'a> {
-    /// The plan as the user wrote it.
+    /// The plan in the text of the user.
     pub plan: &'a Plan,
     /// The part of the plan to run.
     pub resolved: ResolvedPlan,
     /// Place of the run in an experiment.
     pub experiment: Option<Membership>,
-    /// Whether hosts keep the data for the next run of the experiment.
+    /// True if hosts keep the data for the next run of the experiment.
     pub keeps_data: bool,
 }
 
@@ -176,8 +176,8 @@ async fn coordinate(
         let (card, offset) = confirm_host(&broker, card).await?;
         hosts.push(HostState::new(card, offset));
     }
-    // Do this before issuing the order, which expires after a minute: it takes long with many
-    // hosts.
+    // Before the order is issued, because the order expires after a minute and this step is slow
+    // with many hosts.
     for host in &hosts {
         let made = broker.create_evidence_store(&host.card.name).await;
         made.map_err(|error| broker.error("create the evidence store", &error))?;
@@ -212,7 +212,7 @@ fn is_shared(plan: &ResolvedPlan) -> bool {
     plan.fleet.as_ref().is_some_and(|fleet| fleet.carries == Carries::Share)
 }
 
-/// Selects the agents for a run: those in the options, or the first free ones by name.
+/// Selects the agents for a run: the agents in the options, or the first free agents by name.
 async fn select_agents(
     broker: &Broker,
     options: &Options,
@@ -317,7 +317,7 @@ pub fn resume(
         let mut hosts = Vec::new();
         let is_same_boot = !record.boot_id.is_empty() && record.boot_id == boot_id();
         for (card, before) in record.hosts.clone() {
-            // The clock of an earlier boot has no relation to the current one, so measure again.
+            // The clock of an earlier boot has no relation to the current clock, so measure again.
             let offset = match is_same_boot {
                 true => Some(before),
                 false => measure(&broker, &card.name).await,
@@ -418,7 +418,7 @@ async fn finish(
         places: &options.places,
         bundles: &options.bundles,
     })?;
-    // Delete only evidence that has arrived here; the host keeps its own copy.
+    // Delete only evidence that the coordinator has received; the host still has its own copy.
     for (agent, object) in objects {
         if let Ok(store) = broker.evidence_store(&agent).await {
             let _ = store.delete(&object).await;

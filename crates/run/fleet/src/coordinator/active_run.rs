@@ -27,7 +27,7 @@ const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time between the last host's being ready and the start of a phase. All hosts must receive the
 /// start time within it.
 const START_LEAD_NS: u64 = 300_000_000;
-/// Silence after which the coordinator declares a host lost, if others wait for it.
+/// Silence after which the coordinator declares a host lost, if other hosts wait for it.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval of the coordinator's heartbeats to waiting hosts.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
@@ -54,7 +54,7 @@ pub(super) struct ActiveRun<'a> {
     last_check: Instant,
     /// Time and number of the last keepalive message.
     keepalive: (Instant, u64),
-    /// Whether a silent host is lost even if no other host waits for it.
+    /// True if a silent host is lost even if no other host waits for it.
     stops_on_loss: bool,
     /// Latest progress of each host, and the number of reports in that phase.
     progress: BTreeMap<String, (HostProgress, u32)>,
@@ -125,8 +125,8 @@ impl<'a> ActiveRun<'a> {
         let (mut connections, mut is_stale) = (self.broker.connections(), false);
         let mut poll = tokio::time::interval(POLL_INTERVAL);
         poll.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        // Silence counts from here: setting up many hosts takes time, and no messages were read
-        // meanwhile.
+        // The silence is measured from here: setting up many hosts takes time, in which no messages
+        // are read.
         self.hosts.iter_mut().for_each(HostState::reset_silence);
         self.sent_ns = clock::monotonic_ns();
         while !self.hosts.iter().all(HostState::is_finished) {
@@ -227,7 +227,7 @@ impl<'a> ActiveRun<'a> {
         self.progress.insert(name.to_owned(), (live, reports));
     }
 
-    /// Reports hosts that became silent, and those that are heard again.
+    /// Reports hosts that became silent, and hosts that were silent and sent a message again.
     fn report_silence(&mut self, report: &mut dyn FnMut(Event)) {
         for host in self.hosts.iter_mut().filter(|host| !host.is_finished()) {
             let is_silent = host.silence() > SILENCE_TIMEOUT;
@@ -338,13 +338,13 @@ impl<'a> ActiveRun<'a> {
     }
 
     /// Marks hosts as lost that have been silent for too long. Silence counts only while others
-    /// wait for the host: it keeps its load running if the coordinator is unreachable.
+    /// wait for the host: if a host cannot reach the coordinator, it continues its load.
     fn detect_lost_hosts(&mut self) {
         let is_down = self.server_health.is_down();
         let was_busy = self.last_check.elapsed() > STALL_THRESHOLD;
         self.last_check = Instant::now();
         if is_down || was_busy {
-            // The server was down or this process stalled, so the silence says nothing about the
+            // The server was down or this process stalled, so the silence is no evidence about the
             // hosts.
             self.hosts.iter_mut().for_each(HostState::reset_silence);
             return;
@@ -372,7 +372,8 @@ impl<'a> ActiveRun<'a> {
 
     async fn start_pending_phase(&mut self, interrupt: &AtomicBool, report: &mut dyn FnMut(Event)) {
         if self.server_health.is_down() {
-            // Only some hosts would receive the start time and would start alone.
+            // Otherwise only some hosts would receive the start time, and would start without the
+            // others.
             return;
         }
         let on: Vec<&HostState> = self.hosts.iter().filter(|host| !host.is_finished()).collect();
@@ -419,13 +420,13 @@ impl<'a> ActiveRun<'a> {
         self.hosts.iter_mut().for_each(|host| host.pending = None);
     }
 
-    /// Stops all hosts. The first reason is kept.
+    /// Stops all hosts. If there are several reasons, the first is reported.
     async fn stop_all(&mut self, reason: String, report: &mut dyn FnMut(Event)) {
         if self.stopped.is_some() {
             return;
         }
         report(Event::Warning(format!("{reason}: stopping all hosts")));
-        // Include lost hosts: one that reconnects would otherwise wait for a start time.
+        // Include lost hosts: if one reconnects, it would otherwise wait for a start time.
         let (broker, run_id, go) =
             (self.broker, self.run_id, CoordinatorMessage::Stop { reason: reason.clone() });
         let sends = self.hosts.iter().filter(|host| host.ended.is_none()).map(|host| {
