@@ -45,7 +45,7 @@ pub struct Preflight {
     pub listing: Vec<String>,
     /// Block devices that may be overwritten.
     pub destroy: Vec<PathBuf>,
-    /// Data is kept, so its generations are tracked.
+    /// True if data is kept, so that its generations are tracked.
     pub keep: bool,
 }
 
@@ -70,7 +70,7 @@ impl Preflight {
         Self { measurements: all, unit: "run", data_sets, yes, dry_run, listing, destroy, keep }
     }
 
-    /// Sets the devices that may be overwritten, and whether data is kept.
+    /// Sets the devices that may be overwritten, and the flag for keeping data.
     #[must_use]
     pub fn with_data(self, destroy: &[PathBuf], keep: bool) -> Self {
         Self { destroy: destroy.to_vec(), keep, ..self }
@@ -107,7 +107,7 @@ impl Preflight {
 /// (false for a dry run).
 ///
 /// # Errors
-/// As [`check`], for the first stage that cannot be run.
+/// Like [`check`], for the first stage that cannot be run.
 pub fn check_stages(
     stages: &[(String, ResolvedPlan)],
     preflight: &Preflight,
@@ -147,7 +147,8 @@ pub fn check_stages(
 /// lists the runs, checks every target and server, and returns false.
 ///
 /// # Errors
-/// Data that does not fit, more than 30 days without `--yes`, or a missing directory.
+/// The data does not fit, the run takes more than 30 days and has no `--yes`, or a directory is
+/// missing.
 pub fn check(
     plan: &ResolvedPlan,
     preflight: &Preflight,
@@ -181,7 +182,7 @@ pub fn check_on_hosts(
     Ok(())
 }
 
-/// Makes the checks that each run makes before it reserves its target, for every target and point.
+/// For every target and point, makes the checks that each run makes before it reserves its target.
 /// Otherwise the run would refuse a plan that a dry run accepts.
 fn check_runs(plan: &ResolvedPlan, preflight: &Preflight) -> Result<(), RunnerError> {
     if let Workload::Matrix(matrix) = &plan.workload {
@@ -437,7 +438,7 @@ fn probe(target: &Target, target_path: &str, several: bool) -> Result<String, Ru
 /// Time without an answer after which a bucket is unreachable.
 const BUCKET_NS_MAX: u64 = 10_000_000_000;
 
-/// Opens a device as the run does, and looks for data on it.
+/// Opens a device in the same way as the run, and searches it for data.
 fn probe_device(
     plan: &ResolvedPlan,
     matrix: &Matrix,
@@ -455,7 +456,8 @@ fn probe_device(
     Ok(format!("exists and can be used as the plan requires, {size}{overwritten}"))
 }
 
-/// Mounts an export as the run does, and compares its free space with what the plan needs there.
+/// Mounts an export in the same way as the run, and compares its free space with the plan's data on
+/// it.
 fn probe_export(
     plan: &ResolvedPlan,
     target: &Target,
@@ -477,7 +479,7 @@ fn probe_export(
     Ok(format!("can be mounted, {needed} needed, {free} free"))
 }
 
-/// Lists a bucket as the run does.
+/// Lists a bucket in the same way as the run.
 fn probe_bucket(
     plan: &ResolvedPlan,
     target: &Target,

@@ -108,7 +108,7 @@ impl Drop for StatusServer {
         // An unread eventfd accepts a write.
         let _ = rustix::io::write(&*self.close, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
-            // Its panics are already reported as defects.
+            // Panics of the thread were already reported as defects.
             drop(thread.join());
         }
         if let Endpoint::File(file) = &self.endpoint {
@@ -125,11 +125,11 @@ trait Stream: Read + Write + AsFd + Send + 'static {}
 
 impl<S: Read + Write + AsFd + Send + 'static> Stream for S {}
 
-/// A client, with what it has sent.
+/// A client, and the bytes that it has sent.
 struct Client<S> {
     stream: S,
     request: Vec<u8>,
-    /// Unsent rest of the response; empty until the request is complete.
+    /// Unsent part of the response; empty until the request is complete.
     response: Vec<u8>,
     since: Instant,
 }
