@@ -14,7 +14,7 @@ use crate::team::Team;
 
 /// Time for which a cached snapshot is used without checking it.
 const RECHECK_AFTER: Duration = Duration::from_secs(1);
-/// Maximum age of a snapshot whose ledger and directories look unchanged. Rereading visits every
+/// Maximum age of a snapshot if its ledger and directories look unchanged. Rereading visits every
 /// bundle.
 const REREAD_AFTER: Duration = Duration::from_secs(30);
 /// Maximum length of a name.
@@ -51,7 +51,7 @@ impl CachedCatalogue {
         (self.roots)()
     }
 
-    /// The ledger of these runs, whose lines are checked once.
+    /// Returns the ledger of these runs, whose lines are checked only once.
     pub fn ledger(&self) -> Arc<CachedLedger> {
         self.ledger_at(&self.roots().ledger)
     }
