@@ -153,8 +153,7 @@ fn side(name: &str, kind: &str, place: Value) -> Value {
     Value::Table(fields.into_iter().collect())
 }
 
-/// Returns short names of directories: their last components, or the whole paths if two have the
-/// same last component.
+/// Returns short names of directories: their last parts, or the paths if two last parts are equal.
 fn side_names(paths: &[String]) -> Vec<String> {
     let last = |path: &String| {
         let name = Path::new(path).file_name().and_then(|name| name.to_str());
