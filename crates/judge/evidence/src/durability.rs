@@ -183,7 +183,7 @@ pub struct TargetCut {
     pub acknowledged: u64,
     /// Writes acknowledged while the cut command ran.
     pub acknowledged_during: u64,
-    /// Writes that the target acknowledged after the cut command ended. They count for nothing.
+    /// Writes that the target acknowledged after the cut command ended. These do not count.
     pub acknowledged_after: u64,
     /// Operations that failed after the cut.
     pub failed: u64,

@@ -55,7 +55,7 @@ pub struct Fleet {
     /// Position in the coordinator's ledger; `None` in evidence of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerPosition>,
-    /// Window in which every host measured; `None` if the hosts share none.
+    /// Window in which every host measured; `None` if the hosts have no common window.
     pub window: Option<CommonWindow>,
     /// Counters of the storage system over the window. `None` if the plan names no metrics or there
     /// is no window.
@@ -142,7 +142,7 @@ pub enum HostEnd {
 pub struct Offset {
     /// Host's clock minus the coordinator's.
     pub offset_ns: i64,
-    /// Error bound: half of the round trip, not counting the time on the host.
+    /// Error bound: half of the round trip, without the time on the host.
     pub error_ns: u64,
     /// Time of the measurement on the fleet's clock; negative before the start.
     pub at_ns: i64,

@@ -203,7 +203,7 @@ pub struct MeasuredLatency {
 /// also returns the individual intervals of the tags that `keeps` accepts.
 ///
 /// # Errors
-/// The reason in words.
+/// A text with the reason.
 pub fn read_measured(
     text: &[u8],
     measured: Window,
@@ -226,7 +226,7 @@ pub fn read_measured(
 /// Like [`read_measured`], but returns no individual intervals.
 ///
 /// # Errors
-/// The reason in words.
+/// A text with the reason.
 pub fn read_merged(
     text: &[u8],
     measured: Window,
@@ -237,7 +237,7 @@ pub fn read_merged(
 /// Reads the log interval by interval.
 ///
 /// # Errors
-/// The reason in words, or the error that `each` returns.
+/// A text with the reason, or the error that `each` returns.
 pub fn read(
     text: &[u8],
     mut each: impl FnMut(Interval) -> Result<(), String>,

@@ -5,8 +5,8 @@
 //! another when it ends; a killed run has a start without an end. Appending takes an exclusive
 //! lock, so that concurrent runs do not fork the chain.
 //!
-//! A line is written completely or not at all. A failed append is rolled back, and the next writer
-//! moves a partial line of a killed writer to another file ([`TornTail`]).
+//! A line is either written completely or not at all. A failed append is rolled back, and the next
+//! writer moves a partial line of a killed writer to another file ([`TornTail`]).
 //!
 //! A second file, the head ([`head`]), has the number of lines and the hash of the last line, which
 //! no later line protects yet.
@@ -102,7 +102,7 @@ pub struct DerivedHashes {
 pub struct Entry {
     /// Line number, from 1.
     pub position: u64,
-    /// SHA-256 of the previous line without its line feed; of the empty string for the first.
+    /// SHA-256 of the previous line without its line feed; for the first line, of the empty string.
     pub previous_sha256: String,
     /// Name of the run.
     pub run_id: String,
@@ -188,7 +188,7 @@ impl Ledger {
     /// Reads the whole ledger and checks its chain.
     ///
     /// # Errors
-    /// [`EvidenceError::LedgerBroken`] with the first line that does not fit the chain.
+    /// [`EvidenceError::LedgerBroken`] with the first line that does not continue the chain.
     pub fn read(&self) -> Result<Vec<Entry>, EvidenceError> {
         Ok(self.read_chain()?.into_iter().map(|link| link.entry).collect())
     }
@@ -387,8 +387,8 @@ pub struct Start<'a> {
     pub experiment: Option<&'a str>,
     /// Workload and system of the run.
     pub question: Option<Question>,
-    /// Existing bundles that claim a position in this ledger. The position records how many of them
-    /// the ledger lacks.
+    /// Existing bundles that claim a position in this ledger. The position records how many of
+    /// these the ledger lacks.
     pub known: &'a [position::ClaimedPosition],
 }
 

@@ -184,8 +184,8 @@ pub struct ClassTotals {
     #[serde(default)]
     pub drained_bytes: u64,
     /// Part of `drained` that had been submitted and did not complete before the drain ended. All
-    /// latencies include their wait until then, a lower bound. `None` in bundles of versions that
-    /// did not record them.
+    /// latencies include the waiting times of these operations until then, as lower bounds. `None`
+    /// in bundles of versions that did not record them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abandoned: Option<u64>,
     /// Part of `drained` that was due in the phase (open loop) and was never submitted. Latencies
@@ -217,8 +217,8 @@ impl ClassTotals {
         }
     }
 
-    /// Returns the I/Os with only a lower bound of their latency: abandoned and never started.
-    /// `None` in bundles of versions that did not record them.
+    /// Returns the number of I/Os for which only a lower bound of the latency is known: abandoned
+    /// ones and those that never started. `None` in bundles of versions that did not record them.
     #[must_use]
     pub fn unfinished(&self) -> Option<u64> {
         Some(self.abandoned?.saturating_add(self.never_started?))

@@ -126,7 +126,7 @@ pub fn public_key(line_or_file: &str) -> Result<String, EvidenceError> {
 /// Checks a signature; returns the signed comment.
 ///
 /// # Errors
-/// The reason in words.
+/// A text with the reason.
 pub fn check(public: &str, bytes: &[u8], signature: &str) -> Result<String, String> {
     let lines: Vec<&str> = signature.lines().collect();
     let long = |(at, length): (usize, usize)| lines.get(at).is_some_and(|l| l.len() == length);

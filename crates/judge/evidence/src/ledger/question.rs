@@ -98,7 +98,8 @@ impl Question {
         own != others && (same_plan || workload(self).is_alike(&workload(other)))
     }
 
-    /// True if another run is alike: same system, and every number that both have is alike.
+    /// True if another run is alike: it has the same system, and every number that both runs have
+    /// is similar.
     #[must_use]
     pub fn is_alike(&self, other: &Self) -> bool {
         let near = |(name, a): (&String, &f64)| {

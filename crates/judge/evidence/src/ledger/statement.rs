@@ -126,7 +126,7 @@ impl Statement {
     /// Checks that the ledger still matches the statement.
     ///
     /// # Errors
-    /// The mismatch in words.
+    /// A text that describes the mismatch.
     pub fn holds_for(&self, chain: &[Link]) -> Result<(), String> {
         let lines = chain.len() as u64;
         if chain.first().is_some_and(|first| first.sha256 != self.first_sha256) {
