@@ -158,7 +158,7 @@ pub fn plan_reference() -> String {
     format!("{}{FIO}{}", reference_markdown(), options::options_markdown())
 }
 
-/// Reads a job. `only` has the names of the sections to use; empty for all.
+/// Reads a job. `only` has the names of the sections to use; if it is empty, all are used.
 pub(crate) fn load(text: &str, only: &[String]) -> Result<FioJob, Vec<PlanError>> {
     let jobs = job::parse(text)?;
     if let Some(missing) = only.iter().find(|name| jobs.iter().all(|j| j.name != **name)) {

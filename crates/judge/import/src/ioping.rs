@@ -106,7 +106,7 @@ fn operation((count, rest): (&str, &str), at: usize) -> Option<Operation> {
     (!operation.count.is_empty() && !operation.rate_per_s.is_empty()).then_some(operation)
 }
 
-/// Parses `12.4 k`. Fractions are truncated and then rounded, so it may be either.
+/// Parses `12.4 k`. Fractions are either truncated or rounded, so the result allows both.
 fn counted(text: &str, field: String) -> Option<Figure> {
     let (digits, prefix) = number::split_unit(text);
     let factor = match prefix {

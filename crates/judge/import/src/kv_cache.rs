@@ -18,7 +18,7 @@ const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 /// the clock is read again.
 const TIER_SLACK: f64 = 0.01;
 
-/// True for such a result.
+/// True for a result of this kind.
 #[must_use]
 pub fn is(root: &JsonNode<'_, '_>) -> bool {
     let summary = root.key("summary");

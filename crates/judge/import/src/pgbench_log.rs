@@ -62,7 +62,7 @@ fn line(text: &str) -> Option<Line> {
     })
 }
 
-/// True for such a log.
+/// True for a log of this kind.
 #[must_use]
 pub fn is(text: &str) -> bool {
     let mut lines = text.lines().take(LINES_SNIFFED).peekable();

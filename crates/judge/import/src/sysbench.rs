@@ -25,7 +25,7 @@ const LAST_BIN_NS: f64 = 100e9;
 /// Represents "no upper bound" in a figure, which must be finite.
 const UNBOUNDED_NS: f64 = 1e18;
 
-/// Widens a percentile to its bin. In the last bin it is a lower bound.
+/// Widens a percentile to its bin. In the last bin, the value is only a lower bound.
 fn binned(figure: Figure) -> Figure {
     let last = figure.value >= LAST_BIN_NS * (1.0 - 1e-6);
     let most = if last { UNBOUNDED_NS } else { figure.most * BIN };

@@ -63,7 +63,7 @@ fn dd_line(line: &str) -> Option<(&str, &str, &str)> {
 /// Reads the output of `dd`: one result per run.
 ///
 /// # Errors
-/// The text has no such line.
+/// The text has no line of this kind.
 pub fn read_dd(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all = Vec::new();
     let mut records: Option<Figure> = None;

@@ -142,7 +142,7 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
 const REPORT_MS_MIN: f64 = 90.0;
 
 /// Keeps the last of several reports of one client's job: with `--status-interval` fio lists them
-/// all. Returns true if there were several.
+/// all. Returns true if there were several reports.
 fn keep_last_reports(jobs: &mut Vec<JsonNode<'_, '_>>) -> bool {
     let same = |a: &JsonNode<'_, '_>, b: &JsonNode<'_, '_>| {
         ["jobname", "groupid", "hostname", "port"]
@@ -296,7 +296,7 @@ fn take_job(
 const UNTIMED_CHECKS: &str =
     "verify_backlog: fio counts the reads that verify between writes, but not their time";
 
-/// True for the reads of a job that only writes: they verify.
+/// True for the reads of a job that otherwise only writes: these reads verify.
 fn kind_of_check(operation: &Operation, part: &Part) -> bool {
     let writes_only = part.setting.read_percent.as_ref().is_some_and(|share| share.value <= 0.0);
     operation.kind == Kind::Read && writes_only

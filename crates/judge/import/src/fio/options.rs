@@ -257,7 +257,7 @@ impl Options {
 
     fn working_set(&self, clones: Option<f64>) -> Option<Figure> {
         let size = self.bytes("size").filter(|size| size.value > 0.0)?;
-        // Clones share a named file. With only a directory, each has its own.
+        // Clones share a named file. If only a directory is named, each job has its own file.
         let shared = self.get("filename").is_some();
         Some(if shared { size } else { size.scaled(clones?) })
     }

@@ -139,7 +139,7 @@ impl<'j> Reader<'j> {
         self.job.options.get(name)
     }
 
-    /// Returns the option of the list that the job states last. The last one wins in fio.
+    /// Returns the option of the list that the job states last. fio uses the last of these options.
     pub(super) fn last_of(&self, names: &[&'static str]) -> Option<&'static str> {
         let stated = names.iter().filter_map(|name| Some((*name, self.get(name)?.span.start)));
         stated.max_by_key(|(_, start)| *start).map(|(name, _)| name)

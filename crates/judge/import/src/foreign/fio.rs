@@ -38,7 +38,7 @@ const DEFAULT_ENGINE: &str = "psync";
 /// Reads a result. `name` is the file name.
 ///
 /// # Errors
-/// The reason in words.
+/// A text with the reason.
 pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     let wrong = |says: String| ForeignError(says);
     // The audit reads the figures; this reads only the job.
@@ -86,7 +86,7 @@ pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
 /// names. Rules that need the job's settings stay unknown.
 ///
 /// # Errors
-/// The reason in words.
+/// A text with the reason.
 pub fn read_figures(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     let mut bundle = super::tool_result::read(text, name, None)?;
     let root = last_object(text).unwrap_or_default().0;
