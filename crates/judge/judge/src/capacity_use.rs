@@ -115,7 +115,7 @@ fn planned_bytes(matrix: &Matrix) -> Option<u64> {
     io_streams(matrix).map(of_stream).try_fold(0u64, |sum, bytes| Some(sum.saturating_add(bytes?)))
 }
 
-/// Returns true if a stream prefers some regions or skips some.
+/// Returns true if a stream uses some regions more often than others, or never uses some.
 fn prefers_regions(stream: &Stream) -> bool {
     match stream.pattern {
         Pattern::Random

@@ -15,7 +15,7 @@ use crate::verdict::{Check, Quantity};
 use crate::words::span;
 
 /// An open loop cannot exceed its target rate; a rate within this share of the target counts as
-/// reached. The engine's pacing may cause half a percent, and the target as much again.
+/// reached. The engine's pacing may cause an error of half a percent, and the target another half.
 const OPEN_LOOP_SLACK: f64 = 0.01;
 
 /// Maximum number of intervals into which a measurement is divided for its statistics.
@@ -146,7 +146,8 @@ fn note_of(
 const TIMES_LONGER_MAX: f64 = 1_000.0;
 
 /// Returns the measurement time after which the interval would exclude the limit. Intervals shrink
-/// with the square root of the time. Those of dependent samples shrink more slowly, hence "about".
+/// with the square root of the time. The intervals of dependent samples shrink more slowly, hence
+/// "about".
 fn deciding_time_ns(measured_ns: u64, ends: [f64; 2], mean: f64, limit: f64) -> Option<u64> {
     // The end of the interval that exceeds the limit must move back to it.
     let half = if limit > mean { ends[1] - mean } else { mean - ends[0] };
@@ -434,7 +435,7 @@ fn instance(
 }
 
 /// Returns true, and decides the row, if enough operations exceed the limit that the percentile
-/// exceeds it. They may be too few for the percentile itself.
+/// exceeds it. There may be too few samples for the percentile itself.
 fn breaks_with_few_samples(
     bundle: &Bundle,
     pick: Pick,

@@ -73,8 +73,8 @@ pub struct SideFigure {
     pub ratio: Option<f64>,
     /// 95 % interval of the ratio.
     pub ratio_interval: Option<[f64; 2]>,
-    /// True if the ratio differs from 1 by more than the runs scatter; `None`: too few runs to
-    /// decide.
+    /// True if the ratio differs from 1 by more than the variation of the runs; `None` if there are
+    /// too few runs to decide.
     pub significant: Option<bool>,
 }
 

@@ -68,13 +68,13 @@ pub struct Finding {
     pub says: String,
     /// Fields behind the finding. The first field is the most likely to be wrong.
     pub fields: Vec<String>,
-    /// Evidence that would settle it.
+    /// Evidence that would decide the question.
     #[serde(rename = "ask")]
     pub request: String,
 }
 
 impl Finding {
-    /// Creates a finding with no more than its sentence.
+    /// Creates a finding that only has a sentence.
     pub fn new(severity: Severity, says: impl Into<String>) -> Self {
         Self {
             rule: String::new(),
@@ -92,7 +92,7 @@ impl Finding {
         self
     }
 
-    /// Sets the evidence that would settle the finding.
+    /// Sets the evidence that would decide the question.
     #[must_use]
     pub fn with_request(mut self, request: impl Into<String>) -> Self {
         self.request = request.into();

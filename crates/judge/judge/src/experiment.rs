@@ -19,7 +19,7 @@ pub struct Experiment {
     pub runs: Vec<ExperimentRun>,
     /// Figures over the runs that measured them.
     pub metrics: Vec<Metric>,
-    /// Findings of the rules over several runs other than `pass`, worst first.
+    /// Findings of the rules over several runs, except `pass`, worst first.
     pub findings: Vec<Finding>,
     /// Identifiers of the rules that passed.
     pub passed: Vec<String>,

@@ -83,8 +83,8 @@ pub const DURABLE: &str = "durable";
 /// until the last byte.
 pub const FIRST_BYTE: &str = "first_byte";
 
-/// Returns true if other classes already count the operations of a class, which only times them to
-/// another end.
+/// Returns true for a class that only times operations of other classes until another end, so that
+/// they are counted already.
 pub fn is_counted_elsewhere(class: &ClassTotals) -> bool {
     matches!(class.group.as_str(), DURABLE | FIRST_BYTE)
 }
@@ -207,8 +207,8 @@ pub fn intervals(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
     sums
 }
 
-/// Returns the bytes of the measured phase before `at_ns`. An interval around that time counts in
-/// proportion.
+/// Returns the bytes of the measured phase before `at_ns`. An interval that contains that time
+/// counts in proportion.
 pub fn bytes_before(bundle: &Bundle, pick: Pick, at_ns: u64) -> f64 {
     let Some(measure) = measured(bundle) else { return 0.0 };
     let index = bundle.run.phases.iter().position(|phase| std::ptr::eq(phase, measure));
@@ -301,8 +301,8 @@ pub fn latency_ns_max(bundle: &Bundle, pick: Pick) -> Option<u64> {
     picked.map(|class| class.latency_ns_max).max()
 }
 
-/// Returns the instances that a limit on this latency applies to: all instances with such
-/// operations in the plan, and any other that has some.
+/// Returns the instances to which a limit on this latency applies: all instances with such
+/// operations in the plan, and every other instance that executed some.
 pub fn expected_instances(bundle: &Bundle, class: LatencyClass) -> Vec<u32> {
     use LatencyClass::{All, DbRead, DbWrite, FirstByte, LogWrite, Metadata, Read, Sync, Write};
     let pick = |instance| match class {
@@ -347,7 +347,7 @@ pub fn percentile_ns(bundle: &Bundle, pick: Pick, quantile: f64) -> Option<u64> 
 }
 
 /// Returns the CPU time of the load generator, including kernel time, per operation of the measured
-/// phase. `None` if either is unknown.
+/// phase. `None` if one of the two is unknown.
 pub fn cpu_ns_per_op(bundle: &Bundle) -> Option<f64> {
     let generator = &bundle.observed.generator;
     let cpu_ns = generator.user_ns?.checked_add(generator.system_ns?)?;

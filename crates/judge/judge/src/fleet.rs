@@ -75,7 +75,7 @@ pub struct FleetVerdict {
     pub claims: BTreeMap<String, ClaimStatus>,
     /// All requested hosts.
     pub hosts: Vec<HostLine>,
-    /// Findings of the fleet rules other than `pass`, worst first.
+    /// Findings of the fleet rules, except `pass`, worst first.
     pub findings: Vec<Finding>,
     /// Findings of the run rules on the hosts, worst first, each with the names of the hosts.
     #[serde(default)]

@@ -1,8 +1,8 @@
 //! Operations that a closed loop could not issue while the storage stalled.
 //!
-//! A client that waits for a slow operation issues no others. In a percentile over all operations,
-//! a stall of seconds is therefore only a few samples (coordinated omission). Two corrections show
-//! the latency that an application with an even load would see:
+//! While a client waits for a slow operation, it issues no others. In a percentile over all
+//! operations, a stall of seconds is therefore only a few samples (coordinated omission). Two
+//! corrections show the latency that an application with an even load would see:
 //!
 //! - In the percentile over time, each interval of the evidence has the same weight, regardless of
 //!   its number of operations. If the slow share exceeds that of the percentile by a clear margin,

@@ -1,6 +1,6 @@
 //! Judgement: statistics, steady state, audit rules, checks, claims, verdict and comparison.
 //!
-//! Pure functions of evidence. Nothing in this crate does I/O, reads a clock or draws a random
+//! Pure functions of evidence. No code in this crate does I/O, reads a clock or draws a random
 //! number; callers pass seeds. The same evidence therefore gives the same verdict, byte for byte,
 //! on any machine and a year later.
 //!

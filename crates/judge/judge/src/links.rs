@@ -56,7 +56,7 @@ pub(crate) struct Speed {
 
 /// Returns the speed of the used links. `None` if the kernel does not report the speed of each
 /// link, or if the traffic exceeded the reported speed. `None` also if the traffic of a link is
-/// unknown, or the observation was too short.
+/// unknown, or if the observation was too short.
 pub(crate) fn speed(bundle: &Bundle) -> Option<Speed> {
     let links = bundle.observed.links.as_ref()?;
     let is_lost = |one: &Interface| one.hardware != Some(false) && one.counters.is_none();

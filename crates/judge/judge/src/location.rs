@@ -8,8 +8,8 @@ use plimsoll_evidence::environment::{Device, Environment, Mount, Transport};
 
 /// File systems whose data is in memory (tmpfs accepts `O_DIRECT` since Linux 6.6).
 const MEMORY_FILE_SYSTEMS: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
-/// Models of PCI controllers whose disks are remote. They are cloud volumes, which also exist on
-/// machines without a hypervisor, and network cards that present such a controller.
+/// Models of PCI controllers whose disks are remote. These are cloud volumes, which also exist on
+/// machines without a hypervisor, and network cards that look like such a controller.
 const REMOTE_MODELS: [&str; 8] = [
     "Amazon Elastic Block Store",
     "nvme_card-pd",

@@ -20,7 +20,7 @@ pub enum FigureUnit {
 
 impl FigureUnit {
     /// Clips an interval to possible values: none is negative, and no share exceeds one. Student's
-    /// t for few runs respects neither bound.
+    /// t for few runs can exceed either bound.
     #[must_use]
     pub fn possible(self, [low, high]: [f64; 2]) -> [f64; 2] {
         let most = if self == Self::Share { 1.0 } else { f64::INFINITY };

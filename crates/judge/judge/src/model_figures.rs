@@ -8,7 +8,7 @@ use plimsoll_evidence::model_statistics::{ModelStatistics, Path, Station, Tally,
 /// Group of similar stations on all nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stations {
-    /// Common name, with a star in place of each number.
+    /// Common name, in which a star replaces each number.
     pub name: String,
     /// Number of stations.
     pub stations: u64,

@@ -63,7 +63,7 @@ pub struct SweepPoint {
     pub verdict: VerdictKind,
     /// Reason, if the verdict is not reliable.
     pub note: String,
-    /// Findings other than passes.
+    /// Findings, except passes.
     #[serde(default)]
     pub findings: Vec<PointFinding>,
     /// Claims about the figures and their support, which decide the verdict.
@@ -347,7 +347,7 @@ mod tests {
         let bends: Vec<Bend> = depth_bends(&points).into_iter().map(|found| found.bend).collect();
         let between = Bend::Between { load: 4, rate_per_s: 4000.0, low: 1, high: 16 };
         assert_eq!(bends, [between, Bend::Beyond { load: 64 }]);
-        // A bend between refused points is none.
+        // A bend between refused points does not count.
         points[1].verdict = VerdictKind::Invalid;
         assert_ne!(depth_bends(&points)[0].bend, between);
     }

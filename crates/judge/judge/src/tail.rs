@@ -30,7 +30,7 @@ pub struct Tail<'a> {
 }
 
 /// Ratio from which the limit is exceeded by a factor: the slow share over the share that a
-/// percentile allows. Dependence between samples cannot explain such a ratio.
+/// percentile allows. Dependence between samples cannot explain a larger factor.
 const FACTOR: f64 = 10.0;
 
 /// Percentile compared with a limit.

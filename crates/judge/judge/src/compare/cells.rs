@@ -2,11 +2,11 @@
 //! ratio is the second sweep over the first.
 //!
 //! The unit of replication is the sweep, like the run in [`crate::stats::welch`]. Placement,
-//! neighbours and wear change from one sweep to the next, and a single point does not show it. A
-//! cell therefore counts as different only with four sweeps a side or more, at a confidence that
-//! all cells share (Bonferroni). With a single sweep a side, the interval of a ratio reflects the
-//! scatter within the two points. The half widths of the two independent intervals add in
-//! quadrature on a logarithmic scale.
+//! neighbours and wear change from one sweep to the next, and a single point does not show these
+//! changes. A cell therefore counts as different only with four sweeps a side or more, at a
+//! confidence that all cells share (Bonferroni). With a single sweep a side, the interval of a
+//! ratio reflects the scatter within the two points. The half widths of the two independent
+//! intervals add in quadrature on a logarithmic scale.
 
 use std::collections::{BTreeMap, BTreeSet};
 

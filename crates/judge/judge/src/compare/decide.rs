@@ -37,7 +37,7 @@ pub enum Outcome {
     TooFewRuns,
     /// The first figure differs by more than the scatter of the runs.
     Differ,
-    /// The first figure differs by no more than the scatter of the runs.
+    /// The difference of the first figure does not exceed the variation of the runs.
     #[serde(rename = "not-told-apart")]
     NotSignificant,
 }

@@ -48,7 +48,7 @@ impl Allowances {
     /// Parses arguments such as `10%` and `rate=5%,read_p99=20%`.
     ///
     /// # Errors
-    /// An unknown figure, a figure twice, or an invalid percentage.
+    /// A figure is unknown or occurs twice, or a percentage is invalid.
     pub fn parse(arguments: &[String]) -> Result<Self, AllowanceError> {
         let mut allowances = Self::default();
         for part in arguments.iter().flat_map(|argument| argument.split(',')) {

@@ -78,7 +78,7 @@ impl Span {
         self.least <= other.most + slack && other.least <= self.most + slack
     }
 
-    /// Returns true if each value of this span is greater than each of the other.
+    /// Returns true if each value of this span is greater than every value of the other.
     pub fn is_above(self, other: Self) -> bool {
         !self.meets(other) && self.least > other.most
     }

@@ -4,10 +4,10 @@
 //! the series with it: the rate must be at least 95 % of the baseline, and at most 1 % of the
 //! operations may be slower than 1.25 times its p99. A system has recovered at the first interval
 //! at which two conditions are true. Both means stay within their bounds over the hold time (a
-//! minute, or a quarter of the remaining run if that is shorter). No shorter stretch breaks a bound
-//! by more than the baseline's scatter. Least squares may find a step inside the hold time whose
-//! first part is below the baseline (D. W. K. Andrews, Econometrica 61 (1993)). The recovery then
-//! starts at that step.
+//! minute, or a quarter of the remaining run if that is shorter). In no shorter period does the
+//! load exceed a bound by more than the variation of the baseline. Least squares may find a step
+//! inside the hold time whose first part is below the baseline (D. W. K. Andrews, Econometrica 61
+//! (1993)). The recovery then starts at that step.
 
 use crate::stats::Persistence;
 

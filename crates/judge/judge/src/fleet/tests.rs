@@ -347,7 +347,7 @@ fn what_clients_of_our_own_asked_is_held_against_the_hosts_interfaces_each_names
         "no cache is accused: {}",
         finding.says
     );
-    // Agents of one machine see the same bytes, unless each has a namespace of its own.
+    // Agents of one machine see the same bytes, unless each has its own network namespace.
     two.hosts.iter_mut().for_each(|host| host.boot_id = "same".into());
     assert!(judge(&two, &one, &two_of).passed.contains(&NETWORK.to_owned()));
     assert_eq!(found(&judge(&two, &one, &one), NETWORK).outcome, Outcome::Warn, "counted once");

@@ -1,9 +1,9 @@
 //! Balance of bytes: compares the bytes that the load requested with the bytes that devices moved
 //! for this process. If a cache, a hole or a compressing layer answers, they do not move them.
 //!
-//! The balance compares the process with the devices under the target's file system. It then
-//! compares each layer below with the next, down to the disks. Other processes' I/O must never
-//! count as ours:
+//! The balance compares the process with the devices under the target's file system. The rule then
+//! compares each layer with the next lower layer, down to the disks. Other processes' I/O must
+//! never count as ours:
 //!
 //! - At the top, the process's own counters (`/proc/PID/io`) distinguish its I/O from that of
 //!   others. The kernel counts reads when it submits them to a block device. These count a write if
@@ -270,7 +270,7 @@ impl<'a> Scale<'a> {
     }
 
     /// Returns the bytes of this direction that streams requested through the page cache and past
-    /// it. `None` unless there are both.
+    /// it. `None` unless there are both buffered and direct streams.
     fn stream_bytes(&self) -> Option<StreamBytes> {
         let streams = evidence::streams(self.bundle);
         let classes = self.bundle.run.classes.iter();
@@ -387,8 +387,8 @@ impl<'a> Scale<'a> {
         format!("of {requested} {}, this process had {moved} {cause} a device: {why}", self.verb())
     }
 
-    /// Judges by the devices' counters, less the bytes that others may have moved, if the process's
-    /// own counters decide nothing.
+    /// Judges by the devices' counters, minus the bytes that other processes may have moved, if the
+    /// process's own counters decide nothing.
     fn judge_by_devices(&self) -> BalanceResult {
         let Some(top) = self.top() else {
             let why = evidence::storage_unseen(self.bundle).map_or("no device shows", |u| &u.why);
@@ -420,7 +420,8 @@ impl<'a> Scale<'a> {
         ))
     }
 
-    /// Returns the bytes that other processes moved, on any device; `None` if some are not visible.
+    /// Returns the bytes that other processes moved on any device; `None` if some of these
+    /// processes are not visible.
     fn other_processes_bytes(&self) -> Option<u64> {
         let others = &self.bundle.observed.neighbours;
         let bytes =

@@ -49,8 +49,8 @@ pub(crate) fn is_remote_target(bundle: &Bundle) -> bool {
     !targets.is_empty() && targets.iter().all(far)
 }
 
-/// Returns true if all of the target's data is behind a network protocol, on another host as far as
-/// visible.
+/// Returns true if all of the target's data is behind a network protocol and, as far as this is
+/// visible, on another host.
 pub(crate) fn is_remote(bundle: &Bundle) -> bool {
     let servers = &bundle.observed.servers;
     if !servers.is_empty() {

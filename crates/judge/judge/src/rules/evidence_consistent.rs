@@ -1,7 +1,7 @@
 //! Checks that the evidence agrees with itself. A run records the same I/Os several times: in
 //! totals of each class, rows of the series, histograms, bytes of the phases, the access profile,
-//! and counters of the store, the model and the devices. Changing one figure means changing all of
-//! them alike.
+//! and counters of the store, the model and the devices. A forger who changes one figure must
+//! change all others consistently.
 
 mod figures;
 mod system;

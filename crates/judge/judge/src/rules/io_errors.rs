@@ -1,4 +1,4 @@
-//! Checks that no I/O failed. After the first error, the load is no longer the planned load.
+//! Checks that no I/O failed. After the first error, the load is no longer the planned one.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign;

@@ -88,8 +88,8 @@ impl Loop {
 /// Returns the whole run as one loop.
 fn whole(bundle: &Bundle) -> Option<Loop> {
     // Operations in flight at the stop count with their full latency. Without the time of the
-    // drain, an outage at the end would seem to have too many in flight. A durable write is already
-    // counted as a write and as a flush.
+    // drain, an outage at the end would look as if too many operations were in flight. A durable
+    // write is already counted as a write and as a flush.
     let classes =
         || bundle.run.classes.iter().filter(|class| !figures::is_counted_elsewhere(class));
     let drained = classes().any(|class| class.drained > 0);

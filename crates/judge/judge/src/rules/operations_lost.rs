@@ -74,8 +74,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
-/// Returns the classes of operations, without classes that only time the same operations to another
-/// end.
+/// Returns the classes of operations, without classes that only time the same operations until
+/// another end.
 fn operations(bundle: &Bundle) -> impl Iterator<Item = &ClassTotals> {
     bundle.run.classes.iter().filter(|class| !figures::is_counted_elsewhere(class))
 }

@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(outcome(&bundle), Some(Outcome::Unknown), "a container does not show all");
         bundle.observed.neighbours.storage_written_bytes = None;
         assert_eq!(outcome(&bundle), Some(Outcome::Unknown));
-        // A loop device has one user, and counts for itself.
+        // A loop device has only one user, so its own counter decides.
         bundle.environment.devices[0].kind = "loop".into();
         assert!(has_own_flushes(&bundle, 10_000));
     }

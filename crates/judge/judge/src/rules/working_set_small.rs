@@ -124,7 +124,7 @@ fn memory_bytes(bundle: &Bundle) -> Option<u64> {
 /// process. A watched tool's counters include files that its result does not name.
 ///
 /// # Errors
-/// The counters do not decide it for writes that the load flushed: the reason.
+/// For writes that the load flushed, the counters cannot decide; the error is the reason.
 fn used_memory(bundle: &Bundle) -> Result<bool, String> {
     let counts = bundle.run.driver == Driver::Real
         && !evidence::is_remote(bundle)
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(outcome(&bundle), Outcome::Fail, "a tenth came from memory");
         bundle.observed.generator.storage_read_bytes = None;
         assert_eq!(outcome(&bundle), Outcome::Fail, "not counted");
-        // The device moved as much, but for other processes.
+        // The device moved the same number of bytes, but for other processes.
         bundle.observed.generator.storage_read_bytes = Some(0);
         assert_eq!(outcome(&bundle), Outcome::Fail);
         // Read-ahead doubled the bytes per read, and memory answered every other read.

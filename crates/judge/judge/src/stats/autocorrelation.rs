@@ -57,8 +57,8 @@ pub fn ar1_effective_sample(n: f64, phi: f64) -> f64 {
 }
 
 /// Returns the effective sample size of a series: the number of independent values to which its
-/// mean is equivalent, at most its length. 0 for an empty series. A series of equal values counts
-/// in full.
+/// mean is equivalent, at most its length. 0 for an empty series. A series of equal values has its
+/// full effective sample.
 #[must_use]
 pub fn effective_sample(values: &[f64]) -> f64 {
     Persistence::of(values).n_effective

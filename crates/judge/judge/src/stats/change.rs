@@ -292,8 +292,8 @@ const P_SEGMENT_MAX: f64 = 1e-8;
 /// Minimum number of effective values, besides the step, in a window.
 const WINDOW_EFFECTIVE_MIN: f64 = 10.0;
 
-/// Returns the segments into which steps divide a series. Without steps, a single segment spans it
-/// all.
+/// Returns the segments into which steps divide a series. Without steps, a single segment spans the
+/// whole series.
 ///
 /// Returns no segments for an empty series. A segment with a dip in the middle has no single step.
 /// The function therefore tests windows of many lengths, each overlapping the next by half (S.

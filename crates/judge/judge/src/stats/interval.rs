@@ -103,7 +103,7 @@ pub enum Refusal {
 /// Rejects a series with an infinity or a NaN.
 ///
 /// # Errors
-/// [`Refusal::NotFinite`] with the position of the first such value.
+/// [`Refusal::NotFinite`] with the position of the first value that is not finite.
 pub fn require_finite(values: &[f64]) -> Result<(), Refusal> {
     match values.iter().position(|v| !v.is_finite()) {
         Some(index) => Err(Refusal::NotFinite { index }),

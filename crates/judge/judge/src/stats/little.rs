@@ -29,7 +29,7 @@ pub struct Little {
 /// `outstanding`, the number of operations that the closed loop has in flight.
 ///
 /// # Errors
-/// [`Refusal::OutOfRange`] for a negative or infinite figure, or nothing outstanding.
+/// [`Refusal::OutOfRange`] for a negative or infinite figure, or if no operations are outstanding.
 pub fn little(rate_per_s: f64, latency_ns_mean: f64, outstanding: f64) -> Result<Little, Refusal> {
     let refuse = |name, value| Err(Refusal::OutOfRange { name, value });
     if !(rate_per_s.is_finite() && rate_per_s >= 0.0) {

@@ -27,7 +27,7 @@ pub struct Bin {
 /// the number of operations. Bins must ascend in latency.
 ///
 /// # Errors
-/// [`Refusal::OutOfRange`] for an expected interval of 0, or bins that do not ascend.
+/// [`Refusal::OutOfRange`] for an expected interval of 0, or bins that are not in ascending order.
 pub fn corrected(bins: &[Bin], expected_interval_ns: u64) -> Result<Vec<Bin>, Refusal> {
     if expected_interval_ns == 0 {
         return Err(Refusal::OutOfRange { name: "expected interval", value: 0.0 });

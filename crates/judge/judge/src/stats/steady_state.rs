@@ -17,9 +17,9 @@
 //!
 //! For writes, a steady time proves little: a device that is still slowing down passes five rounds
 //! of a minute, and they overstate its rate by 88 %. The load must therefore also have written
-//! twice the capacity in all, conditioning included (SNIA's preconditioning, PTS 2.2). Within the
-//! judged window it must have written the whole capacity once. Rounds that are too short for that
-//! are joined, so that five of them write the capacity.
+//! twice the capacity in total, including conditioning (SNIA's preconditioning, PTS 2.2). Within
+//! the judged window it must have written the whole capacity once. Rounds that are too short for
+//! that are joined, so that five of them write the capacity.
 
 use thiserror::Error;
 
@@ -93,7 +93,7 @@ pub enum UnsteadyReason {
         /// Number of values at the next check.
         needed: usize,
     },
-    /// The load wrote too little in all.
+    /// The load wrote too little in total.
     #[error(
         "{written_bytes} bytes written since conditioning began, {needed_bytes} are needed: \
          twice the capacity"
@@ -322,7 +322,7 @@ impl SteadyStateDetector {
         Ok(SteadyPart { start, end: self.values.len(), window, interval: Some(interval) })
     }
 
-    /// Checks that enough was written in all and, from value `start` on, in the window.
+    /// Checks that enough was written in total and, from value `start` on, in the window.
     fn enough_written(&self, start: usize) -> Result<(), UnsteadyReason> {
         let Some(writes) = self.settings.writes else { return Ok(()) };
         let total = self.written_bytes[self.written_bytes.len() - 1];

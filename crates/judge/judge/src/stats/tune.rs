@@ -4,7 +4,7 @@
 //! load within every latency ceiling, the knee, and the minimum number of threads that achieves the
 //! requirement. The search takes at most 16 steps:
 //!
-//! 1. *Grow* fourfold until a ceiling is exceeded or throughput no longer grows.
+//! 1. *Grow* fourfold until a ceiling is exceeded or the throughput stops growing.
 //! 2. *Refine* between the best point and its neighbours, at the largest possible gain.
 //! 3. *Requirement*: narrow down the minimum number of threads that achieves the requirement.
 //! 4. *Confirm* the answer with a second measurement.

@@ -181,8 +181,8 @@ impl Flight {
         (!flight.says.is_empty()).then_some(flight)
     }
 
-    /// Adds the time spent in flushes. A thread that flushes after its writes has no operation of
-    /// its own in flight meanwhile.
+    /// Adds the time spent in flushes. A thread that flushes after its writes has no other
+    /// operation in flight during the flush.
     fn take_flushes(&mut self, part: &Part) {
         let flushes: Vec<f64> = part
             .operations

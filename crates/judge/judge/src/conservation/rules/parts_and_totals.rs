@@ -157,7 +157,8 @@ fn extreme(a: Span, b: Span, of: fn(f64, f64) -> f64) -> Span {
     Span { value: of(a.value, b.value), least: of(a.least, b.least), most: of(a.most, b.most) }
 }
 
-/// Returns the span from the population's deviation to the sample's: tools print either.
+/// Returns the span between the standard deviation of the population and that of the sample: tools
+/// print one of the two.
 fn deviation(parts: &[Figure]) -> Option<Span> {
     let count = parts.len() as f64;
     let mean = parts.iter().map(|part| part.value).sum::<f64>() / count;

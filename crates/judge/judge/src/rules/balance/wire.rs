@@ -9,7 +9,7 @@
 //! An interface counts only if no other interface of the namespace is under it, because a bridge, a
 //! bond or a VLAN counts the same bytes again. If the interfaces on top count more (a synthetic
 //! interface over a virtual function), their count is used. If the stacking is unknown, all
-//! interfaces count. That is too much, and produces no finding against the target.
+//! interfaces count. The result is too high, so it causes no finding against the target.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::Device;
@@ -162,8 +162,8 @@ mod tests {
         assert_eq!(received(vec![one("eth0", &[], 10), beneath], false), Some(10));
         let blind = |name, bytes| Interface { below: None, ..one(name, &[], bytes) };
         assert_eq!(received(vec![blind("br0", 10), blind("eth0", 10)], false), Some(20));
-        // A container with an interface of its own: its bytes crossed eth0 too, but their number is
-        // not known.
+        // A container with its own interface: its bytes also crossed eth0, but their number is
+        // unknown.
         assert_eq!(
             received(vec![one("br0", &["eth0", "eth1"], 9), one("eth0", &[], 9), lost], false),
             None

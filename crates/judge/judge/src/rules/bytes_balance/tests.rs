@@ -463,7 +463,7 @@ fn what_interfaces_do_not_tell_accuses_nobody() {
     passes(&|b| b.run.phases[1].duration_ns = 2 * fixtures::SECOND_NS);
     // Bytes that arrived after the end.
     passes(&|b| b.run.classes[0].drained_bytes = b.run.classes[0].size_bytes - 100);
-    // A kernel mount is judged by its own counters. A model has none.
+    // A kernel mount is judged by its own counters. A model has no such counters.
     passes(&|b| {
         let server_read_bytes = b.run.classes[0].size_bytes;
         b.observed.network_mounts =

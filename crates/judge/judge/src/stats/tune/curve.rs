@@ -7,7 +7,7 @@ use super::{Goal, Loop, MeasuredLoad, Point};
 const ACHIEVED_MIN: f64 = 0.97;
 
 /// Strain up to which one measurement does not prove that the storage fails to sustain a load. The
-/// next constant is the corresponding lower bound of the achieved share.
+/// next constant is the corresponding lower limit of the achieved share.
 const STRAIN_DOUBTFUL: f64 = 1.15;
 const ACHIEVED_DOUBTFUL: f64 = 0.9;
 
@@ -31,7 +31,7 @@ const GAP_MIN: f64 = 1.04;
 #[derive(Clone, Debug)]
 pub(super) struct Spot {
     pub load: u64,
-    /// Mean over the steady measurements, or over all if none was.
+    /// Mean over the steady measurements; if none was steady, over all.
     pub throughput_per_s: f64,
     /// Worst latency over its ceiling; 0 without ceilings.
     pub strain: f64,

@@ -4,7 +4,7 @@ use super::super::interval::Refusal;
 use super::curve::Curve;
 use super::{Goal, Loop, Outcome, Point, Purpose, STEPS_MAX, Step};
 
-/// Upper bound of loads: 2^53, above which doubles are no longer exact.
+/// Upper bound of loads: 2^53, because larger whole numbers are not exact in a double.
 const LOAD_MAX: u64 = 1 << 53;
 
 /// Factor between loads in the growth stage.
