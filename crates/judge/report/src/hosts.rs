@@ -10,7 +10,7 @@ pub struct HostRow {
     pub name: String,
     /// Host name.
     pub host: String,
-    /// Address as seen by the server.
+    /// Address, from the point of view of the server.
     pub address: String,
     /// Version.
     pub version: String,

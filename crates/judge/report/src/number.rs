@@ -248,7 +248,7 @@ pub fn elapsed(ns: f64) -> String {
 
 /// Formats a measured value so that it differs from its limit: a read latency of 20.004 ms must not
 /// print as `20.0 ms` next to a ceiling of 20 ms and FAIL. Up to six digits are used, unless both
-/// are equal.
+/// numbers are equal.
 pub fn show_against(unit: Unit, base: f64, limit: f64, letters: Letters) -> String {
     let plain = unit.show(base, letters);
     if base == limit || !base.is_finite() || plain != unit.show(limit, letters) {

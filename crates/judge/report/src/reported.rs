@@ -81,7 +81,7 @@ fn figures_decide(verdict: &Verdict, audit: &Audit) -> bool {
     severity(audit.verdict) >= verdict_severity(verdict.verdict)
 }
 
-/// Returns one document with the head of the first and the sections of all.
+/// Returns one document with the head of the first document and the sections of all.
 pub fn merge(documents: Vec<Document>) -> Document {
     let mut documents = documents.into_iter();
     let mut merged = documents.next().unwrap_or_default();

@@ -232,7 +232,8 @@ fn join(items: impl Iterator<Item = String>, out: &mut String) {
     }
 }
 
-/// Formats a number with five digits, enough for a read-out of four. JSON has no infinities.
+/// Formats a number with five digits, which is enough for a read-out with four. JSON has no
+/// infinities.
 fn five_digits(value: f64) -> String {
     if !value.is_finite() {
         return "null".to_owned();

@@ -163,8 +163,8 @@ fn table(table: &Table) -> Value {
     }
 }
 
-/// Returns the headings that neighbouring columns share, with their number of columns; empty if
-/// none.
+/// Returns the headings that neighbouring columns share, with their number of columns; empty if no
+/// columns share a heading.
 fn groups(table: &Table) -> Vec<Value> {
     if table.columns.iter().all(|column| column.group.is_empty()) {
         return Vec::new();

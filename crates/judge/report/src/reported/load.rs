@@ -46,7 +46,7 @@ impl TestedLoad {
         }
     }
 
-    /// Returns the block size: one, or the smallest and the largest.
+    /// Returns the block size: a single size, or the smallest and the largest.
     pub fn size_cell(&self) -> Cell {
         let show = |bytes: f64| Unit::Size.show(bytes, Letters::Ascii);
         match self.size_bytes {
@@ -109,7 +109,7 @@ fn outstanding(parts: &[&Part]) -> Option<f64> {
     known.filter(|depths| !depths.is_empty()).map(|depths| depths.iter().sum())
 }
 
-/// Returns the value that all have.
+/// Returns the value, if all elements have the same.
 fn same<T: PartialEq + Copy>(mut values: impl Iterator<Item = Option<T>>) -> Option<T> {
     let first = values.next()??;
     values.all(|value| value == Some(first)).then_some(first)

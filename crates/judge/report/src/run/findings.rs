@@ -43,7 +43,7 @@ fn concerns(verdict: &Verdict, finding: &Finding) -> Option<String> {
     })
 }
 
-/// Returns findings, worst first, or the text for none.
+/// Returns the findings, worst first; if there are none, the text `none`.
 pub(crate) fn list(findings: &[Finding], none: &str) -> Section {
     let section = Section::brief("findings", "Findings");
     if findings.is_empty() {
