@@ -134,7 +134,7 @@ pub struct Input<'a> {
     pub questions: Vec<Question>,
     /// Published arithmetic to check.
     pub claims: Vec<Claim>,
-    /// Goals for a model on whole tables. If there are any, they decide the result.
+    /// Goals for a model on whole tables. If there are goals, they decide the result.
     pub goals: Vec<Goal>,
     /// Consistency of the published tables.
     pub arithmetic: Vec<Arithmetic>,
@@ -143,7 +143,8 @@ pub struct Input<'a> {
     /// Other fitted inputs, and inputs chosen after looking at results, as sentences. Figures that
     /// depend on them are not predictions.
     pub inputs: Vec<String>,
-    /// Model parameters that the experiment sets for all of its arms, in place of the model's.
+    /// Model parameters that the experiment sets for all of its arms, instead of the model's own
+    /// values.
     pub own_parameters: Vec<OwnParameter>,
     /// Searches for the load line.
     pub searches: Vec<SearchAnalysis>,
@@ -313,7 +314,7 @@ pub struct Analysis {
     pub score: Option<Score>,
     /// Questions and their answers.
     pub answers: Vec<Answer>,
-    /// Whole tables, if groups of arms form some.
+    /// Tables, if groups of arms form whole tables.
     #[serde(default)]
     pub tables: Vec<TableAnalysis>,
     /// Ratios of the rates of tables with the same load to the rates of the first table.

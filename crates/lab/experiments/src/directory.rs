@@ -33,7 +33,7 @@ pub struct Reanalysis {
 /// Analyses an experiment's directory again, from its bundles.
 ///
 /// # Errors
-/// A directory without its files or bundles.
+/// The directory lacks its files or bundles.
 pub fn analyse_again(directory: &Path) -> Result<Reanalysis, RunnerError> {
     let definition = Definition::read(files_of(directory)?)?;
     let together = Reader::new().load_all(directory)?;
@@ -91,7 +91,7 @@ pub(crate) fn files_of(directory: &Path) -> Result<Files, RunnerError> {
 /// Writes an experiment's files next to its bundles.
 ///
 /// # Errors
-/// A file that cannot be written.
+/// A file cannot be written.
 pub(crate) fn write_files(definition: &Definition, directory: &Path) -> Result<(), RunnerError> {
     let mut files = definition.files.clone();
     let name = toml::Value::String(files.name.clone());

@@ -61,7 +61,7 @@ impl Files {
     /// Returns a shipped experiment by name, or one in a directory.
     ///
     /// # Errors
-    /// There is neither, or the directory cannot be read.
+    /// Neither an experiment nor a directory has this name, or the directory cannot be read.
     pub fn find(name_or_directory: &str) -> Result<Self, RunnerError> {
         if let Some(files) = shipped().find(|files| files.name == name_or_directory) {
             return Ok(files);
@@ -82,7 +82,7 @@ impl Files {
     /// Reads every plan and table in a directory.
     ///
     /// # Errors
-    /// No `experiment.toml`, or a file that cannot be read or is too large.
+    /// `experiment.toml` is missing, or a file cannot be read or is too large.
     pub fn read(directory: &Path) -> Result<Self, RunnerError> {
         let unreadable = |path: &Path, error: &dyn std::fmt::Display| {
             RunnerError::usage(format!("cannot read {}: {error}", path.display()))

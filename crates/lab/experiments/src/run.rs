@@ -70,7 +70,7 @@ pub struct Outcome {
 /// Runs the missing arms and searches.
 ///
 /// # Errors
-/// An unusable target, or a bundle that cannot be written. Earlier results are preserved.
+/// A target is unusable, or a bundle cannot be written. Earlier results are preserved.
 pub fn carry_out(
     planned: &ExperimentPlan,
     asked: &RunOptions<'_>,
@@ -239,7 +239,7 @@ fn begin(
     Ok((experiment, ran))
 }
 
-/// Returns the missing runs. Each has its number in the whole experiment, which determines its
+/// Returns the missing runs. Each run has its number in the whole experiment, which determines its
 /// seed, so that omitted arms do not change the others.
 fn jobs<'a>(
     planned: &'a ExperimentPlan,

@@ -74,7 +74,7 @@ impl Definition {
     /// Fits the free parameters, if the experiment requests it.
     ///
     /// # Errors
-    /// A missing model or one without free parameters, or a table with too few rows.
+    /// The model is missing or has no free parameters, or the table has too few rows.
     pub fn fit(&self) -> Result<Vec<FittedParameter>, RunnerError> {
         let Some(asked) = &self.text.fit else { return Ok(Vec::new()) };
         let table = self.text.table.iter().find(|table| table.arm == asked.arm);

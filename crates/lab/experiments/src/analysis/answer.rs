@@ -26,8 +26,8 @@ pub struct Question {
     pub among: Vec<String>,
 }
 
-/// A published statement: one result is below another by some share, and both are equal once
-/// corrected for the speed of their CPUs.
+/// A published statement: one result is lower than another by some share, and both are equal after
+/// a correction for the speed of their CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
@@ -284,7 +284,8 @@ fn capital(text: &str) -> String {
     chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }
 
-/// Compares the arm's own figure with the published run of the other, corrected for the arm's CPU.
+/// Compares the arm's own figure with the published run of the other, corrected for the CPU of the
+/// arm.
 fn corrected(claim: &Claim, arms: &[ArmAnalysis]) -> Option<String> {
     let arm = arms.iter().find(|arm| Some(&arm.name) == claim.arm.as_ref())?;
     let figure = arm.figure(RATE)?;

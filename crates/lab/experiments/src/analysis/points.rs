@@ -98,7 +98,7 @@ pub struct TableHighlight {
     pub published: Option<String>,
 }
 
-/// Rate ratios of one table over another.
+/// Ratios of the rates in one table to those in another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Layout {
     /// The table.
@@ -261,7 +261,7 @@ fn between(points: &[(&ArmAnalysis, &Point)], point: &Point, key: &str) -> Optio
     Some(libm::exp(value))
 }
 
-/// The same for one arm among all.
+/// Returns the same value for one arm, from all arms.
 pub(super) fn interpolated(arms: &[ArmAnalysis], arm: &ArmAnalysis, key: &str) -> Option<f64> {
     between(&of_group(arms, &arm.group), arm.point.as_ref()?, key)
 }

@@ -71,7 +71,7 @@ fn keep_in_mind(analysis: &Analysis) -> Section {
     section.with(Block::Table(grid))
 }
 
-/// Section on rate ratios of one layout over another, one row for each pair.
+/// Section on the ratios of the rates of one layout to those of another, one row for each pair.
 fn layouts(analysis: &Analysis) -> Section {
     let section = Section::brief("layouts", "One layout over another");
     let Some(first) = analysis.layouts_over.iter().max_by_key(|layout| layout.ratios.len()) else {
