@@ -43,7 +43,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct ServeOptions {
     /// Address for NFS and MOUNT; port 0 selects a free port.
     pub nfs: SocketAddr,
-    /// Address for the metrics; `None` for none.
+    /// Address for the metrics; `None` to serve none.
     pub metrics: Option<SocketAddr>,
     /// Seed of the system's choices.
     pub seed: u64,

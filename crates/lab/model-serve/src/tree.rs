@@ -192,7 +192,7 @@ impl Tree {
     /// Removes a file or an empty directory.
     ///
     /// # Errors
-    /// No such file, or a directory that is not empty.
+    /// The file does not exist, or it is a directory that is not empty.
     pub fn remove(&mut self, directory: u64, name: &[u8], now_ns: u64) -> Result<(), TreeError> {
         let id = *self.entries(directory)?.get(name).ok_or(TreeError::NotFound)?;
         if matches!(&self.nodes[&id].kind, Kind::Directory(entries) if !entries.is_empty()) {
@@ -208,7 +208,7 @@ impl Tree {
     /// Renames a file or directory, and replaces an existing target.
     ///
     /// # Errors
-    /// No such file, or the target cannot be replaced.
+    /// The file does not exist, or the target cannot be replaced.
     pub fn rename(
         &mut self,
         from: (u64, &[u8]),
@@ -285,7 +285,7 @@ impl Tree {
     /// Sets size or permissions.
     ///
     /// # Errors
-    /// No such file, or a directory.
+    /// The file does not exist, or it is a directory.
     pub fn set(
         &mut self,
         id: u64,
