@@ -101,7 +101,7 @@ impl AllowList {
     }
 
     /// Returns the address of an export with the port, user and group of the allow-list. `uid` and
-    /// `gid` are the plan's; 0 if it has none.
+    /// `gid` are those of the plan, or 0 if the plan has none.
     ///
     /// # Errors
     /// The export is not allowed, or its options differ from the allowed ones.

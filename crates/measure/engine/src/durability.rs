@@ -62,7 +62,7 @@ pub trait BlockFile: Send + Sync {
 /// Returns the content of a test's blocks.
 ///
 /// # Errors
-/// Never for this block size.
+/// Never fails for this block size.
 pub fn content(data_id: u64, size_bytes: u64) -> Result<Content, EngineError> {
     let spec = ContentSpec {
         compressibility: 1.0,

@@ -1,6 +1,6 @@
 //! Checks the memory of a plan, and the length of its files, against the limits of this process,
-//! before the run allocates anything. The kernel kills a process that runs out of memory without a
-//! message.
+//! before the run allocates anything. If a process runs out of memory, the kernel kills it without
+//! a message.
 //!
 //! The figures include the tables that grow with the plan's numbers, rounded up. They omit a few
 //! mebibytes of other data. Each constant names its source.

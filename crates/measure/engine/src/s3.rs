@@ -13,7 +13,7 @@
 //! | create, remove | PUT of an empty object, DELETE |
 //!
 //! A read has a second class, which ends with the first byte of the object (not of the response's
-//! head). After a retry, both count from the first try.
+//! head). If an operation is retried, its time counts from the first try for both.
 //!
 //! The target rejects operations that S3 lacks: rename, setattr, and syncs separate from the write.
 

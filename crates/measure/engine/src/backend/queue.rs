@@ -61,7 +61,8 @@ pub trait Queue {
         self.submit_and_wait(0, None)
     }
     /// Returns the best number of operations to submit together, after they completed together. 1
-    /// if a call executes one after the other; more only if one call costs the same for several.
+    /// if a call executes its operations one after the other; more only if one call for several
+    /// operations costs the same.
     fn submit_batch_len(&self) -> usize {
         1
     }

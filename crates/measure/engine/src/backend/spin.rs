@@ -23,8 +23,8 @@ const SPIN_NS_MIN: u64 = 20_000;
 const MEAN_TIMES: u64 = 8;
 /// Polling time between two yields.
 const YIELD_NS: u64 = 2_000;
-/// Longest gap between two clock readings that counts as polling. In a longer gap another thread
-/// had the CPU.
+/// Longest gap between two clock readings for which the thread counts as polling. In a longer gap
+/// another thread had the CPU.
 const LOOK_NS_MAX: u64 = 2 * YIELD_NS;
 /// Number of waits after which the thread polls once for the full time, even if the mean is too
 /// long: the wake-up time may be most of the mean.

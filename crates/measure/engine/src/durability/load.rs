@@ -23,7 +23,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 pub enum CutPhase {
     /// The cut has not begun: the write must survive.
     Before = 0,
-    /// The cut command is running: the write must survive too.
+    /// The cut command is running: a write that is acknowledged in this phase must survive too.
     During = 1,
     /// The cut command has ended: the target should not acknowledge anything.
     After = 2,
@@ -142,7 +142,8 @@ impl Load {
         self.shared.longest_ns.load(Ordering::Relaxed)
     }
 
-    /// Waits until all threads have ended, or for `timeout`. Returns true if all have ended.
+    /// Waits until all threads have ended, or for `timeout`. Returns true if all threads have
+    /// ended.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
         let start = Instant::now();

@@ -83,7 +83,7 @@ pub struct OpenBlocks {
 pub enum Reopened {
     /// The target is back.
     Open(Box<OpenBlocks>),
-    /// The file system is back, and the tested file is missing or too short.
+    /// The file system is available again, but the tested file is missing or too short.
     FileLost,
 }
 
@@ -232,7 +232,7 @@ impl BlockTarget {
     /// Opens the target after a cut. `file_system` is its identity before the cut.
     ///
     /// # Errors
-    /// Fails if the target is not back yet.
+    /// Fails if the target is not available yet.
     pub fn reopen(&self, file_system: Option<&FileSystemId>) -> Result<Reopened, EngineError> {
         let path = match &self.place {
             TargetPlace::Device(path) => {
@@ -257,7 +257,7 @@ impl BlockTarget {
             other => other.map_err(|error| opening(&error))?,
         };
         let manifest = match read_manifest_in::<Manifest>(&own, &own.path) {
-            // The manifest was synced too: with another content, acknowledged data is lost.
+            // The manifest was synced too: if its content differs, acknowledged data is lost.
             Err(EngineError::Config(_)) => None,
             other => other?,
         };

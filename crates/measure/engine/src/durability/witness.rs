@@ -109,7 +109,7 @@ pub struct BlockState {
 pub struct ExpectedBlock {
     /// State of the block.
     pub state: BlockState,
-    /// The newest acknowledgement since the last cut, if any.
+    /// The newest acknowledgement since the last cut; `None` if there is none.
     pub newest: Option<Acknowledgement>,
 }
 

@@ -57,7 +57,7 @@ pub struct StoreCheck {
     pub damage: Vec<Damage>,
     /// Total number of damages, including damages that are not listed.
     pub damage_count: u64,
-    /// Mismatches that only an untrusted map reports. They do not count as damage.
+    /// Mismatches that only an untrusted map reports. These findings do not count as damage.
     pub unconfirmed: Vec<String>,
     /// True if the check read everything.
     pub complete: bool,

@@ -274,7 +274,8 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
     }
 
     /// Returns transactional I/Os and written bytes of interval `number` of the measured phase,
-    /// from the series. A row that crosses a grid line counts in the interval of its midpoint.
+    /// from the series. A row that crosses a boundary of the grid counts in the interval of its
+    /// midpoint.
     fn interval(&self, number: u64, interval_ns: u64) -> (u64, u64) {
         let recording = &self.run.recording;
         let start_ns = recording.since_start_ns(self.phase_started_ns);

@@ -7,8 +7,8 @@
 //! records.
 //!
 //! Several runs may write to one file; each check selects the records of its own store. Earlier
-//! versions wrote 32 bytes without the identity, and `commit\r\n` at the end. Such records apply to
-//! any store.
+//! versions wrote 32 bytes without the identity, and `commit\r\n` at the end. These records apply
+//! to any store.
 
 use std::fs::File;
 use std::io::{Read, Write};

@@ -142,7 +142,7 @@ impl MatrixRunState<'_> {
         Ok(())
     }
 
-    /// Returns the places of sampled blocks that the run wrote, or `None` if it wrote none.
+    /// Returns the addresses of sampled blocks that the run wrote, or `None` if it wrote none.
     fn written_places(&self) -> Result<Option<ReadBackSource>, EngineError> {
         let data_set = &self.matrix.data_set;
         let Some(sample) = &data_set.sample else { return Ok(None) };

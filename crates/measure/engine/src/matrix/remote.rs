@@ -250,7 +250,7 @@ impl RemoteData {
     /// Sets the size of the files without writing them.
     ///
     /// # Errors
-    /// Fails if a call fails, or if the target's files have no size of their own.
+    /// Fails if a call fails, or if the size of the target's files cannot be set.
     pub fn lay_out(&mut self) -> Result<(), EngineError> {
         match &mut self.data_set {
             RemoteDataSet::Nfs(data_set) => data_set.truncate(),
@@ -288,7 +288,7 @@ impl RemoteData {
     }
 
     /// Writes the counters of all calls since the data was created, with the servers' statistics
-    /// for that time. Resets the calls, so that none counts twice.
+    /// for that time. Resets the calls, so that none is counted twice.
     pub fn counters(&mut self, into: &mut BTreeMap<String, u64>) {
         match &mut self.data_set {
             RemoteDataSet::Nfs(data_set) => {

@@ -397,7 +397,7 @@ impl NfsDataSet {
 /// Fails after the operator has requested a stop.
 ///
 /// # Errors
-/// [`EngineError::Stopped`] if the operator wants this process to end.
+/// [`EngineError::Stopped`] if the operator requests the end of this process.
 fn check_stop() -> Result<(), EngineError> {
     if stop_request::is_requested() { Err(EngineError::Stopped) } else { Ok(()) }
 }

@@ -66,8 +66,8 @@ impl Control {
         (self.phase, self.start_ns)
     }
 
-    /// Starts the measured phase at `at_ns`. Returns the delay after which the threads could know
-    /// it; 0 if they knew in time.
+    /// Starts the measured phase at `at_ns`. Returns the time that had passed before the threads
+    /// could read the boundary; 0 if they could read it in time.
     pub fn measure(&self, phase: u32, at_ns: u64) -> u64 {
         self.measure.set(phase, at_ns)
     }

@@ -6,8 +6,8 @@
 //! complete at once.
 //!
 //! Without a schedule, the latency of an I/O starts just before the call that submits it. Its delay
-//! in this thread is the generator's lag. The lag starts when the thread first saw the completion
-//! that led to the I/O, or at the end of the workload's timed wait.
+//! in this thread is the generator's lag. The lag is measured from the time at which the thread
+//! first saw the completion that led to the I/O, or from the end of the workload's timed wait.
 
 use std::sync::mpsc::Sender;
 
@@ -31,7 +31,7 @@ const POLL_INTERVAL_NS: u64 = 100_000_000;
 pub struct WorkloadProgress {
     /// Completed bytes of the phase's total.
     pub done_bytes: u64,
-    /// Total of the phase; 0 if it has none.
+    /// Total of the phase; 0 if the phase has no total.
     pub total_bytes: u64,
     /// True if the end condition of the phase is satisfied.
     pub ready: bool,
@@ -255,7 +255,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
     /// Records whether a completion has arrived.
     ///
     /// # Errors
-    /// [`EngineError::NoAnswer`] if none has for [`DriveArgs::outage_max_ns`].
+    /// [`EngineError::NoAnswer`] if no I/O completed for [`DriveArgs::outage_max_ns`].
     fn check_silence(&mut self, now_ns: u64, answered: bool) -> Result<(), EngineError> {
         if answered || self.in_flight.is_empty() {
             self.silence = Silence::from(now_ns);

@@ -84,8 +84,8 @@ impl<W> PartResult<W> {
     }
 }
 
-/// Drives `parts` until each is done. The first failure ends the others. If `on_event` panics, the
-/// threads are ended first.
+/// Drives `parts` until every part is done. The first failure ends the other threads. If `on_event`
+/// panics, the threads are ended first.
 pub fn run_stage<W: StepWorkload + Send + 'static>(
     parts: Vec<W>,
     stage: &Stage,
@@ -183,7 +183,8 @@ fn thread_name(index: usize) -> String {
 }
 
 impl<W> StageThreads<W> {
-    /// Collects finished parts. Returns true once the grace period of the others is over.
+    /// Collects finished parts. Returns true once the grace period of the remaining threads is
+    /// over.
     fn poll_finished(&mut self) -> bool {
         for (index, ended) in self.results.try_iter() {
             self.finished[index] = Some(ended);

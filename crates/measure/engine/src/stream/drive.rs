@@ -103,8 +103,8 @@ pub struct DriveEnd {
     /// Operations still in flight at the end of the drain. The last snapshot contains their waits
     /// until then.
     pub abandoned: u64,
-    /// Operations due before the stop and never started. The last snapshot contains their waits,
-    /// too.
+    /// Operations due before the stop and never started. The last snapshot also contains their
+    /// waiting times.
     pub never_started: u64,
     /// Intervals that were extended because the writer was late.
     pub intervals_merged: u64,

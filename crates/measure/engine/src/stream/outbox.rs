@@ -121,8 +121,8 @@ mod tests {
     fn a_late_writer_does_not_move_the_start_or_the_end_of_the_measurement() {
         let (inbox, mut ends) = connect(&[1]);
         let (mut outbox, returns) = ends.remove(0);
-        // The writer returns nothing: 100 operations in each interval, 5 of warm-up, 5 measured,
-        // drain.
+        // The writer returns no boxes: 100 operations in each interval, 5 intervals of warm-up, 5
+        // measured, then the drain.
         outbox.current().interval = -5;
         for next in -4..=6 {
             for _ in 0..100 {

@@ -108,7 +108,7 @@ pub trait Source: Any {
         false
     }
 
-    /// Checks the content of such a read.
+    /// Checks the content of a sampled read.
     fn sample_read(&mut self, op: &Op, buffer: &[u8]) {
         let _ = (op, buffer);
     }

@@ -1,4 +1,4 @@
-//! Names in an own directory that belong to Plimsoll. Removal deletes no others.
+//! Names in an own directory that belong to Plimsoll. Removal deletes no other files.
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};

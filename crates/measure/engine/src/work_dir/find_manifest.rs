@@ -1,7 +1,7 @@
 //! The manifest at a path, and the current location of the remaining data.
 //!
 //! A manifest records its directories at the time of creation. Plimsoll reads the data at the
-//! requested path or none at all. It never reads the original to check a copy.
+//! requested path, never data elsewhere. It never reads the original to check a copy.
 
 use std::fs::File;
 use std::io::Read;

@@ -417,8 +417,8 @@ impl Device for Journal {
     }
 }
 
-/// Operations for such a device. The classes are the write call, the flush call and the durable
-/// write.
+/// Operations of a log on the device of the test. The classes are the write call, the flush call
+/// and the durable write.
 struct Log {
     writes: u32,
     given: u32,
