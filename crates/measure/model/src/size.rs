@@ -96,7 +96,7 @@ const FULL: f64 = 0.98;
 /// Searches.
 ///
 /// # Errors
-/// [`SizeError`]: a model that names no field, a size that it cannot be built at.
+/// [`SizeError`]: the model names no field, or cannot be built at one of the sizes.
 pub fn size(model: &ConfiguredModel, asked: &SizeRequest) -> Result<Sizing, SizeError> {
     let field = field_of(model, asked)?;
     let mut tried: Vec<SizeTrial> = Vec::new();

@@ -149,9 +149,9 @@ impl System {
         self.launch();
     }
 
-    /// Lays out files that exist before the run: each is written from its beginning to its end by a
-    /// node (file, bytes, node), all at the same time. The blocks place the data in bulk, as after
-    /// writing it, but without simulated I/O. Files are small numbers.
+    /// Lays out files that exist before the run: each is written by a node from its beginning to
+    /// its end (file, bytes, node), and all are written at the same time. The blocks place the data
+    /// in bulk, as after writing it, but without simulated I/O. Files are small numbers.
     pub fn lay_files(&mut self, files: &[(u32, u64, u16)]) {
         const STEP: u64 = 64 << 20;
         self.has_layout = true;

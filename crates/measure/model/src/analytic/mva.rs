@@ -70,7 +70,7 @@ pub fn exact(centres: &[Centre], population: u32, think_s: f64) -> Solution {
     Solution { rate_per_s: rate, response_s: response, customers: queue }
 }
 
-/// Updates the marginal probabilities of a multi-server centre from n - 1 to n customers in all.
+/// Updates the marginal probabilities of a multi-server centre from n - 1 to n customers in total.
 fn update_marginal(p: &mut [f64], servers: u32, busy: f64) {
     let c = f64::from(servers);
     for j in (1..p.len()).rev() {

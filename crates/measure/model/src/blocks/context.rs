@@ -195,7 +195,7 @@ impl Context<'_> {
     }
 
     /// Launches background work; `write` writes its program. Its sources and destinations do not
-    /// count for the request that caused it.
+    /// count for the request that started it.
     pub(crate) fn launch(&mut self, write: impl FnOnce(&mut Context<'_>)) {
         let mut program = self.spare.pop().unwrap_or_default();
         program.clear();
@@ -219,7 +219,7 @@ impl Context<'_> {
 /// Nodes that fail during the load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodeFailure {
-    /// The nodes; empty for none.
+    /// The nodes; an empty range means none.
     pub(crate) nodes: std::ops::Range<u16>,
     /// Time of the failure.
     pub(crate) at_ns: u64,

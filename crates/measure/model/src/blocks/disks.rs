@@ -60,7 +60,7 @@ impl Block for Disks {
                 cx.land(Source::Hdd);
                 true
             }
-            // The write cache is off: each write pays for its rotation itself, and a flush finds
+            // The write cache is off: each write waits for its own rotation, and a flush has
             // nothing to do.
             Action::Flush | Action::Meta => return,
         };

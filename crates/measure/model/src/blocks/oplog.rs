@@ -247,7 +247,7 @@ impl Oplog {
         }
     }
 
-    /// Adds a unit to the units that wait. Its part in a running drain is then out of date.
+    /// Adds a unit to the units that wait. Its part in a running drain is then outdated.
     #[inline(always)]
     fn hold(&mut self, touch: Touch, log: usize, now_ns: u64) {
         let Touch { key, parts, found } = touch;

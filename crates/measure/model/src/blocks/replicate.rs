@@ -4,8 +4,8 @@
 //! - Data is placed in units (extent groups). The first copy is on the node that writes it while
 //!   that node has space (data locality). A hash selects two nodes for each other copy, and the
 //!   emptier node stores it (M. Mitzenmacher, "The power of two choices in randomized load
-//!   balancing", IEEE TPDS 12(10), 2001). Without locality, the first copy is placed like the
-//!   others.
+//!   balancing", IEEE TPDS 12(10), 2001). Without locality, the first copy is placed like all other
+//!   copies.
 //! - A write ends when `quorum` copies have ended (by default all). A copy on another node passes
 //!   this node's network port, that node's port, its processors and its storage.
 //! - A read uses the local copy if there is one, otherwise a remote copy, always the same.
@@ -240,7 +240,7 @@ impl Replicate {
     fn write(&mut self, request: &Request, unit: u64, cx: &mut Context<'_>) {
         let nodes = self.place(request, unit, false);
         cx.program.fork();
-        // The copy on this node was hinted at; others are only known now.
+        // The copy on this node was prefetched already; the other copies are known only now.
         for &node in nodes.iter().filter(|&&n| n != NOWHERE && n != request.node) {
             cx.blocks.hint(self.below, &Request { node, ..*request });
         }

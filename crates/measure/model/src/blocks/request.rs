@@ -38,8 +38,8 @@ pub struct Request {
     pub durable: bool,
     /// True if nobody waits for the request.
     pub background: bool,
-    /// The part of a device command that it is: below 1 when the system gathers several requests
-    /// into one command before the device sees it.
+    /// Share of a device command that belongs to this request: below 1 if the system gathers
+    /// several requests into one command.
     pub share: f64,
     /// Stored size over logical size: below 1 if a higher layer has made the data smaller.
     pub(crate) stored_share: f64,

@@ -183,7 +183,7 @@ impl Ssd {
         let first = request.offset_bytes / self.page_bytes;
         let end = (request.offset_bytes + bytes.max(1)).div_ceil(self.page_bytes);
         // Pages of one command on the same die are read one after the other. Long commands use
-        // every die, so as many branches as there are dies are enough.
+        // every die, so one branch per die is enough.
         let dies = self.devices[device].dies.len() as u64;
         let branches = (end - first).min(dies);
         let per_branch = (end - first) as f64 / branches as f64;

@@ -11,8 +11,8 @@
 //!   `promote_sequential` sequential touches within `promote_window_s`; 0 means never.
 //!
 //! A move reads a whole extent from one tier and writes it to the other in the background, at most
-//! `moves_max` at a time on each node. Moves compete with the foreground; a working set that does
-//! not fit pays this price. (ADSF: down above 75 %, at least 15 % at once; up after 3 random or 10
+//! `moves_max` at a time on each node. Moves compete with the foreground, and slow it down if the
+//! working set does not fit. (ADSF: down above 75 %, at least 15 % at once; up after 3 random or 10
 //! sequential touches in 10 minutes. Nutanix Bible, storage chapter. ADSF's tiers are cluster-wide;
 //! in this model each node has its own.)
 
@@ -64,7 +64,8 @@ struct Tier {
     rules: Rules,
     fast: BlockRef,
     slow: BlockRef,
-    /// Extents on the fast tier, in the order of their last touch, with the touch counts of all.
+    /// Extents on the fast tier in the order of their last touch, and the touch counts of all
+    /// extents.
     held: Recent<u64>,
     /// Extents that were written at least once.
     known: Bits,

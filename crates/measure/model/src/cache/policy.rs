@@ -83,7 +83,7 @@ impl Cache {
                 store: Store::new(capacity),
                 protected_max: (capacity as f64 * protected.clamp(0.0, 1.0)) as usize,
             },
-            // The directory has as many ghosts as units.
+            // The directory has one ghost for each unit.
             Policy::Arc => Kind::Arc { store: Store::new(2 * capacity), target: 0.0 },
         };
         Self { kind, capacity, dirty: 0, dirty_order: VecDeque::new(), hits: 0, misses: 0 }

@@ -358,8 +358,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
-    /// Random actions: use if cached, use, remove the oldest, note, compact, sort, and an
-    /// occasional clear.
+    /// Random actions: use an extent if it is cached, use any, remove the oldest, note, compact,
+    /// sort, and an occasional clear.
     fn acts() -> impl Strategy<Value = Vec<(u8, u64)>> {
         let act = prop_oneof![100 => 0u8..7, 1 => Just(7)];
         prop::collection::vec((act, 0u64..60), 0..800)

@@ -31,7 +31,7 @@ impl Stream {
 
     /// Returns a uniform number in `0..bound` (D. Lemire, "Fast random integer generation in an
     /// interval", ACM TOMACS 29(1), 2019, without the rejection: the bias is below `bound` / 2^64).
-    /// 0 for bound 0.
+    /// Returns 0 for bound 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64

@@ -74,7 +74,8 @@ pub(crate) fn differences<P: Problem>(
             columns.push(Vec::new());
             continue;
         }
-        // Inwards at an upper bound. 0.5 % of the range is far above the noise of rehearsal.
+        // At an upper bound, the step is inwards. 0.5 % of the range is far above the noise of
+        // rehearsal.
         let h = if at[k] > 0.99 { -0.005 } else { 0.005 };
         let mut moved = at.to_vec();
         moved[k] += h;

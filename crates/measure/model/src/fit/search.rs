@@ -65,11 +65,11 @@ pub struct RowScore {
 pub struct Scores {
     /// Median absolute relative error of the rate.
     pub ops_median: f64,
-    /// 90th percentile of the same.
+    /// 90th percentile of the same errors.
     pub ops_p90: f64,
     /// Median absolute relative error of the latency.
     pub latency_median: f64,
-    /// 90th percentile of the same.
+    /// 90th percentile of the same errors.
     pub latency_p90: f64,
 }
 

@@ -81,7 +81,7 @@ impl Clients {
     /// Creates the clients of node `part` of `parts`.
     ///
     /// # Errors
-    /// An invalid stream or rate.
+    /// A stream or rate is invalid.
     pub fn new(
         matrix: &Matrix,
         configs: &[StreamConfig],

@@ -267,8 +267,8 @@ impl Mail<'_> {
     }
 }
 
-/// Locations of the store's files: each database is a virtual disk, and the files of its log follow
-/// each other on another.
+/// Locations of the store's files: each database is a virtual disk, and the files of its log are
+/// one after another on a different virtual disk.
 fn placer(mailbox: &Mailbox) -> impl Fn(&FileSpec) -> Place + use<> {
     let log_bytes = mailbox.log_file_size_bytes;
     move |file| {

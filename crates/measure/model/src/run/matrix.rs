@@ -11,7 +11,7 @@
 //! could still be cached. (For uniform offsets over more data than fits in the caches, the hit
 //! ratio of a record of `r` bytes under I/Os of `s` bytes is that of independent points: a record
 //! was touched before with probability 1 - (1 - e^-x) / x, x = density × r / s.) `Uniform` draws
-//! from the whole file instead.
+//! its offsets from the whole file instead.
 
 use super::{Limits, Recorder, RunResult};
 use crate::blocks::{Action, Request};
@@ -41,7 +41,7 @@ pub struct MatrixLoad {
     pub barrier: bool,
     /// Time between the end of an operation (or group) and the next issue.
     pub think_ns: u64,
-    /// Open loop: operations per second in all, Poisson; `None` is the closed loop.
+    /// Open loop: total operations per second, as a Poisson process; `None` means a closed loop.
     pub arrivals_per_s: Option<f64>,
     /// Size of the I/Os.
     pub io_bytes: u64,

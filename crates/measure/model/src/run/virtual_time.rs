@@ -291,8 +291,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         match wait {
             Wait::Done => part.ended = true,
             Wait::Completion => {}
-            // A timer that is too early causes a step without due work, which sets the next timer.
-            // That is cheaper than cancelling and setting it at every step.
+            // If the timer is too early, it causes a step without due work, and that step sets the
+            // next timer. That is cheaper than cancelling and setting it at every step.
             Wait::Until(due_ns) if due_ns >= part.due_ns => {}
             Wait::Until(due_ns) => {
                 if let Some(timer) = part.timer.take() {

@@ -32,7 +32,7 @@ impl System {
         let entry = head.block("entry", "the block that requests enter by")?.to_owned();
         let compute_nodes = head.count_or("nodes", 1, 1, 1024)?;
         let nodes = compute_nodes + head.count_or("storage_nodes", 0, 0, 1024)?;
-        // The last of the nodes with load fail, because their data is used most.
+        // The last nodes with load fail, because their data is used most.
         let lost = head.count_or("failed_nodes", 0, 0, compute_nodes - 1)?;
         let failed = (compute_nodes - lost) as u16..compute_nodes as u16;
         // Nodes that fail during the run are storage-only, so no load has to move.
