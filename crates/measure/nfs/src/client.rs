@@ -268,7 +268,7 @@ impl<C: Clock> Client<C> {
     /// after the first completion or at the timeout.
     ///
     /// # Errors
-    /// [`PollError`]; never because of a server.
+    /// [`PollError`]; a server never causes it.
     pub fn poll(
         &mut self,
         arena: &mut [u8],

@@ -146,7 +146,7 @@ impl Core {
     }
 
     /// A call that ends while it is queued is not sent. If half of it was sent, its connection must
-    /// be closed too, because the caller owns its payload again.
+    /// also be closed, because the caller then owns the payload again.
     #[inline]
     pub(crate) fn leave_link(&mut self, index: u32) {
         let slot = self.slots.get(index);

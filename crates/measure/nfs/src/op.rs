@@ -139,7 +139,7 @@ pub enum Op<'a> {
     /// READ; completes with the number of bytes read, fewer than requested only at the end of the
     /// file.
     Read { file: ObjectId, offset_bytes: u64, size_bytes: u32, buffer_offset_bytes: u64 },
-    /// WRITE; completes with the number of bytes written, always as many as requested.
+    /// WRITE; completes with the number of written bytes, which is always the requested number.
     Write {
         file: ObjectId,
         offset_bytes: u64,

@@ -41,7 +41,7 @@ pub(crate) enum State {
 pub(crate) enum Owner {
     /// The caller: the call ends with a completion.
     Caller,
-    /// A lost write, sent again on behalf of the COMMIT in this slot.
+    /// A lost write that is sent again for the COMMIT in this slot.
     Resend {
         /// Slot of the COMMIT.
         commit: u32,
@@ -92,7 +92,7 @@ pub(crate) struct Slot {
     pub sequence: u64,
     pub submitted_ns: u64,
     pub sent_ns: u64,
-    /// Transmissions of the current XID, in all, and on the current connection.
+    /// Number of transmissions of the current XID: in total, and on the current connection.
     pub transmissions: u32,
     pub transmissions_on_link: u32,
     pub retransmissions: u32,
@@ -140,7 +140,7 @@ impl Slot {
         if self.procedure == Procedure::Write { self.size_bytes as usize } else { 0 }
     }
 
-    /// Returns the bytes that a READ or WRITE transfers in all, including earlier parts.
+    /// Returns the total bytes that a READ or WRITE transfers, including earlier parts.
     #[inline]
     pub fn moves_bytes(&self) -> u64 {
         match self.procedure {

@@ -107,7 +107,7 @@ pub struct Stats {
     pub duplicate_replies: u64,
     /// Number of CREATE, MKDIR, REMOVE, RMDIR and RENAME calls that were sent more than once, and
     /// whose reply (EXIST or NOENT) means that the server had executed an earlier transmission.
-    /// They count as successes.
+    /// These calls count as successes.
     pub replays: u64,
     /// Retries after NFS3ERR_JUKEBOX.
     pub jukebox_retries: u64,
