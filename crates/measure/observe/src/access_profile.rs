@@ -7,7 +7,7 @@
 //! Blocks of 4 KiB are numbered across all files. The working set is counted exactly in a bitmap,
 //! or in a spatial sample if the bitmap would be large ([`block_map`]). Reuse distances are always
 //! sampled ([`reuse`], after SHARDS: C. Waldspurger et al., *Efficient MRC Construction with
-//! SHARDS*, FAST '15). Other threads can read the counts meanwhile ([`live`]). Samples of the
+//! SHARDS*, FAST '15). Other threads can read the counts during the run ([`live`]). Samples of the
 //! content are stored in a reservoir and analysed after the run ([`content`]).
 
 mod block_map;
@@ -50,7 +50,7 @@ pub struct AccessProfiler {
     misaligned: u64,
     content: Reservoir,
     until_look: u32,
-    /// Number of merged threads. Each saw only its own operations.
+    /// Number of merged threads. Each thread saw only its own operations.
     parts: u32,
 }
 

@@ -149,7 +149,7 @@ impl CommandWatch {
     }
 
     /// Returns whether its processes opened data in these paths for writing (true) or only for
-    /// reading (false). `None` if they opened none.
+    /// reading (false). `None` if the processes opened none of them.
     #[must_use]
     pub fn writes_data(&self, paths: &[PathBuf]) -> Option<bool> {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());

@@ -74,8 +74,8 @@ pub fn read_host(number: DeviceNumber) -> Option<Completion> {
     of(&Sysfs::host(), Path::new("/proc"), number)
 }
 
-/// Returns the directory of the device that raises the disk's interrupts: its nearest ancestor that
-/// has some.
+/// Returns the directory of the device that raises the disk's interrupts: the nearest ancestor that
+/// has interrupts.
 fn controller(disk: &Path) -> Option<PathBuf> {
     let real = fs::canonicalize(disk).ok()?;
     let has = |directory: &&Path| !interrupts_of(directory).is_empty();

@@ -74,7 +74,7 @@ impl KernelWatch {
     }
 }
 
-/// Returns the I/O between two readings. A thread that is new counts in full.
+/// Returns the I/O between two readings. A new thread is counted from zero.
 fn rise(before: &BTreeMap<i32, ThreadCounters>, now: &BTreeMap<i32, ThreadCounters>) -> IoBytes {
     now.iter().fold(IoBytes::default(), |sum, (pid, now)| {
         let then = before.get(pid).filter(|then| then.started == now.started);

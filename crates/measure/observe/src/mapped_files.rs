@@ -43,7 +43,7 @@ pub fn read(process: &str) -> Option<Vec<MappedFile>> {
     let program = || fs::read_link(format!("/proc/{process}/exe")).ok();
     let before = program()?;
     let maps = fs::read(format!("/proc/{process}/maps")).ok()?;
-    // A process that execs meanwhile would show files of both programs.
+    // If a process calls exec meanwhile, the list would contain files of both programs.
     let program = program().filter(|after| *after == before)?;
     let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
     let paths = executable(&String::from_utf8_lossy(&maps));
@@ -102,8 +102,8 @@ fn foreign(path: &str, library_path: &[PathBuf]) -> Option<String> {
     owned_by_root(path, root).or_else(|| covered(path, root))
 }
 
-/// True for a default directory of the loader, its subdirectory for the architecture, or that for a
-/// newer processor.
+/// True for a default directory of the loader, its subdirectory for the architecture, or its
+/// subdirectory for a newer processor.
 fn is_default(directory: &Path) -> bool {
     let for_newer = directory.parent().filter(|parent| parent.ends_with("glibc-hwcaps"));
     let directory = for_newer.and_then(Path::parent).unwrap_or(directory);

@@ -169,7 +169,7 @@ fn request_with_timeout(endpoint: &Endpoint) -> Latest {
 /// The request fails; the reason in words.
 ///
 /// # Errors
-/// The request failed, with the reason in words.
+/// A text with the reason for the failed request.
 pub fn read(endpoint: &Endpoint) -> Result<Values, String> {
     let Latest { values, problem } = request_with_timeout(endpoint);
     values.ok_or_else(|| problem.unwrap_or_else(|| "it did not respond".to_owned()))

@@ -178,8 +178,8 @@ pub fn explain_unseen(path: &Path) -> Option<ObservationGap> {
 /// Remedy if only the number of a block device is known.
 const MOUNTED_SYS: &str = "a mounted /sys, which a container may be given read-only";
 
-/// Returns the mount of the path by its number (`STATX_MNT_ID`, Linux 5.8). Without that, returns
-/// the mount point that is the longest prefix; if several are stacked, the last.
+/// Returns the mount of the path by its number (`STATX_MNT_ID`, Linux 5.8). Otherwise, returns the
+/// mount point that is the longest prefix of the path; if several mounts are stacked, the last.
 fn mount_of(path: &Path) -> Option<MountInfo> {
     let path = path.canonicalize().ok()?;
     let mounts = Process::myself().and_then(|process| process.mountinfo()).ok()?;

@@ -302,7 +302,7 @@ fn is_virtual() -> bool {
     may_be_virtual(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
 }
 
-/// Checks the processor flag. Processors other than x86 lack it and may be virtual.
+/// Checks the processor flag. Processors other than x86 do not report it and may be virtual.
 fn may_be_virtual(cpuinfo: &str) -> bool {
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
     flags.is_none_or(|flags| flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"))

@@ -85,8 +85,8 @@ impl Blocks {
     }
 }
 
-/// Bitmap of touched blocks. One thread writes and others may read, without locks: words are plain
-/// atomic loads and stores.
+/// Bitmap of touched blocks. One thread writes and others may read, without locks: words are loaded
+/// and stored as plain atomics.
 #[derive(Debug)]
 pub(super) struct TouchedBlocks {
     /// Scattered numbers below this are in the sample.
