@@ -27,10 +27,11 @@ pub struct Sums {
     /// Operations that had not completed when the thread ended. Their waiting times until then
     /// count as latencies, which are lower bounds.
     pub abandoned: u64,
-    /// Operations that were due before the stop and not started when the thread ended. Their waits
-    /// count as latencies but not as service times.
+    /// Operations that were due before the stop and not started when the thread ended. Their
+    /// waiting times count as latencies but not as service times.
     pub never_started: u64,
-    /// Operations that failed, transferred too little or failed their check. They have no latency.
+    /// Operations that failed, transferred too few bytes, or whose check failed. They have no
+    /// latency.
     pub errors: u64,
 }
 

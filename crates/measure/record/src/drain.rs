@@ -22,9 +22,9 @@ pub const IN_FLIGHT_NS: u64 = 180_000_000_000;
 /// also uses [`plimsoll_workload::step::BACKLOG_NS`].
 pub const BACKLOG_NS: u64 = plimsoll_workload::step::BACKLOG_NS;
 
-/// Lead time of a phase's start or end, so that every thread knows it in time. Threads check after
-/// each completion and before recording it, and a store is visible to other processors within a
-/// microsecond.
+/// Time between the decision on a phase's start or end and that moment, so that every thread can
+/// read it in time. Threads check after each completion and before recording it, and a store is
+/// visible to other processors within a microsecond.
 pub const AHEAD_NS: u64 = 1_000_000;
 
 /// Returns the timeout of one operation while others complete: at least the timeout at the end of a

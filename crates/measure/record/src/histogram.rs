@@ -14,7 +14,7 @@ pub const BUCKETS: usize = 1 << 16;
 /// Significant bits of a value.
 const KEPT_BITS: u32 = 11;
 
-/// Largest value in reports: one hour. Larger values count as this.
+/// Largest value in reports: one hour. Larger values are counted as this value.
 pub const VALUE_NS_MAX: u64 = 3_600_000_000_000;
 
 /// Returns the bucket of a value below 2⁶³.

@@ -115,8 +115,8 @@ pub struct Snapshot {
     pub progress_bytes: (u64, u64),
     /// True if the phase may end, for example because the store is warm.
     pub ready: bool,
-    /// Contains I/Os that were in flight or due at the end of the phase. They count for the phase's
-    /// latencies, not for its rates. There is one such snapshot, at the thread's end.
+    /// Contains I/Os that were in flight or due at the end of the phase. They count in the phase's
+    /// latencies, not in its rates. There is one such snapshot, at the thread's end.
     pub drained: bool,
 }
 
