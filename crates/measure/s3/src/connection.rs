@@ -1,4 +1,5 @@
-//! One connection. It sends a request, receives the response, and then sends the next.
+//! One connection. A connection sends a request, receives the response, and then sends the next
+//! request.
 
 use std::io::IoSlice;
 use std::net::SocketAddr;
@@ -367,7 +368,7 @@ impl Connection {
         Err(ConnectionError::Lost("the server ended the connection".to_owned()))
     }
 
-    /// On an idle connection, data other than TLS records ends the connection.
+    /// On an idle connection, any data except TLS records ends the connection.
     fn watch_idle(&mut self) -> Result<Option<Response>, ConnectionError> {
         if !self.wire.as_mut().is_some_and(Wire::is_quiet) {
             self.drop_socket();
