@@ -61,7 +61,7 @@ pub struct Extent {
 }
 
 /// Returns the extents of a file in file order, at most `extents_max`. The second value is true if
-/// these are all.
+/// the list is complete.
 ///
 /// # Errors
 /// `EOPNOTSUPP` if the file system does not support it (tmpfs, NFS).

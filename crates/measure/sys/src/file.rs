@@ -22,7 +22,7 @@ pub enum DirectMode {
 /// Options of opening a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenFlags {
-    /// Open for writing too.
+    /// True to open for writing too.
     pub write: bool,
     /// Create the file if it is missing.
     pub create: bool,

@@ -4,8 +4,9 @@
 //! Tables of at least [`MAPPED_BYTES`] therefore use their own mappings, which begin at a huge page
 //! boundary (2 MiB) and request huge pages (`madvise(2)`, `MADV_HUGEPAGE`). It made two hours of a
 //! modelled mail store 10 % faster. A table that is filled in order uses small pages at its end.
-//! First access to memory is expensive too: the host needs 3 to 4 ms per MiB to find and zero it.
-//! Without huge pages in the kernel, tables work but are slower. Smaller tables are on the heap.
+//! The first access to memory is also expensive: the host needs 3 to 4 ms per MiB to find and zero
+//! it. Without huge pages in the kernel, tables work but are slower. Smaller tables are on the
+//! heap.
 
 use core::alloc::Layout;
 use core::fmt;

@@ -17,7 +17,7 @@ pub struct Room {
 }
 
 /// Returns the memory that this process can still use: the minimum of the machine's available
-/// memory and the unused parts of its control groups' limits. `None` if neither can be read.
+/// memory and the unused parts of its control groups' limits. `None` if neither value can be read.
 #[must_use]
 pub fn memory() -> Option<Room> {
     memory_below(Path::new("/"))

@@ -313,7 +313,7 @@ impl Pool {
     /// ignores the timeout.
     ///
     /// # Errors
-    /// None; the signature is that of the ring.
+    /// Never fails; the signature is that of the ring.
     pub fn submit_and_wait(
         &mut self,
         min_complete: u32,

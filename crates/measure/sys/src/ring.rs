@@ -267,8 +267,8 @@ impl Ring {
     /// Takes up to `most` available completions without a system call. It passes those of
     /// operations to `each` in order of completion, with user data and bytes or `errno`. Short
     /// transfers are queued again for their remaining bytes, interrupted ones for a retry. These
-    /// and a tick count towards `most`, so this function never processes more than the first `most`
-    /// completions. Returns the number of completions passed on.
+    /// and the timer's entries count towards `most`, so this function never processes more than the
+    /// first `most` completions. Returns the number of completions passed on.
     #[inline]
     pub fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
         let Some(ring) = &mut self.ring else { return 0 };

@@ -54,7 +54,7 @@ impl Level {
     }
 }
 
-/// Arguments for the trial: arbitrary values, none of them zero.
+/// Arguments for the trial: arbitrary values that are not zero.
 const KEY: [u64; 2] = [0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210];
 const HIGH: u64 = 0x5A5A;
 const LOW: u64 = 0xFFFF_FFFF_FFFF_FFF0;

@@ -2,8 +2,8 @@
 //!
 //! A unit is one to eight sectors of 512 bytes. Each sector starts with incompressible bytes (in
 //! the first, the stamp is part of them) and ends with a compressible filler: a repeated 8-byte
-//! word. Any two sectors therefore differ, so that deduplication of 512-byte pieces finds no more
-//! than that of 4 KiB pieces.
+//! word. Any two sectors therefore differ, so that deduplication of 512-byte pieces finds the same
+//! duplicates as deduplication of 4 KiB pieces.
 //!
 //! A unit is a function of its key, counter, shape and stamp. To check a unit, the code creates it
 //! again and compares the two. This checks every bit with certainty and costs less than a checksum.
