@@ -102,8 +102,7 @@ impl Arena for HeapArena {
     }
 }
 
-/// Group of an I/O class, which decides its table in reports and whether it counts as
-/// transactional.
+/// Group of an I/O class, which determines its table in reports and whether it is transactional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ClassGroup {
     /// I/Os that count for the achieved rate: database reads and writes, data of a matrix.

@@ -43,7 +43,7 @@ impl Slots {
             Pattern::Permutation => {
                 Kind::Permutation { pass: 0, order: Permutation::new(n, mix(seed, 0)) }
             }
-            // The walk draws the skips.
+            // For these patterns, the walk draws the skips.
             Pattern::Sequential | Pattern::SequentialShared | Pattern::Skipping { .. } => {
                 Kind::Sequential
             }

@@ -18,7 +18,7 @@ impl Rate {
     /// Creates a rate from operations per second, rounded to millionths.
     ///
     /// # Errors
-    /// [`RateError`] outside 1e-6 to 1e9: starts are in nanoseconds.
+    /// [`RateError`] outside 1e-6 to 1e9, because start times are in nanoseconds.
     pub fn per_s(rate_per_s: f64) -> Result<Self, RateError> {
         let micro = libm::round(rate_per_s * 1e6);
         if (1.0..=1e15).contains(&micro) {

@@ -1,4 +1,4 @@
-//! Rates that change over time: a process at a constant rate, seen through another clock.
+//! Rates that change over time: a process with a constant rate, on a distorted clock.
 //!
 //! Let `r(t)` be the rate relative to its full value, and `R(t)` its integral. A process at the
 //! full rate, mapped through the inverse of `R`, has the rate `r(t)` (Çinlar, "Introduction to

@@ -126,8 +126,8 @@ pub struct MailboxConfig {
     pub writes_in_flight: u32,
     /// Maximum log that recovery has to replay. 20 MiB by default.
     pub checkpoint_depth_bytes: u64,
-    /// Distance in the log between two flushes of a database file that let its checkpoint advance.
-    /// A sixteenth of the depth by default (unconfirmed).
+    /// Distance in the log between two flushes of a database file that advance its checkpoint. A
+    /// sixteenth of the depth by default (unconfirmed).
     pub checkpoint_step_bytes: u64,
     /// Size of a log file. 1 MiB by default.
     pub log_file_bytes: u32,

@@ -377,9 +377,9 @@ impl Group {
         }
     }
 
-    /// Skips a served database until its next event or timer. It is not skipped if serving it again
-    /// would do more: the log moved its end, a needed buffer belongs to another, or a commit is
-    /// already durable.
+    /// Skips a served database until its next event or timer. It is not skipped if another step
+    /// would do more: the end of the log moved, a needed buffer belongs to another database, or a
+    /// commit is already durable.
     fn settle(&mut self, place: usize, now_ns: u64) {
         let d = &self.databases[place];
         let acknowledged = d.commit_waiters.first().is_some_and(|session| {
@@ -422,7 +422,7 @@ impl Group {
     }
 }
 
-/// Returns the earlier of two times, if any.
+/// Returns the earlier of two times; `None` if both are `None`.
 fn earliest(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

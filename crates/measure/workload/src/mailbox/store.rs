@@ -105,7 +105,7 @@ impl Store {
         Ok(Self::rebuild(config, geometry, databases))
     }
 
-    /// Records which files are too short, by name. Reads end there.
+    /// Records the files that are too short, by name. Reads end there.
     #[must_use]
     pub fn with_short_files(self, short: BTreeMap<String, u64>) -> Self {
         Self { short: Arc::new(short), ..self }

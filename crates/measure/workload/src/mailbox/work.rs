@@ -73,8 +73,8 @@ impl Group {
         None
     }
 
-    /// Wakes sessions that waited for a frame or for log space, if available. Returns true if any
-    /// can proceed.
+    /// Wakes sessions that waited for a frame or for log space, if available. Returns true if at
+    /// least one session can proceed.
     pub(super) fn wake_stalled(&mut self) -> bool {
         let mut next = self.attention.first(0);
         while let Some(place) = next {

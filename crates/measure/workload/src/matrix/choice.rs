@@ -25,7 +25,7 @@ pub struct Choice {
 
 impl Choice {
     /// Creates alternatives with the given weights, of any sum. Weights that are negative or not
-    /// numbers count as 0. If all do, the first alternative is always chosen.
+    /// numbers count as 0. If all are 0, the first alternative is always chosen.
     #[must_use]
     pub fn new(weights: &[f64], seed: u64) -> Self {
         let weight = |w: &f64| if *w > 0.0 && w.is_finite() { *w } else { 0.0 };
@@ -98,8 +98,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Within one stratum a boundary of each alternative's part, and the whole strata of the
-        /// last, unfinished thousand.
+        /// The error is at most the boundary of each alternative's part within one stratum, plus
+        /// the strata of the last, unfinished thousand.
         #[test]
         fn shares_are_exact_to_a_few_strata(
             weights in prop::collection::vec(0.0f64..100.0, 1..9),

@@ -53,7 +53,7 @@ pub struct StreamConfig {
     pub name: String,
     /// Mixed from the run's seed and the stream's number: streams with equal seeds are equal.
     pub seed: u64,
-    /// Clients in all threads; client `i` uses share `i mod shares`.
+    /// Number of clients in all threads; client `i` uses share `i mod shares`.
     pub clients: u32,
     /// Maximum number of operations in flight of a client. Names younger than that are not touched.
     pub queue_depth: u32,

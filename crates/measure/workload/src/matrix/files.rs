@@ -58,7 +58,7 @@ impl FileSet {
         let first = u64::from(share) * u64::from(self.files_per_share);
         (0..self.files_per_share)
             .filter(|file| {
-                // Returns the n-th of `used` files, evenly spread over all.
+                // Returns the n-th of `used` files, which are evenly spread over all files.
                 let at = first + u64::from(*file);
                 let step = |at: u64| u128::from(at) * u128::from(used) / u128::from(files);
                 at == 0 || step(at) != step(at - 1)

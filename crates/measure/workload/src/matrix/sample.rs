@@ -69,7 +69,7 @@ impl Sample {
     }
 
     /// Returns the sampled unit of a group, in the numbering of all files. The last group may be
-    /// short and have none.
+    /// shorter and have no sampled unit.
     #[inline]
     fn picked(&self, group: u64) -> u64 {
         let within = mix(self.seed, group) & ((1 << self.period_bits) - 1);
@@ -277,7 +277,7 @@ impl Sampler {
     /// `other`.
     ///
     /// # Errors
-    /// [`ContentError::Misaligned`] if the buffer is not whole units.
+    /// [`ContentError::Misaligned`] if the buffer does not consist of whole units.
     #[inline]
     pub fn fill(&self, write: InFlight, other: u32, out: &mut [u8]) -> Result<(), ContentError> {
         let Some(slot) = self.slots.get(write.number() as usize) else { return Ok(()) };

@@ -120,7 +120,7 @@ impl Tracker {
     /// Fills the buffer of a started write.
     ///
     /// # Errors
-    /// [`ContentError::Misaligned`] if the buffer is not whole units.
+    /// [`ContentError::Misaligned`] if the buffer does not consist of whole units.
     #[inline]
     pub fn fill(&self, write: InFlight, out: &mut [u8]) -> Result<(), ContentError> {
         let Some(slot) = self.slots.get(write.0 as usize) else { return Ok(()) };

@@ -95,7 +95,7 @@ impl StreamPace {
     /// returns the text of a file of recorded arrivals.
     ///
     /// # Errors
-    /// An invalid rate, or an unreadable recording.
+    /// A rate is invalid, or the recording cannot be read.
     pub fn new(
         stream: &Stream,
         size_bytes_max: u32,

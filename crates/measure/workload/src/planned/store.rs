@@ -14,7 +14,7 @@ const BIAS_SCALE: f64 = 1000.0;
 /// and logs to the `log_directories` after them.
 ///
 /// # Errors
-/// Numbers that are too large for a store.
+/// A number is too large for a store.
 pub fn config(
     mailbox: &plan::Mailbox,
     seed: u64,

@@ -19,7 +19,7 @@ const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// device, which is one file for all, `device_bytes` is its size.
 ///
 /// # Errors
-/// Sizes that are too large for one transfer, or too many files for one table.
+/// A size is too large for one transfer, or there are too many files for one table.
 pub fn streams(
     matrix: &plan::Matrix,
     seed: u64,

@@ -41,7 +41,7 @@ impl<'a> Evidence<'a> {
         (u16::MAX >> (16 - sectors)) as u8
     }
 
-    /// Tries a write, and records the sectors that it explains, if any.
+    /// Tries a write, and records the sectors that it explains.
     pub(super) fn consider(&mut self, stamp: Stamp) {
         let known = self.explanations.iter().any(|e| e.stamp == stamp);
         if known || self.explanations.len() >= TRIES_MAX {
@@ -84,7 +84,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// Compares the unit with the write that explains most of it. Returns the first differing byte
-    /// and the number of differing bits. Uses `otherwise` if no write explains any.
+    /// and the number of differing bits. Uses `otherwise` if no write explains any sector.
     pub(super) fn difference(&self, otherwise: Stamp) -> (u16, u32) {
         let best = self.explanations.iter().max_by_key(|e| e.sectors.count_ones());
         let made = best.map_or(otherwise, |e| e.stamp).render(self.unit.len()).unwrap_or_default();

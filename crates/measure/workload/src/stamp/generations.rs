@@ -103,7 +103,7 @@ impl Generations {
         })?
     }
 
-    /// Ends an acknowledged write. If no other write of the unit was in flight meanwhile, its
+    /// Ends an acknowledged write. If no other write of the unit was in flight in the meantime, its
     /// content is known again.
     #[inline]
     pub fn end(&self, ticket: Ticket) {

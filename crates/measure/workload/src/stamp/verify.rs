@@ -251,7 +251,7 @@ impl Case<'_> {
         Verdict::Damaged(if is_last { Damage::Lost { found } } else { Damage::Stale { found } })
     }
 
-    /// The sectors are of several writes, or some of none.
+    /// The sectors are from several writes, or some are from no known write.
     fn parts(&self, evidence: &Evidence<'_>) -> Verdict {
         let unexplained = evidence.all() & !evidence.explained();
         if unexplained != 0 {

@@ -209,8 +209,8 @@ fn the_open_loop_does_not_wait_for_the_disk() {
     assert!(lag_ns > 10 * SECOND, "arrivals waited for the disk: lag of only {lag_ns} ns");
     let rate = ios_at_stop.unwrap() as f64 / 20.0;
     assert!(rate < 2000.0, "{rate}");
-    // Operations that had arrived were started for another minute. The rest counts as backlog, and
-    // no arrival is after the stop.
+    // Operations that had arrived were started for another minute. The remaining arrivals count as
+    // backlog, and no arrival is after the stop.
     assert!(disk.now_ns >= 20 * SECOND + BACKLOG_NS, "ended at {} ns", disk.now_ns);
     let mut left = Vec::new();
     group.never_started(&mut |_, due_ns| left.push(due_ns));

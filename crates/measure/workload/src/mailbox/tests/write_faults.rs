@@ -107,7 +107,7 @@ fn no_lie_about_the_log_of_a_closed_store_is_believed() {
             let checked = base.verify(&honest, &maps, End::Closed);
             assert_eq!(checked.findings(), []);
             assert!(checked.report().log_blocks_checked > 60, "{:?}", checked.report());
-            // Of the last twenty writes: both logs have some, and none was overwritten since.
+            // Of the last twenty writes, each log has some, and none of them was overwritten later.
             let of_last = below(choices.bits(), 20) as usize;
             let victim = honest.log_writes[honest.log_writes.len() - 1 - of_last];
             let (disk, maps) = base.load(seed, End::Closed, Some((victim, lie)));
