@@ -16,8 +16,8 @@ use crate::scan::FLEET;
 /// Maximum unpacked size. A bundle has megabytes and an experiment has hundreds of bundles; a
 /// larger archive was not written by `export`.
 const UNPACKED_BYTES_MAX: u64 = 64 << 30;
-/// Bytes that each file counts in addition to its contents: millions of empty files fill a disk
-/// too.
+/// Bytes that each file counts in addition to its contents: millions of empty files also fill a
+/// disk.
 const FILE_BYTES: u64 = 4096;
 /// Maximum depth of a path: published experiment, search, run, hosts of a fleet, host, bundle,
 /// file.

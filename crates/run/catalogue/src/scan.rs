@@ -82,7 +82,8 @@ fn scan_below(
 }
 
 /// Adds a directory to `scanned` if it is a bundle or an experiment. `siblings` are the files in
-/// the same directory. Returns whether it is an experiment, or `None` if it is neither.
+/// the same directory. Returns true for an experiment, false for a bundle, and `None` for other
+/// directories.
 fn scan_directory(
     path: &Path,
     experiment: Option<&Path>,
