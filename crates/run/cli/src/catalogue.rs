@@ -48,7 +48,7 @@ pub fn open_with_others(places: &Places) -> Result<Catalogue, CliError> {
     if let Some(shared) = team::client() {
         match shared.sync(&mut own, &|_| false) {
             Ok(sharing) => warn_unreadable(&sharing),
-            // Runs of this host are listed all the same, and those of others as last seen.
+            // Runs of this host are still listed, and those of others in their last known state.
             Err(error @ CatalogueError::Team { .. }) => notes::tell(&format!(
                 "warning: runs of other users may be missing or outdated: {error}"
             )),
@@ -71,7 +71,7 @@ pub fn warn_unreadable(sharing: &SyncReport) {
 /// Returns the directory of a run: `last`, a number, a name or prefix, or the latest run of a plan.
 ///
 /// # Errors
-/// No such run, an ambiguous name, or a removed bundle.
+/// There is no run of this name, the name is ambiguous, or the bundle was removed.
 pub fn find(places: &Places, name: &str) -> Result<PathBuf, CliError> {
     let found = open(places)?.find(name).map_err(catalogue_error)?;
     let found = match found {
@@ -101,7 +101,7 @@ pub fn find(places: &Places, name: &str) -> Result<PathBuf, CliError> {
     }
 }
 
-/// Fetches bundles of other users' runs. Returns the directory of the last.
+/// Fetches bundles of other users' runs. Returns the directory of the last run.
 fn fetch_bundles(runs: &[Entry], name: &str) -> Result<PathBuf, CliError> {
     let Some(shared) = team::client() else {
         return Err(CliError::usage(format!("no bundle {name}")));

@@ -23,7 +23,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time limit for unread results after the operator stopped the process.
 const RESULT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Error of writing to stdout, if any.
+/// Error of writing to stdout, if one occurred.
 static UNWRITTEN: Mutex<Option<String>> = Mutex::new(None);
 /// Something was written to stdout.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
@@ -103,7 +103,8 @@ pub fn tell(text: &str) {
     tell_painted(&clean(text));
 }
 
-/// Writes a note with our own escape sequences. The rest of the text must be clean.
+/// Writes a note with our own escape sequences. The unpainted parts of the text must not contain
+/// control characters.
 pub fn tell_painted(text: &str) {
     if writer().is_some() {
         send(Note::Line(text.to_owned()));

@@ -1,4 +1,4 @@
-//! Targets that plans of others may use: on an agent, or through the page.
+//! Targets that other users' plans may use: on an agent, or through the page.
 
 use std::path::PathBuf;
 

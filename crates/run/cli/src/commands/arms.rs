@@ -65,7 +65,7 @@ pub fn enough_runs(plan: &Plan) -> Result<(), CliError> {
 /// interrupted comparison. `show` prints the comparison and returns its exit code.
 ///
 /// # Errors
-/// An unusable target, or a bundle that cannot be written.
+/// A target is unusable, or a bundle cannot be written.
 #[allow(clippy::too_many_arguments)]
 pub fn run_arms_for(
     plan: &Plan,

@@ -94,7 +94,7 @@ impl LoadFlags {
     /// Returns the changes of a plan: those of the command line, and --for and --runs.
     ///
     /// # Errors
-    /// A flag that describes a load, which the plan does.
+    /// A flag describes a load, although the plan does this already.
     pub fn changes_of_plan(&self, changes: &Changes) -> Result<Changes, CliError> {
         let text = |given: Option<&String>| given.cloned();
         let first = |given: Option<String>| given.unwrap_or_default();
@@ -140,7 +140,7 @@ impl LoadFlags {
     /// Rejects --runs for a command that measures each load once.
     ///
     /// # Errors
-    /// More than one run, with the way to repeat in the hint.
+    /// There is more than one run; the hint states how to repeat.
     pub fn refuse_runs(&self, command: &str, unit: &str, hint: &str) -> Result<(), CliError> {
         match self.runs {
             Some(runs) if runs > 1 => {

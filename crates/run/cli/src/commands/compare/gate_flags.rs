@@ -64,7 +64,7 @@ impl GateFlags {
     /// Rejects a gate for results without runs of one plan.
     ///
     /// # Errors
-    /// A gate was given.
+    /// A gate was requested.
     pub fn refuse_for(&self, what: &str) -> Result<(), CliError> {
         if self.fail_if_worse.is_empty() {
             return Ok(());
