@@ -1,6 +1,6 @@
 //! Offset of an agent's clock from the coordinator's, from the four time stamps of a request and
-//! its response (RFC 5905, section 8). Of several exchanges the fastest counts, since its error is
-//! the smallest.
+//! its response (RFC 5905, section 8). Of several exchanges the fastest is used, because its error
+//! is the smallest.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::message::ClockReply;
 
 /// Number of exchanges.
 const EXCHANGES: u32 = 16;
-/// Number of failed exchanges after which no more are tried.
+/// Number of failed exchanges after which the measurement stops.
 const FAILURES_MAX: u32 = 3;
 /// Time limit of an exchange.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);

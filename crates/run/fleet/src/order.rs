@@ -119,7 +119,7 @@ impl Order {
     /// belong to the plan.
     ///
     /// # Errors
-    /// The reason why the part does not belong to the plan or to the host's own.
+    /// The reason why the part does not belong to the plan, or not to the host's own plan.
     pub fn part_of(&self, plan: &Plan, own: &Plan, host: &str) -> Result<ResolvedPlan, String> {
         let plan = plan.without_host_changes().map_err(|errors| errors.to_string())?;
         let part = match &self.resolved_text {

@@ -8,9 +8,9 @@ use crate::Task;
 use crate::broker::Broker;
 
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Number of unanswered checks in a row after which the server counts as down. Checks count rather
-/// than time, because a stalled process sends none. Silence of hosts means nothing during an
-/// outage.
+/// Number of unanswered checks in a row after which the server counts as down. Checks are counted
+/// instead of time, because a stalled process sends no checks. Silence of hosts means nothing
+/// during an outage.
 const DOWN_AFTER: u32 = 2;
 /// Longest outage that a run survives. Hosts retry for the same time.
 pub(crate) const OUTAGE_TIMEOUT: Duration = Duration::from_secs(600);

@@ -299,7 +299,7 @@ impl<'a> ActiveRun<'a> {
     /// Reports outages of the server. Returns true if an outage has ended.
     ///
     /// # Errors
-    /// The outage is longer than hosts retry.
+    /// The outage is longer than the time for which hosts retry.
     fn check_server(&mut self, report: &mut dyn FnMut(Event)) -> Result<bool, RunnerError> {
         let silent = self.server_health.silence();
         if silent > OUTAGE_TIMEOUT {

@@ -87,7 +87,7 @@ impl HostState {
         self.ended.is_some() || self.lost.is_some() || self.refused.is_some()
     }
 
-    /// Returns whether the host waits for the others.
+    /// Returns true if the host waits for the others.
     pub(super) fn is_waiting(&self) -> bool {
         self.pending.is_some()
     }

@@ -22,7 +22,7 @@ const HOSTS_TIMEOUT: Duration = Duration::from_secs(15);
 pub(super) struct AgentSelection {
     /// Number of agents. `None` selects all agents that match.
     pub(super) agents: Option<u32>,
-    /// Permitted names; empty permits any.
+    /// Permitted names; an empty list permits all.
     pub(super) names: Vec<String>,
     /// Labels that each agent must have.
     pub(super) labels: Vec<String>,
