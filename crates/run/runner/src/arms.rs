@@ -202,7 +202,7 @@ pub fn order(arms: usize, rounds: u32, seed: u64) -> Vec<usize> {
     let mut order = Vec::new();
     for _ in 0..rounds {
         let mut round: Vec<usize> = (0..arms).collect();
-        // Fisher-Yates shuffle. With so few arms the modulo bias is far below 1e-17.
+        // Fisher-Yates shuffle. With so few arms, the modulo bias is far below 1e-17.
         for i in (1..arms).rev() {
             let at = (random(&mut state) % (i as u64 + 1)) as usize;
             round.swap(i, at);

@@ -197,7 +197,7 @@ impl<'a> Test<'a> {
                 direct: settings.direct,
             },
             content: Arc::new(content.map_err(|error| engine_error(&error))?),
-            // A cut by hand may cut this host off as well.
+            // A cut by hand may also cut this host off.
             directory: WitnessDirectory::new(request.witness.clone(), is_by_hand),
             evidence,
             stop,

@@ -76,10 +76,11 @@ impl Preflight {
         Self { destroy: destroy.to_vec(), keep, ..self }
     }
 
-    /// The steps of a search for the load line, at most. With `fresh`, each step creates its data.
+    /// Returns the maximum number of steps of a search for the load line. With `fresh`, each step
+    /// creates its data.
     ///
     /// # Errors
-    /// A plan without a load to vary.
+    /// The plan has no load to vary.
     pub fn steps(
         plan: &ResolvedPlan,
         range: &Range,
@@ -268,7 +269,8 @@ fn has_no_space(kind: &TargetKind) -> bool {
     matches!(kind, TargetKind::Model { .. } | TargetKind::Null)
 }
 
-/// Steps of the search for the number of threads, at most; `None` if the plan states the number.
+/// Returns the maximum number of steps of the search for the number of threads; `None` if the plan
+/// states the number.
 fn search_steps(plan: &ResolvedPlan, preflight: &Preflight) -> Option<u64> {
     let is_auto = plan.workload.mailbox().is_some_and(|store| store.threads_auto);
     (is_auto && preflight.unit == "run").then_some(STEPS_MAX as u64)
@@ -340,7 +342,7 @@ fn space_line(space: &Space) -> String {
     format!("{path}: {needs} needed, {free}{reused}")
 }
 
-/// Rejects missing directories before any wait.
+/// Rejects missing directories early, before any step that waits.
 fn check_directories(plan: &ResolvedPlan) -> Result<(), RunnerError> {
     let directories = |target: &&Target| {
         matches!(target.kind, TargetKind::Directories { .. } | TargetKind::Path { .. })

@@ -62,7 +62,7 @@ pub struct Options {
 pub struct SharedRun {
     /// Decides when phases begin.
     pub gate: Arc<dyn Gate>,
-    /// The part of the plan to run: one step, or all.
+    /// The part of the plan to run: one step, or the whole plan.
     pub resolved: ResolvedPlan,
     /// Membership in an experiment that the coordinator records.
     pub experiment: Option<Membership>,

@@ -23,7 +23,7 @@ use crate::run_request::RunConfig;
 /// Treatment of an earlier sweep of the same plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlierSweep {
-    /// Ignore it and start another.
+    /// Ignore it and start a new sweep.
     Ignore,
     /// Resume it if it is incomplete.
     Resume,

@@ -13,7 +13,8 @@ use crate::custody::{Reader, RunSet};
 use crate::error::RunnerError;
 use crate::experiment::{FILE, kind_of};
 
-/// Returns the sweeps of a side: the directory itself, or the sweeps in it. Empty if there is none.
+/// Returns the sweeps of a side: the directory itself, or the sweeps in it. Empty if there are no
+/// sweeps.
 pub fn sweeps_in(directory: &Path) -> Vec<PathBuf> {
     let is_sweep = |path: &Path| {
         path.join(FILE).is_file() && kind_of(path).is_ok_and(|kind| kind == ExperimentKind::Sweep)

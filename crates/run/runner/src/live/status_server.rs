@@ -15,7 +15,8 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 /// Time limit of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum number of clients whose request is incomplete. A further one replaces the oldest.
+/// Maximum number of clients whose request is incomplete. When the limit is reached, a new client
+/// replaces the oldest.
 const CLIENTS_MAX: usize = 32;
 /// Interval between checks of timeouts, while there are clients.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
