@@ -34,7 +34,7 @@ pub struct Connection {
     pub address: IpAddr,
     /// True once a request had a valid token or session. Without tokens, any request has.
     is_known: AtomicBool,
-    /// True while the server computes an answer or sends events. Such a connection is not closed.
+    /// True while the server computes an answer or sends events. A busy connection is not closed.
     is_busy: AtomicBool,
     last_active: Mutex<Instant>,
     closing: Notify,

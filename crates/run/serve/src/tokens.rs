@@ -212,8 +212,8 @@ impl Sessions {
         table.sessions.remove(&digest(id.as_bytes()));
     }
 
-    /// Counts a wrong token. Returns how many this network has sent in the last minute, or `None`
-    /// if it has sent too many.
+    /// Counts a wrong token. Returns the number of attempts that this network has made in the last
+    /// minute, or `None` if there were too many.
     pub fn count_failed_attempt(&self, network: IpAddr) -> Option<usize> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = &mut table.failed_attempts;

@@ -1,4 +1,4 @@
-//! A fio job from a form: the plans generated from its stages, and the check of them all.
+//! A fio job from a form: the plans generated from its stages, and the check of all of them.
 
 use plimsoll_import::fio_job::{FioImport, NO_PLACE, import_fio, import_stages};
 use plimsoll_plan::{Change, Plan, PlanErrors, ResolvedPlan, TargetKind, overlay};

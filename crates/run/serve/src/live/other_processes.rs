@@ -134,8 +134,8 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Polls a process. `None` if it has ended. If it does not answer, returns its last state,
-/// marked as such.
+/// Polls a process. `None` if it has ended. If the process does not answer, returns its last state,
+/// marked as outdated.
 fn poll(
     places: &Places,
     last_states: &Mutex<LastStates>,

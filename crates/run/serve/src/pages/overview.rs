@@ -20,7 +20,7 @@ const TREND_RUNS_MAX: u32 = 500;
 const LATEST: usize = 8;
 /// Maximum number of plans with trends, the latest first.
 const TRENDS_MAX: usize = 6;
-/// Runs of one plan that are drawn.
+/// Maximum number of runs of one plan that are drawn.
 const POINTS_MAX: usize = 40;
 
 /// Shows it.

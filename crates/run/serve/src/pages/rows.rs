@@ -170,7 +170,7 @@ pub fn tone(run: &Entry) -> &'static str {
 /// Parses the filter and the number of rows from the query.
 ///
 /// # Errors
-/// A value that is none.
+/// A value is not valid for its filter.
 pub fn filter(request: &PageRequest) -> Result<(Filter, u32), Problem> {
     let day = |name: &str| {
         let wrong = || Problem::bad_request(format!("{name}: a day is written as 2026-11-23"));
