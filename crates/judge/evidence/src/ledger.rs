@@ -443,7 +443,7 @@ impl AppendedLine {
     }
 
     /// Counts earlier starts whose plan hash and question `takes` accepts, except for those of one
-    /// experiment. Also returns how many of these did not complete.
+    /// experiment. Also returns how many of these runs did not complete.
     fn count_earlier(
         &self,
         but_of: Option<&str>,

@@ -189,7 +189,8 @@ pub struct ClassTotals {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abandoned: Option<u64>,
     /// Part of `drained` that was due in the phase (open loop) and was never submitted. Latencies
-    /// include them like `abandoned`; they have no service time. `None` as for `abandoned`.
+    /// include them like `abandoned`; they have no service time. `None` for the same reason as in
+    /// `abandoned`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub never_started: Option<u64>,
 }
@@ -305,9 +306,9 @@ pub struct Engine {
 /// [`GeneratorThread::spun_ns`](crate::observed::GeneratorThread::spun_ns).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Polling {
-    /// Longest polling time of a wait; 0: threads slept at once.
+    /// Longest polling time of a wait; 0 means that threads slept at once.
     pub longest_ns: u64,
-    /// Why they slept at once.
+    /// Reason why they slept at once.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why_not: String,
 }
@@ -384,7 +385,7 @@ pub struct LedgerPosition {
     /// under any plan name ([`crate::ledger::Question`]); `None` in bundles of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier_runs_alike: Option<u64>,
-    /// Earlier runs alike that did not complete.
+    /// Similar earlier runs that did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier_alike_not_completed: Option<u64>,
     /// Earlier runs with the same workload on the same system, but another requirement, outside
@@ -449,8 +450,8 @@ pub struct Membership {
     pub id: String,
     /// Kind of the experiment.
     pub kind: ExperimentKind,
-    /// Arm of the run: the target in a comparison, `16 threads` in a search; empty if all runs are
-    /// alike.
+    /// Arm of the run: the target in a comparison, `16 threads` in a search; empty if the runs do
+    /// not differ.
     pub arm: String,
     /// Number of the run in the experiment, from 1 in order of execution.
     pub number: u32,

@@ -55,7 +55,7 @@ pub struct Setting {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CounterReset {
-    /// No reset: the counters cover the first operation to the last.
+    /// No reset: the counters include all operations, from the first to the last.
     #[default]
     Never,
     /// The options imply a reset, for example a warm-up.
