@@ -71,7 +71,7 @@ pub fn is_text(text: &str) -> bool {
 /// Reads the terminal table: one result per phase that moved or created something.
 ///
 /// # Errors
-/// The text has no such phase.
+/// The text has no phase with results.
 pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all: Vec<ToolResult> = Vec::new();
     let mut command: Option<&str> = None;

@@ -92,7 +92,7 @@ impl<'t> Test<'t> {
         figure(value, Digits::Exact, 1.0, field)
     }
 
-    /// Parses a size. One without a decimal point is exact.
+    /// Parses a size. A size without a decimal point is exact.
     fn size(&self, name: &str) -> Option<Figure> {
         let (value, field) = self.option(name)?;
         let (digits, unit) = number::split_unit(value);

@@ -131,7 +131,7 @@ pub fn read_summary(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     reported
 }
 
-/// Adds checkpoints. If the durations are alike, size over mean duration is the mean rate.
+/// Adds checkpoints. If the durations are similar, size divided by mean duration is the mean rate.
 fn checkpoints(reported: &mut ToolResult, metric: &JsonNode<'_, '_>) {
     let of = |name: String| metric.key(&name).float().filter(|figure| figure.value > 0.0);
     for word in ["save", "load"] {

@@ -12,7 +12,7 @@
 //! | SYSTOR '17 CSV | six fields, the third `R` or `W` | seconds with nine digits |
 //!
 //! The format is detected from the content. A trace is read line by line, so that its size does not
-//! matter; gzip is decompressed on the way. Operations other than reads, writes and flushes
+//! matter; gzip is decompressed during reading. Operations other than reads, writes and flushes
 //! (discards, zone operations) are counted by name and skipped. Invalid lines are counted as
 //! unreadable, and nothing panics.
 

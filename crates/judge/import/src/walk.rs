@@ -1,7 +1,8 @@
 //! Files of a study: named files, directories, and archives of them (tar, tar.gz, zip, gzip).
 //!
-//! Nothing is unpacked to disk. A file is read completely only if its first bytes may be those of a
-//! result: a directory of results may also contain the measured files, which can have any size.
+//! Archives are never unpacked to disk. A file is read completely only if its first bytes may be
+//! those of a result: a directory of results may also contain the measured files, which can have
+//! any size.
 
 use std::fs::File;
 use std::io::{Cursor, Read};

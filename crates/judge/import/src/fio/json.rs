@@ -172,7 +172,7 @@ fn keep_last_reports(jobs: &mut Vec<JsonNode<'_, '_>>) -> bool {
     let before = jobs.len();
     let mut index = 0;
     while index < jobs.len() {
-        // The last report may follow the one before it at once.
+        // The last report may directly follow the previous report.
         let gap_ms = if jobs.len() < before { 0.0 } else { REPORT_MS_MIN };
         let superseded = jobs[index + 1..].iter().any(|later| follows(&jobs[index], later, gap_ms));
         if superseded {

@@ -260,10 +260,11 @@ pub(super) fn latency(stage: Stage, unit: f64, rest: &str, number: usize, tail: 
     }
 }
 
-/// Minimum length of a flush, and ratio to the run, from which its latency is fio's mistake.
+/// Minimum length of a flush, and minimum ratio to the length of the run, at which its latency is an
+/// error of fio.
 const FLUSH_NS_MAX: f64 = 60e9;
 const FLUSH_RATIO_MAX: f64 = 10.0;
-/// Remark on such flushes.
+/// Remark on flushes with an implausible latency.
 pub(super) const FLUSHES_UNTIMED: &str =
     "flushes are printed longer than the run: fio counted some from the start of the host";
 

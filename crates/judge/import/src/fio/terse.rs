@@ -50,7 +50,7 @@ fn of_line(line: &str) -> Option<(u32, usize)> {
 /// Reads all lines of a file.
 ///
 /// # Errors
-/// The file has no such line.
+/// The file has no line of terse output.
 pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let mut reported = ToolResult::new(Source {
         tool: "fio".into(),
@@ -135,8 +135,8 @@ fn moved(part: &Part) -> f64 {
     part.operations.iter().filter_map(|o| o.bytes.first()).map(|bytes| bytes.value).sum()
 }
 
-/// True if a report may be the next one of the same job. The `last` report follows the one before
-/// it at any time, even at once.
+/// True if a report may be the next one of the same job. The `last` report follows the previous
+/// report after any time, even directly.
 fn may_follow(earlier: &Part, later: &Part, last: bool) -> bool {
     let gap_ms = (ran_ns(later) - ran_ns(earlier)) / NS_PER_MS;
     let grown = moved(later) - moved(earlier);

@@ -58,7 +58,7 @@ pub(super) fn int(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|n| *n <= i64::MAX as u64)
 }
 
-/// Parses a flag. One without a value has the value `1`.
+/// Parses a flag. A flag without a value has the value `1`.
 pub(super) fn flag(text: &str) -> bool {
     !matches!(text.trim(), "0" | "false")
 }

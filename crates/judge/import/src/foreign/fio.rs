@@ -176,7 +176,7 @@ fn option(root: &Value, job: &Value, name: &str) -> Option<String> {
     own.or_else(global).map(|value| value.as_str().unwrap_or_default().to_owned())
 }
 
-/// Returns a switch: true if bare, or set to anything but 0; `None` if the result lacks it.
+/// Returns a switch: true if it has no value, or any value except 0; `None` if the result lacks it.
 fn switch(root: &Value, job: &Value, name: &str) -> Option<bool> {
     option(root, job, name).map(|value| value != "0")
 }

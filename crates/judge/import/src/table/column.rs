@@ -39,8 +39,8 @@ pub(super) struct Column {
     /// Reads or writes only; `None` if the heading does not state it.
     pub kind: Option<Kind>,
     pub unit: Option<Unit>,
-    /// True for a mean of samples. The product of two such means is not exactly the mean of the
-    /// products.
+    /// True for a mean of samples. The product of two means of samples is not exactly the mean of
+    /// the products.
     pub sampled: bool,
     pub heading: String,
 }
