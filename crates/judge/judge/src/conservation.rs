@@ -7,7 +7,7 @@
 //! any tool. A rule names the figures that it needs. If they are missing, its answer is unknown.
 //!
 //! A finding is an equation with its numbers. The tolerance is the rounding of the printed figures
-//! ([`Span`]). A rule that allows more states how much, and why.
+//! ([`Span`]). A rule with a larger tolerance states how large it is, and why.
 
 use plimsoll_evidence::tool_result::{MediaClass, ToolResult};
 use serde::Serialize;

@@ -41,7 +41,7 @@ pub enum Pick {
     Durable(Option<u32>),
     /// Reads from an object store, timed until their first byte, of one stream if given.
     FirstBytes(Option<u32>),
-    /// All operations of such streams, with writes timed until the end of their flush.
+    /// All operations of streams that flush, with writes timed until the end of their flush.
     AllDurable(Option<u32>),
 }
 

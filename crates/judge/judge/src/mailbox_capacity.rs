@@ -46,7 +46,7 @@ pub struct MailboxEstimate {
 /// Number of mailboxes of one profile that the storage can serve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProfileEstimate {
-    /// Plan that models such users.
+    /// Plan that models these users.
     pub plan: String,
     /// Name of the users.
     pub users: String,

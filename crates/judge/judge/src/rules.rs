@@ -1,4 +1,4 @@
-//! The audit. Each rule is a pure function of the evidence, in a file of its own.
+//! The audit. Each rule is a pure function of the evidence, in a separate file.
 //!
 //! A rule has an identifier, a list of the claims that it affects, and its weight for each claim.
 //! It also has the text that `plimsoll audit --explain` prints. Its outcome is pass, warn, fail or

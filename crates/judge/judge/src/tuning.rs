@@ -208,7 +208,7 @@ impl Tuner {
         let stalls_max_per_s =
             plan.requirement.as_ref().and_then(|r| r.page_fault_stalls_max_per_s);
         let mut ceilings: Vec<f64> = latencies.iter().filter_map(|l| l.ceiling_ns).collect();
-        // The search treats all ceilings alike, regardless of the unit.
+        // The search treats all ceilings in the same way, regardless of the unit.
         ceilings.extend(stalls_max_per_s.map(|limit| limit.max(STALLS_LEAST)));
         let goal = Goal {
             issue: if knob.is_open() { Loop::Open } else { Loop::Closed },

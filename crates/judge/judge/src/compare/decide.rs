@@ -319,7 +319,7 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
     let metric = judged(sides, metrics)?;
     let first = metric.sides.first()?;
     let best = |a: f64, b: f64| if metric.higher_is_better { a > b } else { a < b };
-    // Finds the leading side, and if it leads by more than noise.
+    // Searches for the leading side, and for the ratio by which it leads.
     let (mut at, mut ratio) = (0, 1.0);
     for (i, side) in metric.sides.iter().enumerate().skip(1) {
         if let Some(r) = side.ratio.filter(|r| best(*r, ratio)) {

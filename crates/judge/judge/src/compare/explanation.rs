@@ -235,8 +235,8 @@ fn by_mix(a: &[(f64, Option<f64>); 3], b: &[(f64, Option<f64>); 3]) -> f64 {
     a.iter().zip(b).map(of).sum()
 }
 
-/// Returns the mean of a sum per transactional operation over a side; `None` if a run has no such
-/// sum.
+/// Returns the mean of a sum per transactional operation over a side; `None` if a run does not have
+/// the sum.
 fn per_operation(side: &Side<'_>, of: impl Fn(&Bundle) -> Option<f64>) -> Option<f64> {
     let (mut ns, mut operations) = (0.0, 0.0);
     for (bundle, _) in side.completed() {

@@ -64,8 +64,8 @@ pub fn compare_fleets(
     let factors = [factors, &conditions::factors_of_plans(&of_hosts)].concat();
     let taken = [accepted, &factors].concat();
     let mut differences = differing_conditions(&of_hosts, &taken, &factors);
-    // Each host has a seed of its own, derived from its name. Only the presence of individual seeds
-    // is a condition.
+    // Each host has its own seed, derived from its name. Only the presence of individual seeds is a
+    // condition.
     differences.retain(|one| one.name != SEED);
     let seeds = |run: &FleetRun<'_>| run.hosts.iter().map(|(bundle, _)| bundle.plan.seed).collect();
     let drawn = sides.iter().map(|side| draws(side.runs.iter().map(seeds))).collect();

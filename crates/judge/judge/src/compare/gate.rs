@@ -214,7 +214,8 @@ pub struct Gate {
     /// to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
-    /// Runs to add per side that would decide all figures. `None` as for a figure.
+    /// Runs to add per side that would decide all figures. `None` for the same reasons as for a
+    /// figure.
     pub runs_more_per_side: Option<usize>,
     /// The figures, the comparison's deciding figure first.
     pub figures: Vec<GateFigure>,

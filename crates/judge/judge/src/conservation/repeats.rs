@@ -1,4 +1,5 @@
-//! Repeated results of the same measurement, and the difference between two sides of such results.
+//! Repeated results of the same measurement, and the difference between two sides of repeated
+//! results.
 //!
 //! Results repeat each other if the same tool did the same work: parts of the same names, kinds,
 //! sizes, access pattern, depth and threads. Within one study, their paths must also match, except

@@ -1,4 +1,5 @@
-//! Recovery: the first interval from which the load performs as before the event, and stays so.
+//! Recovery: the first interval from which the load performs as before the event, and continues to
+//! do so.
 //!
 //! The baseline is the mean rate and the p99 before the event. Two measures compare an interval of
 //! the series with it: the rate must be at least 95 % of the baseline, and at most 1 % of the
@@ -23,7 +24,7 @@ pub const HOLD_NS: u64 = 60_000_000_000;
 const HOLD_INTERVALS_MIN: usize = 10;
 /// Minimum number of intervals before the event.
 const BEFORE_MIN: usize = 10;
-/// Standard errors by which a stretch may be below the baseline.
+/// Number of standard errors by which the mean of a period may be below the baseline.
 const Z: f64 = 3.0;
 /// Minimum fall of the squared error, in variances, for a step inside the hold time to count.
 const STEP_FALL_MIN: f64 = 12.0;

@@ -189,7 +189,7 @@ mod tests {
         for near in ["10.0.0.7", "10.0.0.7:3260"] {
             bundle.observed.servers = vec![serves(near)];
             assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown), "{near}");
-            // The disk moved the requested bytes, and no other disk moved anything.
+            // The disk moved the requested bytes, and no other disk moved any.
             bundle.observed.other_disks = Some(plimsoll_evidence::observed::OtherDisks::default());
             let balance = super::super::bytes_balance::RULE;
             assert_eq!(fixtures::outcome(&balance, &bundle), Some(Outcome::Fail), "{near}");

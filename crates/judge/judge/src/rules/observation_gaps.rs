@@ -163,7 +163,7 @@ fn check_devices(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap
             true => mount.mount_point.is_some() && mount.mount_point == file.mount_point,
             false => file.on.iter().all(|name| mount.on.contains(name)),
         };
-        // An overlay has no device of its own; its lower layers were observed.
+        // An overlay has no device; its lower layers were observed.
         let beneath = |name: &String| {
             bundle.observed.devices.iter().any(|device| device.top && device.name == *name)
         };

@@ -10,8 +10,8 @@
 //! first-order bias of M. G. Kendall corrects it (*Note on Bias in the Estimation of
 //! Autocorrelation*, Biometrika 41 (1954)). A slow drift under white noise is not AR(1). Its lag-1
 //! autocorrelation is small, but so is its effective sample. The means of batches of two, four,
-//! eight values and so on, down to 30 batches, are therefore tested as well. If they are more alike
-//! than AR(1) explains, their own autocorrelation is used instead.
+//! eight values and so on, down to 30 batches, are therefore tested as well. If the means are more
+//! correlated than AR(1) explains, their own autocorrelation is used instead.
 
 /// Minimum number of finer batches for the test of the lag-1 autocorrelation. The standard error is
 /// then 0.18. With the ten batches of the interval it would be 0.32, which is useless.

@@ -53,7 +53,7 @@ pub enum Refusal {
         /// Number of values required.
         needed: usize,
     },
-    /// Neighbouring values are too alike.
+    /// Neighbouring values are too strongly correlated.
     #[error(
         "{n} values are worth only {n_effective:.1} independent ones, {needed} are needed: \
          they change too slowly for so short a measurement; measure longer"
@@ -70,13 +70,13 @@ pub enum Refusal {
     /// A value is infinite or not a number.
     #[error("value {index} of the series is not finite: the record that it came from is damaged")]
     NotFinite {
-        /// Position of the first such value, from 0.
+        /// Position of the first of these values, from 0.
         index: usize,
     },
     /// The method requires positive values.
     #[error("value {index} of the series is not above zero, and its logarithm is needed")]
     NotPositive {
-        /// Position of the first such value, from 0.
+        /// Position of the first of these values, from 0.
         index: usize,
     },
     /// The warm-up is half of the series or more.

@@ -52,7 +52,7 @@ fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
     outcome
 }
 
-/// Compares the sum over all parts with the link, each direction by itself.
+/// Compares the sum over all parts with the link, separately for each direction.
 fn totals(outcome: &mut RuleResult, reported: &ToolResult, link: f64) {
     for kind in [Kind::Read, Kind::Write, Kind::All] {
         let of = |total: bool| {

@@ -141,7 +141,7 @@ impl Flight {
         for part in parts {
             flight.take_flushes(part);
             let divided = part.operations.iter().any(|o| o.kind.moves_data() && mean(o).is_some());
-            // A flush waits for other operations, so it has no slot of its own in flight. If reads
+            // A flush waits for other operations, so it does not occupy a slot in flight. If reads
             // and writes have figures of their own, those for all operations include them.
             let counts = |o: &&Operation| o.kind != Kind::Sync && !(divided && o.kind == Kind::All);
             for operation in part.operations.iter().filter(counts) {

@@ -17,7 +17,7 @@ impl Scale<'_> {
         self.bundle.observed.devices.iter().find(|device| device.name == name)
     }
 
-    /// Compares each layer with the one below it.
+    /// Compares each layer with the next lower layer.
     pub(super) fn judge_layers(&self) -> Vec<BalanceResult> {
         let devices = self.bundle.environment.devices.iter();
         let resting = devices.filter(|device| !device.below.is_empty());

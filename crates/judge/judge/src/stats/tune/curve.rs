@@ -70,7 +70,7 @@ impl Curve {
     }
 
     /// Returns the best spot within the ceilings: the highest throughput, at the smallest load that
-    /// has it.
+    /// achieves it.
     pub fn best(&self) -> Option<usize> {
         let mut best: Option<usize> = None;
         for (i, spot) in self.spots.iter().enumerate().filter(|(_, spot)| spot.sustained) {

@@ -169,7 +169,7 @@ impl Search {
         if let Some(best) = curve.best() {
             return curve.most_promising(best);
         }
-        // Nothing is within the ceilings yet. The next load is next to the load that exceeds the
+        // No load is within the ceilings yet. The next load is next to the load that exceeds the
         // ceilings least.
         let (least, _) =
             curve.spots.iter().enumerate().min_by(|a, b| a.1.strain.total_cmp(&b.1.strain))?;
