@@ -64,7 +64,7 @@ impl HostRow {
         }
     }
 
-    /// Returns how far its time of day is ahead (`+`) or behind (`-`).
+    /// Returns the difference by which its time of day is ahead (`+`) or behind (`-`).
     #[must_use]
     pub fn difference_text(&self) -> String {
         let Some(difference_ns) = self.time_of_day_ns else { return "n/a".to_owned() };

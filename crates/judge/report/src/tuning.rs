@@ -88,8 +88,8 @@ fn reason(tuning: &Tuning) -> String {
 pub fn curve(tuning: &Tuning) -> Curve {
     let mut steps: Vec<&TuneStep> = tuning.steps.iter().collect();
     steps.sort_by_key(|step| step.load);
-    // A load that was measured several times has several steps. Its representative is the one
-    // nearest to their mean.
+    // A load that was measured several times has several steps. It is represented by the step that
+    // is nearest to their mean.
     let nearest = |at: Option<TunedLoad>| {
         let at = at?;
         let off =
