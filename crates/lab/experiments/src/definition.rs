@@ -145,7 +145,7 @@ impl Definition {
     /// Returns the arms that are runs, each with its plan.
     ///
     /// # Errors
-    /// No arms of this kind, an unknown arm or place, or an invalid plan.
+    /// There are no arms of this kind, an arm or place is unknown, or a plan is invalid.
     pub fn arms(
         &self,
         on: StorageKind,

@@ -92,7 +92,7 @@ impl<'a, 'b> Queue<'a, 'b> {
 /// Executes all runs and searches; `take` receives each result as soon as it is finished.
 ///
 /// # Errors
-/// The first error of a run, of a search or of `take`. Nothing further is started then.
+/// The first error of a run, of a search or of `take`. After an error, no further run is started.
 pub fn run_all(
     work: &[Work<'_>],
     shared: &PoolContext<'_>,

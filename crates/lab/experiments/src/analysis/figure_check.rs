@@ -46,8 +46,8 @@ pub(super) fn check_figures(input: &Input<'_>, arms: &[ArmAnalysis]) -> Vec<Figu
     input.given.iter().filter(|given| given.value > 0.0).filter_map(one).collect()
 }
 
-/// Returns the load line of a search, per server. The outer `None` means that there is no such
-/// search.
+/// Returns the load line of a search, per server. The outer `None` means that the input has no
+/// search with this name.
 fn of_search(input: &Input<'_>, given: &super::PublishedFigure) -> Option<Option<f64>> {
     let search = input.searches.iter().find(|search| search.name == given.arm)?;
     let line = search.found.as_ref().and_then(|found| found.load_line.as_ref());

@@ -376,7 +376,7 @@ fn most(
     })
 }
 
-/// Bytes limit writes: shows how much their bandwidth depends on the size.
+/// If bytes limit writes, shows how much the bandwidth of writes depends on their size.
 fn writes(rates: &[(&Point, Pair)]) -> Option<TableHighlight> {
     let of: Vec<(&Point, Pair)> = rates
         .iter()
