@@ -74,7 +74,7 @@ pub struct LossyDisk {
     is_off: bool,
     /// Number of cuts that broke a promise.
     lies: u64,
-    /// Operations until the disk loses power by itself; `None` if it does not.
+    /// Number of operations after which the disk loses power by itself; `None` if it does not.
     cut_after: Option<u64>,
 }
 
