@@ -32,7 +32,7 @@ pub enum ErrorKind {
     Device,
     /// The data read differs from the data written.
     Corrupt,
-    /// Direct I/O was required and the file system has none.
+    /// Direct I/O was required, but the file system does not support it.
     NoDirect,
     /// The kernel has no io_uring and it was required.
     NoRing,
@@ -258,7 +258,7 @@ impl From<PlannedError> for EngineError {
 }
 
 impl EngineError {
-    /// Creates the error of a failed system call while `doing` something.
+    /// Creates the error of a system call that failed while `doing` an action.
     #[must_use]
     pub fn system(doing: impl Into<String>, source: SysError) -> Self {
         Self::System { doing: doing.into(), source }

@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(cpus(&disk, 1, &[0, 1]), [Some(1)]);
         let why = &place_threads(&disk, 1, &[0, 1])[0].why;
         assert_eq!(why, "vda completes on CPU 1, by its interrupts");
-        // More threads than such CPUs, or a CPU outside the allowed set.
+        // More threads than CPUs that receive interrupts, or a CPU outside the allowed set.
         assert_eq!(cpus(&disk, 2, &[0, 1]), [None, None]);
         assert_eq!(cpus(&disk, 1, &[0, 2]), [None]);
         // Two disks at two ends.

@@ -118,8 +118,8 @@ impl Spin {
         }
     }
 
-    /// Moves the mean an eighth of the way. The length of a wait is capped, so one stall does not
-    /// end polling.
+    /// Moves the mean towards the new value by one eighth of the difference. The length of a wait
+    /// is capped, so one stall does not end polling.
     fn learn(&mut self, wait_ns: u64) {
         let wait_ns = wait_ns.min(2 * self.longest_ns);
         self.waits = self.waits.wrapping_add(1);

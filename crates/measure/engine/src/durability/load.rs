@@ -25,7 +25,7 @@ pub enum CutPhase {
     Before = 0,
     /// The cut command is running: a write that is acknowledged in this phase must survive too.
     During = 1,
-    /// The cut command has ended: the target should not acknowledge anything.
+    /// The cut command has ended: the target should not acknowledge any write.
     After = 2,
     /// The load has ended: acknowledgements are ignored.
     Closed = 3,

@@ -1,10 +1,10 @@
 //! Paths of a share's files in directories of this host.
 //!
 //! A share uses one directory of the plan. Without a tree, its data files are directly in that
-//! directory. With a tree, the share has a directory of its own. Below that directory are
-//! `tree_levels` levels of directories, each with `tree_fan_out` entries. The files are distributed
-//! round-robin over the last level. Small files (operations on names) have a separate directory
-//! next to each set of data files.
+//! directory. With a tree, the share has its own directory. Below that directory are `tree_levels`
+//! levels of directories, each with `tree_fan_out` entries. The files are distributed round-robin
+//! over the last level. Small files (operations on names) have a separate directory next to each
+//! set of data files.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};

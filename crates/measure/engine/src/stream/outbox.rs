@@ -88,7 +88,7 @@ impl Outbox {
         let _ = self.filled.try_send(filled);
     }
 
-    /// Sends the last snapshot. Returns how many intervals were extended.
+    /// Sends the last snapshot. Returns the number of intervals that were extended.
     pub fn finish(mut self, now_ns: u64) -> u64 {
         self.current.end_ns = now_ns;
         self.current.last = true;

@@ -88,8 +88,8 @@ pub(crate) fn has_manifest(path: &Path, manifest: &str) -> bool {
         .any(|path| path.join(manifest).symlink_metadata().is_ok())
 }
 
-/// Returns the manifest at `path` and its directory. If `path` has none, returns the only manifest
-/// in an own directory directly below.
+/// Returns the manifest at `path` and its directory. If `path` has no manifest, returns the only
+/// manifest in an own directory directly in `path`.
 ///
 /// # Errors
 /// Fails if there is no manifest, if there are several, or if the manifest cannot be read.

@@ -34,7 +34,7 @@ const UNFINISHED: [&str; 2] = [".store.json.new", ".data.json.new"];
 /// Name prefixes of files that were removed before the file system processed their last `close`.
 /// This happens on NFS and on file systems in user space, whose `close` call returns early.
 const HIDDEN_PREFIXES: [&[u8]; 2] = [b".fuse_hidden", b".nfs"];
-/// Timeout for such files to disappear.
+/// Maximum time to wait until the hidden files disappear.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 

@@ -25,7 +25,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// Returns an error if the data is known not to fit.
+    /// Returns an error if it is known that the data does not fit.
     #[must_use]
     pub fn lacking(&self) -> Option<EngineError> {
         let free_bytes = self.free_bytes?;
@@ -155,7 +155,7 @@ mod tests {
     fn space_that_is_freed_late_is_waited_for() {
         assert_eq!(wait(5, 10, 10), (Some(10), Duration::ZERO), "there is enough");
         assert_eq!(wait(100, 10, 200), (Some(100), Duration::from_millis(900)));
-        // Nothing more is freed: no use to wait longer.
+        // No more space is freed, so waiting longer is useless.
         assert_eq!(wait(100, 10, 20), (Some(20), Duration::from_millis(100) + FREED_IDLE));
         assert_eq!(wait(u64::MAX, 1, u64::MAX), (Some(301), FREED_WAIT));
         assert_eq!(freed_bytes(1, || None, &mut |_| {}), None);
