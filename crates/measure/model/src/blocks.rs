@@ -3,8 +3,8 @@
 //! A block handles a [`Request`] at its level: which units are cached, which tier and which
 //! replicas have an extent, which columns a stripe has. It writes visits to its stations into the
 //! I/O's program, and routes the remaining work to lower blocks. Blocks decide when the I/O is
-//! issued; times are the result of the simulation. A block with work of its own (draining, moving,
-//! rebuilding) launches detached programs and is notified of their progress.
+//! issued; times are the result of the simulation. A block that does background work (draining,
+//! moving, rebuilding) launches detached programs and is notified of their progress.
 
 mod cache;
 mod compress;

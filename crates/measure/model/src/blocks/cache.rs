@@ -5,7 +5,7 @@
 //! cached, because the map below already records them. Writes go around the cache (and drop the
 //! cached unit), through it, or into it. In the last case the unit becomes dirty, and the write
 //! ends when the cache's own device has the data. A background copier writes dirty units to the
-//! lower block, oldest first, `copiers` at a time. At the limit of the dirty share, a write goes
+//! lower block, oldest first, `copiers` at a time. If the dirty share is at its limit, a write goes
 //! through instead.
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
@@ -184,7 +184,7 @@ impl CacheBlock {
         let fetch = self.fetches.put((request.key(first), end - first));
         for unit in first..end {
             if is_empty {
-                // Nothing to cache: the map already records unwritten units.
+                // There is nothing to cache: the map already records unwritten units.
                 self.cache.remove(request.key(unit));
             } else {
                 self.coming.insert(request.key(unit), fetch);

@@ -86,7 +86,7 @@ impl<V: Copy + Default> Table<V> {
         (*found == key).then_some(value)
     }
 
-    /// Returns the value of a key; `value` if it has none yet.
+    /// Returns the value of a key; inserts `value` if the key has no value yet.
     #[inline]
     pub(crate) fn get_or_insert(&mut self, key: u64, value: V) -> &mut V {
         if 2 * (self.len + 1) > self.slots.len() {
@@ -214,7 +214,7 @@ impl Bits {
         }
     }
 
-    /// Returns whether the set contains any of a range of units.
+    /// Returns whether the set contains at least one of a range of units.
     pub(crate) fn any(&self, file: u32, mut units: std::ops::Range<u64>) -> bool {
         let Some(words) = self.files.get(file as usize) else { return false };
         let word = |unit: u64| words.get((unit / 64) as usize).copied().unwrap_or(0);

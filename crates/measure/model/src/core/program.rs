@@ -78,8 +78,8 @@ impl Program {
         self.steps.is_empty()
     }
 
-    /// Sets whether the following visits are background work. Returns the previous setting, to be
-    /// restored.
+    /// Sets whether the following visits are background work. Returns the previous setting, so that
+    /// the caller can restore it.
     #[inline]
     pub fn set_background(&mut self, background: bool) -> bool {
         std::mem::replace(&mut self.background, background)

@@ -313,8 +313,8 @@ fn profiles(
     options: &FitOptions,
 ) -> Result<Vec<Profile>, FitError> {
     let free = search.free;
-    // With the correct scales, the loss per residual is one. More means that the structure misses
-    // something, and intervals become wider accordingly.
+    // With the correct scales, the loss per residual is one. A larger loss means that the structure
+    // of the model is incomplete, and intervals become wider accordingly.
     let freedom = (2 * search.rows.len()).saturating_sub(free.len()).max(1) as f64;
     let allowed = 3.84 * (best.loss / freedom).max(1.0);
     let mut profiles = Vec::new();

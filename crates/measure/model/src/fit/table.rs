@@ -1,6 +1,6 @@
 //! A measured table: one row for each I/O size and read share.
 //!
-//! Written as [`plimsoll_evidence::cells`] reads it. Columns: `io_kib`, `pattern` (`random` or
+//! The format is that of [`plimsoll_evidence::cells`]. Columns: `io_kib`, `pattern` (`random` or
 //! `sequential`), `read_percent`, `ops_per_s`, `latency_ms`, and optionally `depth` (outstanding
 //! operations of each client, if different from the model's load; `queue_depth` and `outstanding`
 //! are synonyms), `bandwidth_mb_per_s`, `read_ops_per_s`, `write_ops_per_s`. A row without an I/O
@@ -24,7 +24,7 @@ pub struct Row {
     pub read_share: Option<f64>,
     /// Outstanding operations of each client; `None` for that of the model's load.
     pub depth: Option<u32>,
-    /// Published bandwidth in MB/s as in the table (some tables mean MiB/s).
+    /// Published bandwidth in MB/s, in the unit of the table (some tables mean MiB/s).
     pub bandwidth_mb_per_s: Option<f64>,
     /// Operations per second, metadata included.
     pub ops_per_s: f64,

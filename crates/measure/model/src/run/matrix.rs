@@ -199,7 +199,7 @@ impl Driver {
             return;
         }
         for client in 0..self.load.clients {
-            // Clients start within a millisecond, not all at once.
+            // Clients start within a millisecond, but not at the same time.
             let at_ns = system.now_ns() + self.requests.stream.below(1_000_000);
             system.set_timer(at_ns, client);
         }

@@ -179,8 +179,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         self.hand_over(true, take);
     }
 
-    /// Passes on the records of the measured phase's late operations. Those that have not completed
-    /// yet are abandoned.
+    /// Passes on the records of the measured phase's late operations. Operations that have not
+    /// completed yet are abandoned.
     pub fn end_drain(&mut self, take: &mut dyn FnMut(&Snapshot, &[Class])) {
         let now_ns = self.system.now_ns();
         for (at, part) in self.parts.iter_mut().enumerate() {
