@@ -1,4 +1,4 @@
-//! The lifecycle of a call: handed over, queued on a connection or delayed, ended.
+//! The lifecycle of a call: passed on, queued on a connection or delayed, ended.
 
 use crate::core::Core;
 use crate::error::CallError;
@@ -23,7 +23,7 @@ impl Core {
         self.fresh.clear();
     }
 
-    /// True if submitted operations were not yet handed over.
+    /// True if submitted operations were not yet passed to a connection.
     #[must_use]
     pub fn has_fresh(&self) -> bool {
         !self.fresh.is_empty()

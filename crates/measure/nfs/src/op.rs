@@ -148,8 +148,8 @@ pub enum Op<'a> {
         stability: Stability,
     },
     /// COMMIT of a range, or of the whole file with size 0. When it completes, every unstable write
-    /// in the range that completed before the COMMIT was handed over is durable, even if the server
-    /// restarted.
+    /// in the range that completed before the COMMIT was passed to a connection is durable, even if
+    /// the server restarted.
     Commit { file: ObjectId, offset_bytes: u64, size_bytes: u32 },
     /// CREATE; stores the handle in `into` if the reply has a handle.
     Create { dir: ObjectId, name: &'a [u8], how: CreateHow<'a>, into: Option<ObjectId> },

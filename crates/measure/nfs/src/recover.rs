@@ -2,9 +2,9 @@
 //!
 //! A COMMIT whose reply has the write verifier of acknowledged unstable writes makes these writes
 //! durable. Another verifier means that an earlier instance of the server acknowledged the write.
-//! The client sends such writes again with FILE_SYNC, except parts that a later write replaced. The
-//! COMMIT completes after these writes. New writes to the file wait until that time, so that an old
-//! block never overwrites a new one.
+//! The client sends these writes again with FILE_SYNC, except parts that a later write replaced.
+//! The COMMIT completes after these writes. New writes to the file wait until that time, so that an
+//! old block never overwrites a new one.
 
 use crate::core::{Core, Resend};
 use crate::error::CallError;

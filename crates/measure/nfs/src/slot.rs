@@ -19,7 +19,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) enum State {
     /// Free.
     Free,
-    /// Submitted, not yet handed over.
+    /// Submitted, but not yet passed to a connection.
     Fresh,
     /// The call is in the send queue of its link.
     Queued,

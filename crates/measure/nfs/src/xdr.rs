@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// Reads a type of fixed size with the codec of `nfs3_types`. Not for types with
+    /// Reads a type of fixed size with the codec of `nfs3_types`. Not usable for types with
     /// variable-length fields: their decoder allocates before it checks.
     ///
     /// # Errors
