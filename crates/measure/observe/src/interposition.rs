@@ -1,4 +1,4 @@
-//! Detection of anything that can falsify the kernel's answers to this program: preloaded
+//! Detection of software that can falsify the kernel's answers to this program: preloaded
 //! libraries, a tracer, and mounts over files in `/proc` and `/sys`.
 
 use std::fs;

@@ -3,9 +3,9 @@
 //! snmp_counter.rst). Interface properties are from `/sys/class/net`
 //! (Documentation/ABI/testing/sysfs-class-net).
 //!
-//! `/proc/net` shows the process's own namespace; `/sys/class/net` shows the one in which it was
-//! mounted (after `nsenter` the host's). The latter is used only if both list the same interfaces
-//! with the same counts.
+//! `/proc/net` shows the process's own namespace; `/sys/class/net` shows the namespace in which it
+//! was mounted (after `nsenter`, the host's). The latter is used only if both list the same
+//! interfaces with the same counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,8 +1,8 @@
 //! Mapped executable files of a process, and those from outside the distribution.
 //!
 //! A fake library intercepts `pread64` however it was loaded: by `LD_LIBRARY_PATH`, an RPATH, a
-//! copy next to the program or a replaced file. The check therefore examines the mapped files, not
-//! the way in which they were loaded.
+//! copy next to the program or a replaced file. The check therefore examines the mapped files,
+//! regardless of the way in which they were loaded.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -360,7 +360,7 @@ mod tests {
         assert!(!values.contains_key("write_destination.ssd"));
     }
 
-    /// The sum of two such values would be infinite, which JSON cannot represent.
+    /// The sum of two values of this size would be infinite, which JSON cannot represent.
     #[test]
     fn rejects_implausible_values() {
         let names = names(&[("read_source.cache", "hits"), ("read_source.hdd", "reads")]);

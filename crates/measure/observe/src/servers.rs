@@ -192,7 +192,8 @@ impl HostSnapshot {
             let Ok(stat) = process.stat() else { continue };
             world.children.entry(stat.ppid).or_default().push(process.pid);
             let space = fs::read_link(format!("/proc/{}/ns/net", process.pid)).ok();
-            // If the namespace is not readable, only this process's own is known to be listed.
+            // If the namespace is not readable, only the namespace of this process is certainly
+            // listed.
             let own = process.pid as u32 == std::process::id();
             if (own || space.is_some()) && spaces.insert(space) {
                 let (four, six) = (process.tcp(), process.tcp6());

@@ -99,8 +99,7 @@ fn follow_path(
     if depth > 0 {
         stack.below.push(rest.mount);
     }
-    // An overlay has no device of its own, so the devices of its lower directory are the top
-    // devices.
+    // An overlay has no device, so the devices of its lower directory are the top devices.
     for lower in &rest.lower {
         follow_path(stack, seen, lower, top, depth + 1);
     }
