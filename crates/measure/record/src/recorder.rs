@@ -1,8 +1,8 @@
-//! Records of one thread of a stateful workload: sums and histograms per class, handed over by
+//! Records of one thread of a stateful workload: sums and histograms per class, sent once per
 //! interval.
 //!
-//! Sums are handed over every interval. Histograms are handed over less often in long runs: an hour
-//! does not need 3,600 per class.
+//! Sums are sent every interval. Histograms are sent less often in long runs: for one hour, 3,600
+//! histograms per class would be useless.
 
 use plimsoll_evidence::latency::Packed;
 use plimsoll_sys::cpu::{CpuTime, thread_time};
@@ -73,7 +73,7 @@ pub struct Waits {
     pub ns_sum: u64,
     /// Longest wait.
     pub ns_max: u64,
-    /// Histogram since the snapshot's `histogram_start_ns`; empty if not handed over yet.
+    /// Histogram since the snapshot's `histogram_start_ns`; empty until it is sent.
     pub times: Packed,
 }
 
@@ -99,7 +99,7 @@ pub struct Snapshot {
     pub end_ns: u64,
     /// Sums by class.
     pub classes: Vec<ClassSums>,
-    /// Histograms by class since `histogram_start_ns`; empty if not handed over yet.
+    /// Histograms by class since `histogram_start_ns`; empty until they are sent.
     pub latencies: Vec<Latencies>,
     /// Start of the histograms' interval.
     pub histogram_start_ns: u64,
@@ -116,7 +116,7 @@ pub struct Snapshot {
     /// True if the phase may end, for example because the store is warm.
     pub ready: bool,
     /// Contains I/Os that were in flight or due at the end of the phase. They count in the phase's
-    /// latencies, not in its rates. There is one such snapshot, at the thread's end.
+    /// latencies, not in its rates. There is one snapshot of this kind, at the thread's end.
     pub drained: bool,
 }
 
