@@ -18,7 +18,7 @@ use crate::target::Target;
 
 /// First pause before a retry, in ns; it doubles with each try.
 const BACKOFF_NS: u64 = 50_000_000;
-/// Longest such pause, in ns.
+/// Longest pause between tries, in ns.
 const BACKOFF_NS_MAX: u64 = 2_000_000_000;
 /// Interval between checks for due retries and timeouts, in ns.
 const TICK_NS: u64 = 20_000_000;
