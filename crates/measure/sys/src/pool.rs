@@ -245,7 +245,7 @@ impl Pool {
         self.workers.len()
     }
 
-    /// Number of operations that the next [`Pool::submit_and_wait`] hands over.
+    /// Number of operations that the next [`Pool::submit_and_wait`] passes to the workers.
     #[must_use]
     pub fn queued(&self) -> u32 {
         self.queued.len() as u32
@@ -485,7 +485,8 @@ fn work(shared: &PoolState, index: usize) {
                 unsafe {
                     (*seat.call.get()).answer = (*seat.call.get()).make(shared.names.as_ref())
                 };
-                // Not a plain store: the pool may have requested the end in the meantime.
+                // A plain store is not possible: the pool may have requested the end in the
+                // meantime.
                 let handed =
                     seat.state.compare_exchange(READY, DONE, Ordering::AcqRel, Ordering::Acquire);
                 if handed.is_err() {

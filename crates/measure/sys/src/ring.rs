@@ -214,7 +214,7 @@ impl Ring {
         let is_idle = min_complete == 0 && self.queued == 0;
         let RingReport { defer_taskrun, poll_completions, .. } = self.report;
         if is_idle && defer_taskrun && !poll_completions && !ring.submission().taskrun() {
-            // Nothing to hand over, and no completion to fetch.
+            // There are no entries to submit, and no completions to fetch.
             return Ok(());
         }
         let submitter = ring.submitter();

@@ -38,7 +38,7 @@ pub struct Shape {
 impl Shape {
     /// Returns the shape of a unit with `sectors` sectors and `random_parts` incompressible parts
     /// of 32 bytes, distributed as evenly as possible. The rest are repeats of `filler`. The first
-    /// sector has at least one such part, for the stamp.
+    /// sector has at least one incompressible part, for the stamp.
     ///
     /// Returns `None` unless there are 1 to 8 sectors, and 1 to 16 parts for each of them.
     #[must_use]
