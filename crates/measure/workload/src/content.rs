@@ -1,10 +1,10 @@
 //! Content of blocks.
 //!
 //! Content is a pure function of run, target, address and generation (the number of writes to the
-//! address in this run). Nothing is stored or copied from a pool, and any two units differ unless
-//! duplicates are requested. Units are at most 4 KiB, and their bounds do not depend on the I/O
-//! size. Neither do compression ratio and share of duplicates. Records that are not whole sectors,
-//! such as 2300 bytes, are units of their own size: whole sectors and a tail.
+//! address in this run). No content is stored or copied from a pool, and any two units differ
+//! unless duplicates are requested. Units are at most 4 KiB, and their bounds do not depend on the
+//! I/O size. Neither do compression ratio and share of duplicates. Records that are not whole
+//! sectors, such as 2300 bytes, are units of their own size: whole sectors and a tail.
 //!
 //! * *Incompressible bytes* are generated from a counter ([`plimsoll_sys::simd`]). Each 16 bytes
 //!   have their own counter value, and a permutation makes them different. A compressor or

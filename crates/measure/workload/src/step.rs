@@ -168,7 +168,7 @@ pub struct FileSpec {
     pub size_bytes: u64,
 }
 
-/// A stateful workload: a state machine without I/O of its own.
+/// A stateful workload: a state machine that does no I/O itself.
 pub trait StepWorkload {
     /// Returns its files; [`Io::file`] is an index into them.
     fn files(&self) -> &[FileSpec];

@@ -34,7 +34,7 @@ pub enum ContentError {
     Compressibility {
         /// Requested value.
         asked: f64,
-        /// Maximum of such units.
+        /// Maximum compression ratio of units of this size.
         most: f64,
         /// Bytes of a unit.
         unit_bytes: u32,

@@ -147,7 +147,7 @@ pub(crate) enum Seek {
     Reads(u32),
     /// The session waits for the page, which another session reads.
     Waits,
-    /// No frame can be freed now.
+    /// At present, no frame can be freed.
     NoFrame,
 }
 

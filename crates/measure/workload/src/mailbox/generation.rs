@@ -16,8 +16,8 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// No information: the map was lost. Every generation is then accepted, so lost and stale pages
-    /// cannot be detected.
+    /// The information is missing, because the map was lost. Every generation is then accepted, so
+    /// lost and stale pages cannot be detected.
     pub const UNKNOWN: Self = Self { acked: u32::MAX >> 1, in_flight: true };
 
     /// Returns a mark without a write in flight.

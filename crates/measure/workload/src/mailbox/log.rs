@@ -209,7 +209,7 @@ impl LogWriter {
         in_buffer && last + reserve <= blocks(self.recorded_checkpoint) + ring
     }
 
-    /// Returns whether recording this checkpoint in a block of its own is worthwhile: it must
+    /// Returns whether a separate block for this checkpoint is worthwhile: the checkpoint must
     /// release much more of the ring than the block occupies. If each step of the checkpoint were
     /// recorded, the recording blocks would fill the ring.
     pub fn is_worth_recording(&self, checkpoint: u64) -> bool {
@@ -223,7 +223,7 @@ impl LogWriter {
         last + self.buffer_blocks / 4 > blocks(self.recorded_checkpoint) + blocks(self.ring_bytes)
     }
 
-    /// Returns the memory for a record, to be filled before [`LogWriter::append`].
+    /// Returns the memory for a record, which the caller fills before [`LogWriter::append`].
     pub fn scratch(&mut self, size_bytes: usize) -> &mut [u8] {
         let size = size_bytes.min(self.scratch.len());
         &mut self.scratch[..size]

@@ -38,8 +38,8 @@ impl Choice {
                 if total > 0.0 { sum / total } else { 1.0 }
             })
             .collect();
-        // Because of rounding, the sum may be just below 1. No alternative after the last weight
-        // above 0 may be chosen.
+        // Because of rounding, the sum may be just below 1. An alternative after the last weight
+        // above 0 must never be chosen.
         if let Some(last) = weights.iter().rposition(|w| weight(w) > 0.0) {
             ends.truncate(last + 1);
         } else {

@@ -15,7 +15,7 @@ use crate::trace::{Cursor, Event, TraceOperation};
 pub struct StreamPart {
     config: StreamConfig,
     clients: Range<u32>,
-    /// By share; `None` for shares without any of these clients.
+    /// By share; `None` for shares that none of these clients uses.
     walks: Vec<Option<AddressWalks>>,
     each: Vec<Client>,
     read_sizes: Vec<u32>,

@@ -151,8 +151,8 @@ impl Tracker {
         self.free.push(op.0);
     }
 
-    /// Records the generations that a read may return. `None` as for [`Tracker::begin_write`]: the
-    /// read is then not checked.
+    /// Records the generations that a read may return. `None` for the same reasons as in
+    /// [`Tracker::begin_write`]: the read is then not checked.
     #[must_use]
     #[inline]
     pub fn begin_read(

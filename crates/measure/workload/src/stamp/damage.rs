@@ -69,7 +69,7 @@ pub enum Damage {
     },
     /// At least one sector was never written at this address, and is not zeroes.
     Corrupt {
-        /// Number of such sectors.
+        /// Number of sectors with this damage.
         sectors: u8,
         /// First byte of the unit that differs from the best matching generation.
         first_byte: u16,

@@ -31,7 +31,7 @@ pub struct Generations {
     states: Box<[AtomicU8]>,
 }
 
-/// A started write, to be ended.
+/// Ticket for a started write, which the caller must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a write that is begun must be ended, or the unit stays unsure"]
 pub struct Ticket {

@@ -62,7 +62,7 @@ pub(crate) fn lsn_at(at: u64, end_lsn: u64, ring_bytes: u64) -> Option<u64> {
     (end_lsn - BLOCK.min(end_lsn)).checked_sub(back)
 }
 
-/// Blocks of a ring as read, to be judged once the end is known.
+/// Blocks of a ring, which are judged once the end of the log is known.
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
     ring_bytes: u64,

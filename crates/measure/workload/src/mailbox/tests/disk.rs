@@ -76,7 +76,7 @@ pub struct Disk {
 /// Fault of a write that the disk acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteFault {
-    /// No data is written.
+    /// The data is not written at all.
     Dropped,
     /// The last sector is not written.
     Torn,

@@ -210,7 +210,7 @@ fn classes_are_those_of_the_operations() {
         assert_eq!(class.kind, op.kind);
         seen.insert(class.name.clone());
     }
-    // The class of durable writes has no operations of its own: it times a write and its flush.
+    // The class of durable writes has no separate operations: it times a write and its flush.
     assert_eq!(seen.len(), classes.len() - 1);
     assert!(seen.contains("matrix.read") && seen.contains("matrix.setattr"));
 }
