@@ -8,7 +8,7 @@ use std::path::Path;
 use plimsoll_evidence::ledger::{Event, Link};
 use plimsoll_evidence::seal::{self, sha256_hex};
 
-/// Verdict that lists show if the ledger does not confirm the one in the bundle.
+/// Verdict in lists for runs whose verdict is not confirmed by the ledger.
 pub const UNVERIFIED: &str = "UNVERIFIED";
 
 /// End of a run in the ledger, with the verdict of the last judgement.

@@ -153,7 +153,7 @@ impl Connection {
         let done = work(self);
         match &done {
             Ok(_) => self.execute_all("COMMIT")?,
-            // If the connection is lost, the server rolls back by itself.
+            // If the connection is lost, the server rolls back without a request.
             Err(_) => drop(self.execute_all("ROLLBACK")),
         }
         done
