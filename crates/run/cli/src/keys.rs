@@ -21,7 +21,7 @@ pub struct Sign {
     pub key: Option<PathBuf>,
 }
 
-/// Returns Plimsoll's directories with the signing key, which is read before anything runs.
+/// Returns Plimsoll's directories with the signing key, which is read before any run.
 ///
 /// # Errors
 /// The errors of [`Places::from_environment`], or the key cannot be read.
@@ -35,7 +35,7 @@ pub fn password() -> Option<String> {
     std::env::var(PASSWORD).ok()
 }
 
-/// Reads the signing key before anything runs. If the key has a password, the function asks for it.
+/// Reads the signing key before any run. If the key has a password, the function asks for it.
 ///
 /// # Errors
 /// The file is not a secret key, or the password is wrong.

@@ -78,7 +78,7 @@ pub fn clean(text: &str) -> String {
 }
 
 /// Removes characters that a terminal would interpret, except our own colours. Texts of reports are
-/// clean already; this guards all others. JSON and tables contain no such characters.
+/// clean already; this guards all others. JSON and tables contain no control characters.
 pub fn without_control(text: &str) -> Cow<'_, str> {
     let is_kept = |at: usize, c: char| match c {
         '\n' | '\t' | '\r' => true,

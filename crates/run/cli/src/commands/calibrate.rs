@@ -24,7 +24,7 @@ pub struct Options {}
 /// Measures the host.
 ///
 /// # Errors
-/// No memory or `/dev/null`.
+/// Memory or `/dev/null` is not available.
 pub fn carry_out(_options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let places = Places::from_environment()?;
     let mut progress = StderrProgress::new(common.quiet);

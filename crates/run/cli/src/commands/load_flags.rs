@@ -154,7 +154,7 @@ impl LoadFlags {
     /// Returns the plan of one load.
     ///
     /// # Errors
-    /// No target, several values of a flag, or invalid values.
+    /// There is no target, a flag has several values, or values are invalid.
     pub fn plan(&self, command: &'static str, changes: &Changes) -> Result<LoadPlan, CliError> {
         let targets = targets(command, changes)?;
         let mut meanings = Vec::new();

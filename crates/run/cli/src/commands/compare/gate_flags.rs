@@ -50,7 +50,7 @@ impl GateFlags {
         Allowances::parse(&self.fail_if_worse).map(Some).map_err(|error| usage(&error, None))
     }
 
-    /// Checks the allowances before anything is read or run.
+    /// Checks the allowances before results are read or runs are made.
     ///
     /// # Errors
     /// An invalid allowance, or a number of targets other than two.

@@ -23,7 +23,7 @@ struct PageFleet {
     places: Places,
 }
 
-/// Returns the hosts of a fleet, and the way to start plans on them if that is allowed.
+/// Returns the hosts of a fleet, and the object that starts plans on them, if that is allowed.
 ///
 /// # Errors
 /// As [`runner`].
