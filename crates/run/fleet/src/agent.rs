@@ -184,8 +184,8 @@ async fn serve(
             tokio::time::sleep(RETRY_INTERVAL).await;
             continue;
         };
-        // Acknowledge accepted and refused orders alike, so that the server never delivers an order
-        // twice.
+        // Acknowledge accepted and refused orders in the same way, so that the server never
+        // delivers an order twice.
         let _ = message.ack().await;
         let payload = &message.payload;
         let handling = handle_order(options, &broker, &card, &mut retained, payload, stop, log);

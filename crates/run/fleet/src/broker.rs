@@ -229,9 +229,9 @@ impl Broker {
         matches!(tokio::time::timeout(CHECK_TIMEOUT, request).await, Ok(Ok(_)))
     }
 
-    /// Returns how often the connection was established. Subscriptions must be renewed on a new
-    /// connection: only after two heartbeats (a minute) would the client notice that a restarted
-    /// server has lost them.
+    /// Returns the number of times that the connection was established. Subscriptions must be
+    /// renewed on a new connection: only after two heartbeats (a minute) would the client notice
+    /// that a restarted server has lost them.
     pub(crate) fn connections(&self) -> u64 {
         self.client.statistics().connects.load(std::sync::atomic::Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! A key or certificate: its text, or the file that has it.
+//! A key or certificate: its text, or the file that contains it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

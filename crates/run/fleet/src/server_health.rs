@@ -60,7 +60,7 @@ impl ServerHealth {
         *self.failed_checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns how long the server has not answered.
+    /// Returns the time for which the server has not answered.
     pub(crate) fn silence(&self) -> Duration {
         self.failed_checks().since.map_or(Duration::ZERO, |since| since.elapsed())
     }

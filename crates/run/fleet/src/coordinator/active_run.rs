@@ -91,7 +91,8 @@ impl<'a> ActiveRun<'a> {
         }
     }
 
-    /// Handles the messages sent before the run was resumed, before it decides anything.
+    /// Handles the messages that were sent before the run was resumed, before it makes any
+    /// decision.
     pub(super) async fn catch_up(
         &mut self,
         messages: &mut async_nats::jetstream::consumer::pull::Ordered,

@@ -247,7 +247,7 @@ pub fn release(
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned_error()) };
     block_on_runtime(async {
         let broker = Broker::connect(&options.server, Role::Coordinator, &mut |_| false).await?;
-        // An agent that is not connected removes its data by itself or in its next run.
+        // An agent that is not connected removes its data later, at the timeout or in its next run.
         let there = read_cards(&broker, &AgentSelection::default()).await?;
         let names = &names
             .iter()
