@@ -41,7 +41,7 @@ pub struct Ceilings {
 /// Measures everything again and saves it.
 ///
 /// # Errors
-/// No memory or `/dev/null`, or a state directory that is not writable.
+/// Memory or `/dev/null` is not available, or the state directory is not writable.
 pub fn measure(places: &Places, progress: &mut dyn Listener) -> Result<Ceilings, RunnerError> {
     progress.say("measuring this host's ceilings, about ten seconds");
     let cpu = plimsoll_sys::cpu::allowed().ok().and_then(|cpus| cpus.last().copied());

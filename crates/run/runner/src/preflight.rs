@@ -487,7 +487,7 @@ fn probe_bucket(
     target: &Target,
     [url, endpoint, region]: [&str; 3],
 ) -> Result<String, RunnerError> {
-    // A store that is not there is found at once.
+    // If a store does not exist, this is reported at once.
     probe_server(endpoint, if endpoint.starts_with("https:") { 443 } else { 80 })?;
     let (name, outage_max_ns) = (plan.name.as_str(), BUCKET_NS_MAX);
     S3DataSet::probe(&S3DataSetRequest { name, url, endpoint, region, outage_max_ns })

@@ -46,7 +46,7 @@ pub fn is_evidence(path: &Path) -> bool {
 /// `--witness`.
 ///
 /// # Errors
-/// Nothing to verify, both kinds of data, or files that cannot be opened.
+/// There is nothing to verify, there are both kinds of data, or files cannot be opened.
 pub fn data(
     path: &Path,
     witness: Option<&Path>,

@@ -106,7 +106,7 @@ impl Job<'_> {
         json!({
             "apiVersion": "batch/v1", "kind": "Job", "metadata": self.metadata(""),
             "spec": {
-                // A failed verdict is an answer, not something to try again.
+                // A failed verdict is a result, so the Job must not be retried.
                 "backoffLimit": 0,
                 "activeDeadlineSeconds": self.deadline_s,
                 "podFailurePolicy": { "rules": [{
