@@ -150,7 +150,7 @@ impl AccessControl {
     }
 }
 
-/// Refuses a request that changes something and that no page of ours sent.
+/// Refuses a request that changes data and was not sent by one of our pages.
 ///
 /// # Errors
 /// Such a request.

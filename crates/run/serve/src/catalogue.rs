@@ -146,7 +146,7 @@ impl CachedCatalogue {
     /// Returns the directory of the run or experiment with this name.
     ///
     /// # Errors
-    /// No match, several matches, or a removed bundle.
+    /// There is no match, there are several, or the bundle was removed.
     pub fn directory(&self, called: &str) -> Result<PathBuf, Problem> {
         if called.len() > NAME_LENGTH_MAX {
             return Err(Problem::not_found("the run's name is too long"));

@@ -105,7 +105,7 @@ impl HttpBody for BusyBody {
     }
 }
 
-/// Returns the network that limits apply to: an IPv6 client usually has a /64 of its own.
+/// Returns the network to which limits apply: an IPv6 client usually has its own /64.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {

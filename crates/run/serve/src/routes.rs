@@ -32,7 +32,7 @@ pub enum Form {
 /// HTTP method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Nothing is changed by asking.
+    /// Requests that change nothing.
     Get,
     /// Something may be.
     Post,
@@ -53,7 +53,7 @@ pub struct Route {
     pub answer: fn(&Site, &PageRequest) -> Result<PageResponse, Problem>,
 }
 
-/// The most that anybody may send: a result to be audited.
+/// Maximum size of a body: a result to be audited.
 const BODY_BYTES_MAX: usize = 16 << 20;
 /// The same for clients without a token: a login.
 const ANONYMOUS_BODY_BYTES_MAX: usize = 16 << 10;
