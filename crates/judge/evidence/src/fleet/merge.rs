@@ -248,7 +248,7 @@ mod tests {
     const PLAN: &str = "version = 1\nname = \"p\"\n[target]\npath = \"/x\"\n[workload.matrix]\n\
         file_size = \"1GiB\"\n[phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n";
 
-    /// Returns a host with `per_second` reads of `latency_ns` each in every one of `seconds`.
+    /// Returns a host that makes `per_second` reads of `latency_ns` in each of `seconds` seconds.
     fn part(start_ns: u64, seconds: u64, per_second: u64, latency_ns: u64) -> Part {
         let mut run = run();
         run.phases = vec![Phase {
