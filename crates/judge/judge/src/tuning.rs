@@ -329,7 +329,7 @@ impl Tuner {
 /// Judges a search again from its bundles, in their order.
 ///
 /// # Errors
-/// As [`Tuner::new`].
+/// The errors of [`Tuner::new`].
 pub fn rejudge(
     plan: &ResolvedPlan,
     range: Range,

@@ -354,7 +354,8 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
         );
         return Some(Primary { outcome: Outcome::TooFewRuns, winner: None, summary, says });
     }
-    // Significantly better than the first side or, if the first side leads, than all others.
+    // True if the winner is significantly better than the first side. If the first side wins, it
+    // must be better than all others.
     let significant = |side: &super::SideFigure| side.significant == Some(true);
     let clear = match at {
         0 => metric.sides.iter().skip(1).all(significant),

@@ -66,7 +66,8 @@ pub(crate) fn is_remote(bundle: &Bundle) -> bool {
     !mounts.is_empty() && mounts.iter().all(|mount| is_far(&mount.file_system))
 }
 
-/// Returns advice for unobserved facts: our own runs lack privileges, other tools an observer.
+/// Returns the advice for unobserved facts: our own runs need more privileges, and runs of other
+/// tools need an observer.
 pub(crate) fn how_to_observe(bundle: &Bundle) -> &'static str {
     match bundle.run.driver {
         Driver::Real | Driver::Model => {

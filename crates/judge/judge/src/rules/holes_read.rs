@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.driver = Driver::Foreign;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
-        // Files that are empty by now show nothing either.
+        // Files that are empty now also prove nothing.
         bundle.observed.extents = Some(Extents::default());
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         let mut sparse =

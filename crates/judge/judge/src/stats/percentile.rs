@@ -107,7 +107,7 @@ pub struct Quantile {
 /// Returns the `p`-quantile of samples in ascending order with its 95 % interval.
 ///
 /// # Errors
-/// As [`quantile_ranks`].
+/// The errors of [`quantile_ranks`].
 pub fn quantile_of_sorted(sorted: &[f64], n_effective: f64, p: f64) -> Result<Quantile, Refusal> {
     let ranks = quantile_ranks(sorted.len() as u64, n_effective, p, 0.95)?;
     // Ranks are within 1..=n by construction.

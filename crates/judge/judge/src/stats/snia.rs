@@ -94,8 +94,8 @@ pub enum SteadyStateResult {
 
 /// Applies the rule to tracked variables, each a series with one value per round.
 ///
-/// Variables of different length are judged up to the shortest. Without variables the result is
-/// `NotYet`. Rounds after the 25th are ignored.
+/// If variables have different lengths, they are judged up to the shortest length. Without
+/// variables the result is `NotYet`. Rounds after the 25th are ignored.
 #[must_use]
 pub fn find_steady_state(tracked: &[&[f64]]) -> SteadyStateResult {
     let rounds = tracked.iter().map(|series| series.len()).min().unwrap_or(0).min(ROUNDS_MAX);

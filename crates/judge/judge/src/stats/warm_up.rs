@@ -28,7 +28,7 @@ pub fn settled_from(values: &[f64]) -> Result<usize, Refusal> {
 /// irrelevant.
 ///
 /// # Errors
-/// As [`settled_from`].
+/// The errors of [`settled_from`].
 pub fn settled_within(values: &[f64], tolerance: f64) -> Result<usize, Refusal> {
     require_finite(values)?;
     let n = values.len();
