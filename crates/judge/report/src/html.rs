@@ -66,7 +66,7 @@ pub fn page(document: &Document, footer: &str) -> Result<String, ReportError> {
 /// Renders the report as part of a page that has the style and script of reports.
 ///
 /// # Errors
-/// As [`page`].
+/// The errors of [`page`].
 pub fn body(document: &Document) -> Result<String, ReportError> {
     let mut environment = environment();
     environment.add_template("body.html", BODY)?;
@@ -76,7 +76,7 @@ pub fn body(document: &Document) -> Result<String, ReportError> {
 /// Renders the report as part of a page with its own title; headings are one level lower.
 ///
 /// # Errors
-/// As [`page`].
+/// The errors of [`page`].
 pub fn part(document: &Document) -> Result<String, ReportError> {
     let mut environment = environment();
     environment.add_template("body.html", BODY)?;
