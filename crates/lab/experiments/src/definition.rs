@@ -159,7 +159,7 @@ impl Definition {
     /// Returns the arms that are searches, each with its plan.
     ///
     /// # Errors
-    /// As [`Self::arms`].
+    /// The errors of [`Self::arms`].
     pub fn searches(
         &self,
         on: StorageKind,
