@@ -95,7 +95,7 @@ pub fn serve(
 /// Like [`serve`], with statistics that other parts of this process can read.
 ///
 /// # Errors
-/// As [`serve`].
+/// The errors of [`serve`].
 pub fn serve_with_metrics(
     model: &ConfiguredModel,
     options: ServeOptions,
