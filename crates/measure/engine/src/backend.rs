@@ -212,7 +212,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
     /// ([`BackendConfig::spin_ns`]).
     ///
     /// # Errors
-    /// As [`Backend::submit_and_wait`].
+    /// The errors of [`Backend::submit_and_wait`].
     #[inline]
     pub fn wait(&mut self, timeout_ns: u64) -> Result<(), EngineError> {
         self.stamp();
@@ -229,7 +229,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
     /// Submits all queued I/Os without waiting.
     ///
     /// # Errors
-    /// As [`Backend::submit_and_wait`].
+    /// The errors of [`Backend::submit_and_wait`].
     #[inline]
     pub fn hand_over(&mut self) -> Result<(), EngineError> {
         self.stamp();

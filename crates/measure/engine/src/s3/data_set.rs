@@ -64,7 +64,7 @@ impl S3DataSet {
     /// `plimsoll-NAME/` of the bucket.
     ///
     /// # Errors
-    /// As [`S3DataSet::probe`].
+    /// The errors of [`S3DataSet::probe`].
     pub fn create(request: &S3DataSetRequest<'_>) -> Result<Self, EngineError> {
         let mut data_set = Self::connect(request)?;
         data_set.claim_prefix()?;

@@ -30,8 +30,8 @@ use crate::{EngineError, stop_request};
 const SETTLE_TICK_NS: u64 = 100_000_000;
 const SETTLED_MAX: usize = 64;
 
-/// Sender that reports once that a thread is ready. If it is dropped before, it reports that the
-/// thread will not be ready.
+/// Sender that reports once that a thread is ready. If it is dropped earlier, it reports that the
+/// thread will not become ready.
 pub(super) struct ReadySignal(pub(super) Option<Sender<bool>>);
 
 impl ReadySignal {
