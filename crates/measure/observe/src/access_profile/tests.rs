@@ -146,7 +146,7 @@ fn reads_and_writes_of_one_cursor_are_sequential_and_at_random_they_are_not() {
 
 #[test]
 fn a_uniform_load_misses_in_proportion_to_the_missing_cache() {
-    // Uniform over 256 MiB: a cache of a quarter of that hits a quarter.
+    // Uniform over 256 MiB: a cache of a quarter of this size serves a quarter of the reads.
     let mut profiler = AccessProfiler::new(&[256 * MIB], 1, 1);
     let mut random = Random(11);
     let blocks = 256 * MIB / 4096;
