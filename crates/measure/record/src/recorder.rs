@@ -126,8 +126,8 @@ pub struct Recorder {
     sums: Vec<ClassSums>,
     /// Three tallies per class. The first counts I/Os whose latency equals their service time,
     /// which is the usual case if nothing waits before submission. The others count latency and
-    /// service time of all other I/Os. Most I/Os are therefore counted once. One further tally
-    /// counts waits in the thread.
+    /// service time of all other I/Os. Most I/Os are therefore counted once. Another tally counts
+    /// waits in the thread.
     tallies: Tallies,
     waits: Waits,
     cpu: CpuTime,
