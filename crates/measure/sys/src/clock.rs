@@ -69,7 +69,7 @@ pub fn sleep_until_ns(deadline_ns: u64) {
 pub enum ClockSource {
     /// The processor's cycle counter, anchored to `CLOCK_MONOTONIC`.
     CycleCounter,
-    /// The kernel's vDSO, or a system call if its own source is slow.
+    /// The kernel's vDSO; a system call if the kernel's clock source is not usable in the vDSO.
     Kernel,
 }
 

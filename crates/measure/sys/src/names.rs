@@ -85,7 +85,7 @@ pub struct NameTable {
 
 impl NameTable {
     /// Opens the roots, and records the directories of small files (`per_share` for each share,
-    /// share by share) and the data files. Each must be below a root.
+    /// share by share) and the data files. All of them must be in one of the roots.
     ///
     /// # Errors
     /// The `errno` of `open`; `EINVAL` if a path is below none of the roots or too long.

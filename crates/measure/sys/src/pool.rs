@@ -263,7 +263,7 @@ impl Pool {
         &self.files
     }
 
-    /// As [`crate::ring::Ring::tick_every`]. At depth 1 a call that hangs still blocks.
+    /// Like [`crate::ring::Ring::tick_every`]. At depth 1 a call that hangs still blocks.
     pub fn tick_every(&mut self, every_ns: u64) {
         self.tick_ns = self.tick_ns.or(Some(every_ns));
     }
@@ -380,7 +380,7 @@ impl Pool {
         }
     }
 
-    /// As [`crate::ring::Ring::arrived`].
+    /// Like [`crate::ring::Ring::arrived`].
     #[inline]
     pub fn arrived(&mut self) -> usize {
         if self.inline_answer.is_some() {
@@ -403,7 +403,7 @@ impl Pool {
         self.done.make_contiguous()[known..].reverse();
     }
 
-    /// As [`crate::ring::Ring::reap`].
+    /// Like [`crate::ring::Ring::reap`].
     #[inline]
     pub fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
         if let Some((index, answer)) = self.inline_answer.take() {
@@ -448,7 +448,7 @@ impl Pool {
         }
     }
 
-    /// As [`crate::ring::Ring::bytes`].
+    /// Like [`crate::ring::Ring::bytes`].
     #[inline]
     pub fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
         self.flight.bytes(offset_bytes, size_bytes)
