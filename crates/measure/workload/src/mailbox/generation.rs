@@ -41,8 +41,8 @@ impl Mark {
         generation == self.acked || newer || self == Self::UNKNOWN
     }
 
-    /// Returns the highest generation that the page may have. If the mark does not know, page and
-    /// log decide.
+    /// Returns the highest generation that the page may have. If the mark has no information, page
+    /// and log decide.
     pub(crate) fn newest_of(self, found: u32) -> u32 {
         if self == Self::UNKNOWN { found } else { self.newest() }
     }
