@@ -82,7 +82,7 @@ impl Catalogue {
     /// Like [`Self::open`], with a ledger that caches the lines that were read earlier.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// The errors of [`Self::open`].
     pub fn open_with(roots: &Roots, ledger: &CachedLedger) -> Result<Self, CatalogueError> {
         let started = SystemTime::now();
         let (links, torn) = ledger.read()?;

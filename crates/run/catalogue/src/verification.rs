@@ -55,8 +55,8 @@ impl<'a> LedgerRecord<'a> {
         records
     }
 
-    /// Returns whether the ledger has the hash of this `verdict.json`. If it has no hashes, the
-    /// verdict itself must be the ledger's.
+    /// Returns whether the ledger has the hash of this `verdict.json`. If the ledger has no hashes,
+    /// the verdict itself must equal the one in the ledger.
     pub fn confirms_verdict_file(&self, bytes: &[u8], verdict: &str) -> bool {
         let sha256 = sha256_hex(bytes);
         match &self.verdict_sha256[..] {

@@ -90,7 +90,7 @@ impl TeamClient {
     /// Returns the directory of a run's bundle, and downloads the bundle if it is not in the cache.
     ///
     /// # Errors
-    /// As [`Team::fetch`].
+    /// The errors of [`Team::fetch`].
     pub fn fetch(&self, entry: &Entry) -> Result<PathBuf, CatalogueError> {
         let origin = match &entry.origin {
             Some(origin) => origin.clone(),
@@ -199,7 +199,7 @@ impl TeamClient {
         let half = self.origin.with_extension(std::process::id().to_string());
         let mut file = fs::File::create(&half).map_err(io)?;
         file.write_all(hex(&random).as_bytes()).and_then(|()| file.sync_all()).map_err(io)?;
-        // If another process created the file first, its identity counts.
+        // If another process created the file first, its identity is used.
         let linked = fs::hard_link(&half, &self.origin);
         let _ = fs::remove_file(&half);
         match linked {
