@@ -43,7 +43,7 @@ impl Allowed {
     /// Like [`Self::read`], with further directories from a file.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// The errors of [`Self::read`].
     pub fn read_with(&self, more: &[PathBuf]) -> Result<Allow, CliError> {
         let paths: Vec<PathBuf> = self.allow_path.iter().chain(more).cloned().collect();
         let allow = Allow::new(&paths, &self.allow_device, &self.allow_nfs)?;

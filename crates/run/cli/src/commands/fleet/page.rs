@@ -26,7 +26,7 @@ struct PageFleet {
 /// Returns the hosts of a fleet, and the object that starts plans on them, if that is allowed.
 ///
 /// # Errors
-/// As [`runner`].
+/// The errors of [`runner`].
 pub fn fleet(
     named: Option<&str>,
     is_allowed: bool,
