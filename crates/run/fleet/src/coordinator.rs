@@ -400,7 +400,7 @@ async fn finish(
         return Err(RunnerError::usage(format!("agent {name} refused the plan: {reason}"))
             .hint("the agent's operator sets what it accepts with --trust and --allow-path"));
     }
-    // The rise of a counter up to the end needs a reading after the end.
+    // The increase of a counter until the end can only be computed from a reading after the end.
     if let Some(system) = &system {
         system.poll();
     }

@@ -133,7 +133,7 @@ impl Order {
     /// Signs the order.
     ///
     /// # Errors
-    /// As [`Signer::sign`].
+    /// The errors of [`Signer::sign`].
     pub fn sign(&self, signer: &Signer) -> Result<SignedOrder, RunnerError> {
         let order = serde_json::to_string(self).map_err(|error| {
             RunnerError::usage(format!("cannot encode the order as JSON: {error}"))
