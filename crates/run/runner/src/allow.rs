@@ -159,7 +159,7 @@ impl Allow {
     /// Like [`Self::check`], but allows several targets and creates nothing.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// The errors of [`Self::check`].
     pub fn check_without_creating(&self, plan: &ResolvedPlan) -> Result<(), String> {
         self.check_plan(plan, false)
     }
@@ -167,7 +167,7 @@ impl Allow {
     /// Checks only that all targets and commands are allowed. A model needs no permission.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// The errors of [`Self::check`].
     pub fn check_targets(&self, plan: &ResolvedPlan) -> Result<(), String> {
         self.check_events(plan)?;
         let targets = plan.targets.iter().map(|target| &target.kind);
@@ -211,7 +211,7 @@ impl Allow {
     /// servers and files that this host would read.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// The errors of [`Self::check`].
     pub fn check_all_but_targets(&self, plan: &ResolvedPlan) -> Result<(), String> {
         self.check_events(plan)?;
         if !plan.observe.metrics.is_empty() {

@@ -184,7 +184,7 @@ pub fn check_on_hosts(
 }
 
 /// For every target and point, makes the checks that each run makes before it reserves its target.
-/// Otherwise the run would refuse a plan that a dry run accepts.
+/// Otherwise the run could refuse a plan that a dry run accepts.
 fn check_runs(plan: &ResolvedPlan, preflight: &Preflight) -> Result<(), RunnerError> {
     if let Workload::Matrix(matrix) = &plan.workload {
         plan.targets.iter().try_for_each(|target| {
@@ -258,7 +258,7 @@ fn report_space(
 /// Rejects data that does not fit. Directories that do not exist are not checked.
 ///
 /// # Errors
-/// As [`check`].
+/// The errors of [`check`].
 pub fn check_space(plan: &ResolvedPlan) -> Result<(), RunnerError> {
     let spaces = plan.targets.iter().flat_map(|target| space(plan, target));
     let lacking = spaces.into_iter().find_map(|space| space.lacking());

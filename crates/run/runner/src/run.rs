@@ -188,7 +188,7 @@ impl Runner {
     /// Starts any work. Only a plan can be shared ([`Options::shared`]).
     ///
     /// # Errors
-    /// As [`Self::start`].
+    /// The errors of [`Self::start`].
     pub fn carry_out(work: Work, options: Options) -> Result<RunHandle, RunnerError> {
         let bundles = options.places.bundles(options.bundles.as_deref())?;
         spawn_work(move |stop, events| match &work {

@@ -166,7 +166,7 @@ pub enum ThreadSearch {
 /// Searches for the number of threads if the plan has `threads = "auto"`.
 ///
 /// # Errors
-/// As [`search`].
+/// The errors of [`search`].
 pub fn resolve_threads(
     config: &run_request::RunConfig<'_>,
     listener: &mut dyn Listener,

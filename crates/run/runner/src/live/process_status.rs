@@ -105,7 +105,7 @@ pub fn processes(places: &Places) -> Vec<u32> {
             // The process was killed.
             let _ = std::fs::remove_file(directory.join(&name));
         }
-        // A full queue belongs to a live process.
+        // If the queue is full, the process is alive.
         connection.map_or_else(|error| error.kind() == io::ErrorKind::WouldBlock, |_| true)
     };
     let numbers = names.filter_map(|name| name.strip_suffix(EXTENSION)?.parse().ok());

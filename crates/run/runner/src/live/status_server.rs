@@ -70,7 +70,7 @@ impl StatusServer {
     /// empty.
     ///
     /// # Errors
-    /// As [`StatusServer::open`].
+    /// The errors of [`StatusServer::open`].
     pub fn open_socket(at: &Path, file: PathBuf, handler: Box<Handler>) -> io::Result<Self> {
         let listener = UnixListener::bind(at)?;
         Self::spawn(listener, Endpoint::File(file), handler, |listener| {
