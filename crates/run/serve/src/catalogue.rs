@@ -97,7 +97,7 @@ impl CachedCatalogue {
     /// changes.
     ///
     /// # Errors
-    /// As [`Self::with`].
+    /// The errors of [`Self::with`].
     pub fn cached(
         &self,
         name: &'static str,

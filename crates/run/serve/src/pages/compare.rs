@@ -70,7 +70,7 @@ fn lines(read: &[RunSet]) -> Vec<String> {
 /// Shows the comparison, or a selection of runs to compare.
 ///
 /// # Errors
-/// As [`compared`].
+/// The errors of [`compared`].
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let Some((compared, custody)) = compared(site, request)? else {
         return choose(site, request);
