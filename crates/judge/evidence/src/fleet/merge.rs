@@ -70,8 +70,8 @@ fn measured_span(part: &Part) -> Option<(u64, u64)> {
     Some((start_ns, start_ns + phase.duration_ns))
 }
 
-/// Computes the window in which all hosts measured. Intervals outside it are cut whole, because a
-/// host counts an I/O in the interval in which it completed.
+/// Computes the window in which all hosts measured. Intervals outside the window are removed
+/// completely, because a host counts an I/O in the interval in which it completed.
 fn common_window(parts: &[Part], interval_ns: u64) -> Option<CommonWindow> {
     let spans: Vec<(u64, u64)> = parts.iter().map(measured_span).collect::<Option<_>>()?;
     let start = |pick: fn(u64, u64) -> u64| spans.iter().map(|s| s.0).reduce(pick);
