@@ -3,7 +3,7 @@
 //!
 //! Scores are geometric means: of four bandwidths, of eight metadata rates, and of these two means.
 //! A phase's score is the work of all ranks divided by the time from the first start to the last
-//! end. Therefore it is at most that work over the time of the slowest rank.
+//! end. It is therefore at most that work divided by the time of the slowest rank.
 
 mod phases;
 
