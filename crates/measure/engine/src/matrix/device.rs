@@ -35,8 +35,8 @@ use crate::work_dir::failed;
 /// header at 4 MiB and the first labels of the first partition.
 const ENDS_BYTES: u64 = 8 << 20;
 /// Number of samples between the ends. Assume that 1 % of a device has data, scattered in pieces
-/// much smaller than a thousandth of the device. All samples then miss it on one in e^10 = 22,000
-/// devices.
+/// much smaller than a thousandth of the device. On one in e^10 = 22,000 such devices, all samples
+/// then miss the data.
 const SAMPLES: u64 = 1000;
 /// Bytes of each sample.
 const SAMPLE_BYTES: u64 = 64 << 10;
