@@ -45,7 +45,8 @@ impl Core {
         now_ns: u64,
         out: &mut Vec<Completion>,
     ) -> Result<(), Violation> {
-        // Taken out during the delivery, so that its records can be read while calls change.
+        // It is removed from the link during the delivery, so that its records can be read while
+        // calls change.
         let Some(mut inbound) = self.links[link].inbound.take() else { return Ok(()) };
         let result = self.drain(link, &mut inbound, arena, now_ns, out);
         self.links[link].inbound = Some(inbound);
