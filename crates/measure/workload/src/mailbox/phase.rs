@@ -33,7 +33,7 @@ const FINDINGS_MAX: usize = 1000;
 /// Size and number of a phase's I/Os.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseIo {
-    /// Bytes of one I/O, rounded to whole pages, and at most a log file for log I/O.
+    /// Bytes of one I/O, rounded to whole pages; for log I/O, at most the size of a log file.
     pub chunk_bytes: u32,
     /// I/Os in flight.
     pub depth: u32,

@@ -350,7 +350,7 @@ impl LogReader {
         };
     }
 
-    /// Estimates the pages that this much log would have changed, without data.
+    /// Without data, estimates the number of pages that a log of this length would have changed.
     fn assume_changes(&mut self, store: &Store, log_bytes: u64) {
         let state = &store.databases[self.place];
         let mut choices = Choices::new(store.config.seed, u64::from(state.config.id) << 33);
