@@ -52,7 +52,7 @@ fn writer() -> Option<&'static SyncSender<Note>> {
 }
 
 fn send(note: Note) {
-    // A full queue drops the note.
+    // If the queue is full, the note is dropped.
     let _ = writer().map(|writer| writer.try_send(note));
 }
 
