@@ -278,7 +278,7 @@ impl BundleWriter {
         self.file("latency.hlog", &text)
     }
 
-    /// Writes a derived file. The seal does not cover it.
+    /// Writes a derived file. The seal does not include it.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -343,7 +343,7 @@ fn temporary_name(name: &str) -> String {
 }
 
 /// Removes the bundle's own files in `directory`, and the directory if it is then empty. Returns
-/// the names of the files that were left because they are not part of a bundle.
+/// the names of the other files in the directory, which stay because they are not part of a bundle.
 ///
 /// # Errors
 /// The directory cannot be read, or a file cannot be removed.

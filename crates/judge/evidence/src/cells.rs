@@ -127,7 +127,7 @@ impl Line<'_> {
     /// Reads a number that is not negative.
     ///
     /// # Errors
-    /// [`TableError`]: the cell holds anything else.
+    /// [`TableError`]: the cell has other content.
     pub fn number(&self, name: &str) -> Result<Option<f64>, TableError> {
         let Some(text) = self.text(name) else { return Ok(None) };
         match text.parse::<f64>() {
@@ -143,7 +143,7 @@ impl Line<'_> {
     /// Reads a number above zero.
     ///
     /// # Errors
-    /// [`TableError`]: the cell is empty or holds anything else.
+    /// [`TableError`]: the cell is empty or has other content.
     pub fn positive(&self, name: &str) -> Result<f64, TableError> {
         match self.number(name)? {
             Some(value) if value > 0.0 => Ok(value),
@@ -155,7 +155,7 @@ impl Line<'_> {
     /// Reads a percentage as a fraction. A percent sign after the number is allowed.
     ///
     /// # Errors
-    /// [`TableError`]: the cell holds anything else, or more than 100.
+    /// [`TableError`]: the cell has other content, or a percentage above 100.
     pub fn share(&self, name: &str) -> Result<Option<f64>, TableError> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let number = text.strip_suffix('%').unwrap_or(text).trim_end();

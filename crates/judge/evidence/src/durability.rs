@@ -1,5 +1,5 @@
-//! Evidence of a durability test: acknowledged writes, cuts of the target, and what was there
-//! afterwards. `plimsoll durability` stores it beside the witness.
+//! Evidence of a durability test: acknowledged writes, cuts of the target, and the content of the
+//! target afterwards. `plimsoll durability` stores it beside the witness.
 
 use serde::{Deserialize, Serialize};
 
@@ -42,13 +42,13 @@ impl SyncMethod {
 pub enum CutKind {
     /// The drives lose power.
     Power,
-    /// The machine with the file system stops; its drives keep power.
+    /// The machine with the file system stops; the power of its drives stays on.
     Machine,
-    /// A server process is killed; its machine keeps running.
+    /// A server process is killed; the machine on which it runs stays on.
     Process,
     /// A layer drops writes, as dm-flakey and the project's lossy disk do.
     Simulated,
-    /// The user did not say.
+    /// The user did not state the kind.
     #[default]
     Unstated,
 }
@@ -91,7 +91,7 @@ pub struct DurabilitySettings {
     pub kind: CutKind,
     /// The command that cuts the target off; `None` if the user does it by hand.
     pub cut: Option<String>,
-    /// The command that brings the target back.
+    /// Command that makes the target available again.
     pub restore: Option<String>,
     /// True if the target may acknowledge writes after the cut began, and drops them.
     pub cut_drops_writes: bool,
@@ -99,12 +99,12 @@ pub struct DurabilitySettings {
     pub seed: u64,
 }
 
-/// Blocks after a cut, by what they hold. A block is in one class only.
+/// Numbers of blocks after a cut, by their content. A block is in one class only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockCounts {
-    /// The newest acknowledged write, or a newer one that was in flight.
+    /// The block has the newest acknowledged write, or a newer write that was in flight.
     pub good: u64,
-    /// A mixture of the newest acknowledged write and one that was in flight: permitted.
+    /// A permitted mixture of the newest acknowledged write and a write that was in flight.
     pub in_flight: u64,
     /// No write is expected: damage was reported at an earlier cut.
     pub unknown: u64,
@@ -112,7 +112,7 @@ pub struct BlockCounts {
     pub lost: u64,
     /// Older content, or a loss of a write that was already read back after an earlier cut.
     pub stale: u64,
-    /// Sectors of an acknowledged write beside older ones.
+    /// Some sectors are of an acknowledged write, others are older.
     pub torn: u64,
     /// Content of another place.
     pub misdirected: u64,
@@ -153,7 +153,7 @@ pub struct DamagedBlock {
 /// Result of reading all blocks after a cut.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CutCheck {
-    /// Blocks by what they hold.
+    /// Numbers of blocks, by their content.
     pub blocks: BlockCounts,
     /// Damaged blocks for which a write that began after their acknowledgement survived: the target
     /// reordered writes across a flush.
@@ -162,7 +162,7 @@ pub struct CutCheck {
     pub acknowledged_during_cut: u64,
     /// The tested file is missing, or shorter than its acknowledged size.
     pub file_lost: bool,
-    /// True if reads bypassed the page cache, or if the cache held nothing of the file.
+    /// True if reads bypassed the page cache, or if the cache had no data of the file.
     pub read_from_target: bool,
     /// The first damaged blocks.
     pub damage: Vec<DamagedBlock>,
@@ -183,7 +183,7 @@ pub struct TargetCut {
     pub acknowledged: u64,
     /// Writes acknowledged while the cut command ran.
     pub acknowledged_during: u64,
-    /// Writes that the target acknowledged after the cut command ended. They count for nothing.
+    /// Writes that the target acknowledged after the cut command ended. These do not count.
     pub acknowledged_after: u64,
     /// Operations that failed after the cut.
     pub failed: u64,
@@ -193,11 +193,11 @@ pub struct TargetCut {
     pub longest_ns: u64,
     /// Threads whose operation never returned.
     pub stuck_threads: u64,
-    /// True if the test's process ended during the load, and another one read the witness.
+    /// True if the test's process ended during the load, and another process read the witness.
     pub resumed: bool,
     /// True if this host has not restarted since the load of a resumed cut.
     pub same_boot: bool,
-    /// Result of reading; `None` if the target did not come back.
+    /// Result of reading; `None` if the target did not become available again.
     pub check: Option<CutCheck>,
     /// The reason why the target could not be read.
     pub not_restored: Option<String>,

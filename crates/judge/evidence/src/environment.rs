@@ -25,7 +25,7 @@ pub struct Environment {
     pub privileged: bool,
     /// Name of the hypervisor or container, if one is visible.
     pub virtualisation: Option<String>,
-    /// One entry per directory, file or device that the plan names.
+    /// One entry per directory, file or device in the plan.
     pub mounts: Vec<Mount>,
     /// File systems under those of the target: an overlay's upper directory, or the file system
     /// with a loop device's backing file. Each has that directory or file as its path.
@@ -41,7 +41,7 @@ pub struct Environment {
     pub unknown: Vec<ObservationGap>,
 }
 
-/// File system that holds a path.
+/// File system of a path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Mount {
     /// Path as written in the plan.
@@ -58,7 +58,7 @@ pub struct Mount {
     pub size_bytes: Option<u64>,
     /// Bytes free for this user when the run started.
     pub free_bytes: Option<u64>,
-    /// Names of all devices behind it, as in [`Device::name`].
+    /// Names of all devices under the file system, as in [`Device::name`].
     pub devices: Vec<String>,
     /// Names of the devices directly under it.
     #[serde(default)]
@@ -178,7 +178,7 @@ pub struct Device {
     pub name: String,
     /// `disk`, `partition`, `loop`, `dm`, `md`, `bcache`, `drbd`.
     pub kind: String,
-    /// Attachment; `None` for devices on top of others, and if unknown.
+    /// Attachment; `None` if it is unknown, and for devices that consist of other devices.
     #[serde(default)]
     pub transport: Option<Transport>,
     /// Vendor string of the device.
@@ -205,8 +205,8 @@ pub struct Device {
     pub rotational: Option<bool>,
     /// `write back` or `write through`.
     pub write_cache: Option<String>,
-    /// Whether the device supports forced unit access (FUA). Such writes bypass its cache without a
-    /// flush, so the kernel counts no flush for them.
+    /// Whether the device supports forced unit access (FUA). Writes with FUA bypass the device's
+    /// cache without a flush, so the kernel counts no flush for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced_writes: Option<bool>,
     /// I/O scheduler in use.

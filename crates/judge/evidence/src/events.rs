@@ -1,14 +1,14 @@
-//! Events of a run: what happened to the storage system, when, and what the commands answered. All
-//! times count from the start of the run.
+//! Events of a run: the actions on the storage system, their times, and the output of their
+//! commands. All times count from the start of the run.
 
 use serde::{Deserialize, Serialize};
 
-/// Event of the plan, as it happened.
+/// Event of the plan, as executed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventRecord {
     /// Name in the plan.
     pub name: String,
-    /// Start of its command, answer of the operator, or start of its streams. `None` if it did not
+    /// Time at which the event's command, operator answer or streams started. `None` if it did not
     /// happen.
     pub at_ns: Option<u64>,
     /// Reason why it did not happen; empty otherwise.

@@ -1,8 +1,8 @@
 //! `fleet.json`: the merged evidence of a run on several hosts.
 //!
-//! Each host's own bundle stays as its agent sealed it; the fleet's evidence refers to each by its
-//! seal. Times are on the fleet's clock, which is the coordinator's. They count from the start of
-//! the earliest run.
+//! Each host's own bundle stays as its agent sealed it; the fleet's evidence refers to each bundle
+//! by its seal. Times are on the fleet's clock, which is the coordinator's. They count from the
+//! start of the earliest run.
 
 mod merge;
 
@@ -55,10 +55,10 @@ pub struct Fleet {
     /// Position in the coordinator's ledger; `None` in evidence of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerPosition>,
-    /// Window in which every host measured; `None` if the hosts share none.
+    /// Window in which every host measured; `None` if the hosts have no common window.
     pub window: Option<CommonWindow>,
-    /// Counters of the storage system over the window. `None` if the plan names none or there is no
-    /// window.
+    /// Counters of the storage system over the window. `None` if the plan names no metrics or there
+    /// is no window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<System>,
     /// All hosts that received the plan, in order of their names.
@@ -142,7 +142,7 @@ pub enum HostEnd {
 pub struct Offset {
     /// Host's clock minus the coordinator's.
     pub offset_ns: i64,
-    /// Error bound: half of the round trip, not counting the time on the host.
+    /// Error bound: half of the round trip, without the time on the host.
     pub error_ns: u64,
     /// Time of the measurement on the fleet's clock; negative before the start.
     pub at_ns: i64,
@@ -198,7 +198,7 @@ pub struct HostPhase {
 /// Totals of one class of I/O.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Class {
-    /// Such as `load.read`; the tag of its histogram.
+    /// Tag of the class's histogram, such as `load.read`.
     pub name: String,
     /// Group, as in [`crate::run::ClassTotals::group`].
     pub group: String,
@@ -265,8 +265,8 @@ impl HostRun {
     }
 }
 
-/// Interpolates the clock offset between two measurements. The error bound includes any drift
-/// beyond both measurement errors, because clocks can drift unevenly.
+/// Interpolates the clock offset between two measurements. The error bound includes any drift that
+/// exceeds both measurement errors, because clocks can drift unevenly.
 #[must_use]
 pub fn interpolate_offset(measured: &[Offset], at_ns: i64) -> Option<Offset> {
     let (first, last) = (measured.first()?, measured.last()?);

@@ -8,7 +8,7 @@ pub const ZERO_BUFFERS: &str = "zero_buffers";
 /// Counter of a result that does not state whether access was random or sequential.
 pub const PATTERN_NOT_STATED: &str = "pattern_not_stated";
 
-/// Group of reads that verify what was written: bytes that moved, but not part of the workload.
+/// Group of reads that verify written data: they moved bytes, but are not part of the workload.
 pub const VERIFY_GROUP: &str = "verify";
 
 /// Shortest measurement accepted without a warning, in nanoseconds: 30 s of warm-up plus 30 s of

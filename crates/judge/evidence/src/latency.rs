@@ -17,7 +17,7 @@ use hdrhistogram::serialization::interval_log::{
 };
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 
-/// Largest distinguishable latency: 1 h. Longer ones count as this.
+/// Largest distinguishable latency: 1 h. Longer latencies are recorded as 1 h.
 pub const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 /// Significant decimal digits of a recorded value.
 pub const SIGNIFICANT_DIGITS: u8 = 3;
@@ -45,7 +45,7 @@ pub struct Interval {
     pub histogram: Packed,
 }
 
-/// Histogram without its empty buckets. A run keeps hundreds per class until it ends; full tables
+/// Histogram without its empty buckets. A run stores hundreds per class until it ends; full tables
 /// of 270 KiB each would exhaust the host's memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packed(Box<[(u64, u64)]>);
@@ -76,7 +76,7 @@ impl Packed {
         self.0.is_empty()
     }
 
-    /// Expands the histogram. Each bucket keeps its count.
+    /// Expands the histogram. The count of each bucket does not change.
     #[must_use]
     pub fn unpack(&self) -> Histogram<u64> {
         let mut whole = histogram();
@@ -199,11 +199,11 @@ pub struct MeasuredLatency {
     pub spans: Vec<Interval>,
 }
 
-/// Reads the intervals of the measured phase. Merges all of them by tag, and also returns the
-/// single intervals of the tags that `keeps` accepts.
+/// Reads the intervals of the measured phase. Merges the histograms of all intervals by tag, and
+/// also returns the individual intervals of the tags that `keeps` accepts.
 ///
 /// # Errors
-/// The reason in words.
+/// A text with the reason.
 pub fn read_measured(
     text: &[u8],
     measured: Window,
@@ -223,10 +223,10 @@ pub fn read_measured(
     Ok(found)
 }
 
-/// As [`read_measured`], without the single intervals.
+/// Like [`read_measured`], but returns no individual intervals.
 ///
 /// # Errors
-/// The reason in words.
+/// A text with the reason.
 pub fn read_merged(
     text: &[u8],
     measured: Window,
@@ -237,7 +237,7 @@ pub fn read_merged(
 /// Reads the log interval by interval.
 ///
 /// # Errors
-/// The reason in words, or the error that `each` returns.
+/// A text with the reason, or the error that `each` returns.
 pub fn read(
     text: &[u8],
     mut each: impl FnMut(Interval) -> Result<(), String>,

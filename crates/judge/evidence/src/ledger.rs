@@ -1,19 +1,19 @@
 //! The ledger: every run on this machine in order of start, aborted ones too.
 //!
-//! The ledger is a text file of JSON lines. Each line holds the SHA-256 of the previous one, so
-//! that removing or changing a line breaks the chain after it. A run appends a line when it starts
-//! and another when it ends; a killed run has a start without an end. Appending takes an exclusive
+//! The ledger is a text file of JSON lines. Each line has the SHA-256 of the previous line, so that
+//! removing or changing a line breaks the chain after it. A run appends a line when it starts and
+//! another when it ends; a killed run has a start without an end. Appending takes an exclusive
 //! lock, so that concurrent runs do not fork the chain.
 //!
-//! A line is written completely or not at all. A failed append is rolled back, and the next writer
-//! moves a partial line of a killed writer to another file ([`TornTail`]).
+//! A line is either written completely or not at all. A failed append is rolled back, and the next
+//! writer moves a partial line of a killed writer to another file ([`TornTail`]).
 //!
-//! A second file, the head ([`head`]), holds the number of lines and the hash of the last one,
-//! which no later line protects yet.
+//! A second file, the head ([`head`]), has the number of lines and the hash of the last line, which
+//! no later line protects yet.
 //!
 //! A bundle contains the ledger's identity (the hash of its first line), its start time, and the
-//! hashes of the run's start line and of the line before. A ledger that is truncated, restarted or
-//! rewritten therefore contradicts the bundles made under it ([`position`]).
+//! hashes of the run's start line and of the previous line. A ledger that is truncated, restarted
+//! or rewritten therefore contradicts the bundles made under it ([`position`]).
 
 pub mod cached;
 pub mod head;
@@ -42,7 +42,7 @@ pub use statement::Statement;
 pub use tail::{TornBytes, TornTail};
 
 /// Space that each append reserves past the end of the ledger, so that a run can record its end on
-/// a full disk. A line takes a few hundred bytes.
+/// a full disk. A line has a few hundred bytes.
 const RESERVED_BYTES: u64 = 64 << 10;
 
 /// Event that a line records.
@@ -64,7 +64,7 @@ pub enum Event {
     },
     /// A run ended, and its bundle was sealed.
     Ended {
-        /// How it ended, as in `run.json`.
+        /// Outcome of the run, as in `run.json`.
         end: String,
         /// Verdict in capitals.
         verdict: String,
@@ -102,7 +102,7 @@ pub struct DerivedHashes {
 pub struct Entry {
     /// Line number, from 1.
     pub position: u64,
-    /// SHA-256 of the previous line without its line feed; of the empty string for the first.
+    /// SHA-256 of the previous line without its line feed; for the first line, of the empty string.
     pub previous_sha256: String,
     /// Name of the run.
     pub run_id: String,
@@ -188,7 +188,7 @@ impl Ledger {
     /// Reads the whole ledger and checks its chain.
     ///
     /// # Errors
-    /// [`EvidenceError::LedgerBroken`] with the first line that does not fit the chain.
+    /// [`EvidenceError::LedgerBroken`] with the first line that does not continue the chain.
     pub fn read(&self) -> Result<Vec<Entry>, EvidenceError> {
         Ok(self.read_chain()?.into_iter().map(|link| link.entry).collect())
     }
@@ -228,8 +228,8 @@ impl Ledger {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
             Err(error) => return Err(io(error)),
         };
-        // Wait for writers: a line that is being written is not torn. File systems without locks
-        // are read as they are.
+        // Wait for writers: a line that is being written is not torn. Without locks in the file
+        // system, the ledger is read unlocked.
         let _ = file.as_ref().map(|file| flock(file, FlockOperation::LockShared));
         let head = head::read(&self.path);
         if let Some(mut file) = file {
@@ -292,7 +292,8 @@ impl Ledger {
         // Best effort: some file systems cannot reserve space.
         let end_bytes = size_bytes + line.len() as u64;
         let _ = fallocate(&file, FallocateFlags::KEEP_SIZE, end_bytes, RESERVED_BYTES);
-        // If the head cannot be written, it falls behind and protects the lines that it covers.
+        // If the head cannot be written, it is behind the ledger and protects only the lines that
+        // it counts.
         let _ = Head { lines: entry.position, last_sha256: sha256.clone() }.write(&self.path);
         Ok(AppendedLine { own: Link { entry, sha256 }, earlier, torn })
     }
@@ -386,8 +387,8 @@ pub struct Start<'a> {
     pub experiment: Option<&'a str>,
     /// Workload and system of the run.
     pub question: Option<Question>,
-    /// Existing bundles that claim a position in this ledger. The position records how many of them
-    /// the ledger lacks.
+    /// Existing bundles that claim a position in this ledger. The position records how many of
+    /// these the ledger lacks.
     pub known: &'a [position::ClaimedPosition],
 }
 
@@ -400,7 +401,7 @@ pub struct Link {
     pub sha256: String,
 }
 
-/// Line that was appended, and the lines before it.
+/// The appended line, and the lines before it.
 struct AppendedLine {
     own: Link,
     earlier: Vec<Link>,
@@ -441,8 +442,8 @@ impl AppendedLine {
         }
     }
 
-    /// Counts earlier starts whose plan hash and question `takes` accepts, without those of one
-    /// experiment. Also returns how many of these did not complete.
+    /// Counts earlier starts whose plan hash and question `takes` accepts, except for those of one
+    /// experiment. Also returns how many of these runs did not complete.
     fn count_earlier(
         &self,
         but_of: Option<&str>,

@@ -10,10 +10,10 @@
 //! | `observed.json` | [`observed`], with [`model_statistics`] if the system is a model |
 //! | `SHA256SUMS` | [`seal`] |
 //!
-//! [`fleet`] holds the merged evidence of several hosts, next to the bundle of each. [`foreign`]
-//! has the keys of imported results. [`tool_result`] holds a result as its tool reports it, figure
-//! by figure. [`cells`] reads tables that people write. The [`ledger`] lists every run in order of
-//! start. Each entry holds the hash of the previous one, so that a best-of-N selection is visible.
+//! [`fleet`] has the merged evidence of several hosts, next to the bundle of each. [`foreign`] has
+//! the keys of imported results. [`tool_result`] has the result of a tool, figure by figure.
+//! [`cells`] reads tables that people write. The [`ledger`] lists every run in order of start. Each
+//! entry has the hash of the previous one, so that a best-of-N selection is visible.
 //!
 //! # Where to change what
 //!

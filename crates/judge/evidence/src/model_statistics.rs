@@ -35,7 +35,7 @@ pub struct ModelStatistics {
     pub record: Option<ModelRecord>,
 }
 
-/// Errors of a model against published systems, and what they were found under.
+/// Errors of a model against published systems, and the conditions under which they were measured.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelRecord {
     /// Workload of the published tests: `mailbox`, `matrix`.
@@ -65,7 +65,7 @@ impl ErrorBand {
 }
 
 impl ModelRecord {
-    /// Returns a sentence for each way in which a load lies outside what was checked.
+    /// Returns a sentence for each way in which a load is outside the checked range.
     pub fn unchecked(&self, workload: &str, changed: &BTreeMap<String, String>) -> Vec<String> {
         let mut says = Vec::new();
         if workload != self.workload {
@@ -149,7 +149,7 @@ pub struct Path {
     pub parts: Vec<Part>,
 }
 
-/// Share of a station in the latency, or of the like stations of all nodes.
+/// Share of the latency of one station, or of the same station on all nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// Name of the station; `*` replaces numbers if several stations are merged.

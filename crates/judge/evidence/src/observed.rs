@@ -69,7 +69,7 @@ pub struct Observed {
     #[serde(rename = "said_devices", default, skip_serializing_if = "Vec::is_empty")]
     pub reported_devices: Vec<DeviceTotals>,
     /// I/O errors that the kernel logged for each underlying device; `None` if its log cannot be
-    /// read. The kernel omits some if it logs many at once.
+    /// read. The kernel omits some messages if it logs many at once.
     #[serde(default)]
     pub device_errors: Option<BTreeMap<String, u64>>,
     /// Storage I/O of kernel threads; `None` if it could not be read.

@@ -1,9 +1,9 @@
 //! Disk space reserved for a bundle during its run, so that a disk that fills up does not lose the
 //! measurement.
 //!
-//! The reserve is a hidden file in the bundle's directory. Each bundle file takes its space from
-//! it, and sealing releases the rest. The file is locked while its run is alive: an unlocked one is
-//! left over from a killed run.
+//! The reserve is a hidden file in the bundle's directory. Each bundle file uses space of the
+//! reserve, and sealing releases the remaining space. The file is locked while its run is alive: an
+//! unlocked reserve is of a killed run.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -17,7 +17,7 @@ use crate::EvidenceError;
 
 /// Name of the reserve in the bundle's directory.
 pub const FILE: &str = ".reserve";
-/// Overhead of a file beyond its bytes: block rounding, inode, name.
+/// Overhead of a file in addition to its bytes: block rounding, inode, name.
 const EXTRA_BYTES: u64 = 16 << 10;
 
 /// Reserved space.
@@ -37,7 +37,7 @@ impl Reserve {
         // Best effort: the lock shows that the run is alive, and some file systems have no locks.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
         let asked = match size_bytes {
-            // Only the lock is needed.
+            // Only the lock is needed, no space.
             0 => Ok(()),
             bytes => fallocate(&file, FallocateFlags::empty(), 0, bytes),
         };
@@ -61,7 +61,7 @@ impl Reserve {
         }
     }
 
-    /// Releases the space that a file of this size takes.
+    /// Releases the space that a file of this size needs.
     pub fn make_room(&self, size_bytes: u64) {
         let mut held = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         held.1 = held.1.saturating_sub(size_bytes.saturating_add(EXTRA_BYTES));

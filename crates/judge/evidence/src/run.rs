@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::events::EventRecord;
 
-/// Schema version that this build writes. Readers accept every older one.
+/// Schema version that this build writes. Readers accept all older versions.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Driver of the load.
@@ -139,13 +139,14 @@ pub struct Phase {
     pub read_bytes: u64,
     /// Bytes written to the target.
     pub written_bytes: u64,
-    /// False if the phase was cut short or missed its goal (a warm-up whose cache never filled).
+    /// False if the phase was cut short or missed its goal (for example, a warm-up in which the
+    /// cache never filled).
     pub reached: bool,
     /// Remark in the report.
     pub note: String,
-    /// For the measured phase: longest time before its start or after its end in which a driving
-    /// thread may have counted I/Os as part of it. 0 if the boundaries are exact. `None` for other
-    /// phases, and in bundles of earlier versions.
+    /// For the measured phase: a load thread may have counted I/Os that ended up to this long
+    /// before its start or after its end. 0 if the boundaries are exact. `None` for other phases,
+    /// and in bundles of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub boundary_error_ns: Option<u64>,
 }
@@ -183,12 +184,13 @@ pub struct ClassTotals {
     #[serde(default)]
     pub drained_bytes: u64,
     /// Part of `drained` that had been submitted and did not complete before the drain ended. All
-    /// latencies include their wait until then, a lower bound. `None` in bundles of versions that
-    /// left them out.
+    /// latencies include the waiting times of these operations until then, as lower bounds. `None`
+    /// in bundles of versions that did not record them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub abandoned: Option<u64>,
     /// Part of `drained` that was due in the phase (open loop) and was never submitted. Latencies
-    /// include them like `abandoned`; they have no service time. `None` as for `abandoned`.
+    /// include them like `abandoned`; they have no service time. `None` for the same reason as in
+    /// `abandoned`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub never_started: Option<u64>,
 }
@@ -216,8 +218,8 @@ impl ClassTotals {
         }
     }
 
-    /// Returns the I/Os with only a lower bound of their latency: abandoned and never started.
-    /// `None` in bundles of versions that left them out.
+    /// Returns the number of I/Os for which only a lower bound of the latency is known: abandoned
+    /// ones and those that never started. `None` in bundles of versions that did not record them.
     #[must_use]
     pub fn unfinished(&self) -> Option<u64> {
         Some(self.abandoned?.saturating_add(self.never_started?))
@@ -249,7 +251,7 @@ pub struct Instance {
     pub name: String,
     /// Data directory.
     pub path: String,
-    /// Log directory, if there is one.
+    /// Log directory, if the plan has one.
     pub log_path: Option<String>,
     /// Used bytes at the start of the measurement.
     pub size_bytes_initial: u64,
@@ -294,18 +296,19 @@ pub struct Engine {
     /// Refused io_uring features, with reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ring_refusals: Vec<String>,
-    /// How waiting threads polled for completions; `None`: an older version, or no files or devices of this host.
+    /// How waiting threads polled for completions; `None`: an older version, or no files or devices
+    /// of this host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polling: Option<Polling>,
 }
 
-/// How waiting threads polled for completions before they slept. The CPU time that it took is in
+/// How waiting threads polled for completions before they slept. The CPU time of polling is in
 /// [`GeneratorThread::spun_ns`](crate::observed::GeneratorThread::spun_ns).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Polling {
-    /// Longest polling time of a wait; 0: threads slept at once.
+    /// Longest polling time of a wait; 0 means that threads slept at once.
     pub longest_ns: u64,
-    /// Why they slept at once.
+    /// Reason why they slept at once.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why_not: String,
 }
@@ -340,16 +343,16 @@ pub struct Checks {
     /// Pages that the verify phase read and checked; `None` if it did not finish.
     pub pages_checked: Option<u64>,
     /// Log blocks that the verify phase read back and checked: all that were acknowledged in the
-    /// last round of the ring. `None` if it did not finish, there is no log, or an older version
-    /// did not check.
+    /// last round of the ring. `None` if the check did not finish, if there is no log, or if an
+    /// older version did not check it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log_blocks_checked: Option<u64>,
     /// Failed checks, in the verify phase and in earlier reads.
     pub errors: u64,
     /// First failures, at most 100.
     pub damage: Vec<Damage>,
-    /// Sampled checks during the measurement, and of writes right after it; `None` if there were
-    /// none.
+    /// Sampled checks during the measurement, and of writes right after it; `None` if no check was
+    /// sampled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sampled: Option<SampledChecks>,
 }
@@ -382,7 +385,7 @@ pub struct LedgerPosition {
     /// under any plan name ([`crate::ledger::Question`]); `None` in bundles of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier_runs_alike: Option<u64>,
-    /// Earlier runs alike that did not complete.
+    /// Similar earlier runs that did not complete.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier_alike_not_completed: Option<u64>,
     /// Earlier runs with the same workload on the same system, but another requirement, outside
@@ -447,8 +450,8 @@ pub struct Membership {
     pub id: String,
     /// Kind of the experiment.
     pub kind: ExperimentKind,
-    /// Arm of the run: the target in a comparison, `16 threads` in a search; empty if all runs are
-    /// alike.
+    /// Arm of the run: the target in a comparison, `16 threads` in a search; empty if the runs do
+    /// not differ.
     pub arm: String,
     /// Number of the run in the experiment, from 1 in order of execution.
     pub number: u32,
@@ -463,8 +466,8 @@ pub struct Run {
     pub schema_version: u32,
     /// Version of Plimsoll that wrote it.
     pub tool_version: String,
-    /// Digest of the sources of the build that judged and reported first; `None` in bundles of
-    /// older versions. The same build derives the same verdict and report, byte for byte.
+    /// Digest of the sources of the build that first judged and reported the run; `None` in bundles
+    /// of older versions. The same build derives the same verdict and report, byte for byte.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build: Option<String>,
     /// Name of the bundle's directory.
@@ -485,7 +488,7 @@ pub struct Run {
     pub end: End,
     /// Position in the ledger; `None` if no ledger could be written.
     pub ledger: Option<LedgerPosition>,
-    /// Public key of the seal's signature, as minisign writes it; `None` if not signed.
+    /// Public key of the seal's signature, in minisign's format; `None` if not signed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed_by: Option<String>,
     /// Position in an experiment; `None` for a single run with its own data.

@@ -1,8 +1,9 @@
-//! `SHA256SUMS`: the seal of a bundle, in the format of `sha256sum -c`. It does not cover derived
-//! files (`verdict.json`, `report.html`), which are recreated from the sealed ones.
+//! `SHA256SUMS`: the seal of a bundle, in the format of `sha256sum -c`. The seal does not include
+//! derived files (`verdict.json`, `report.html`), which are recreated from the sealed files.
 //!
 //! A seal has exactly one form: every file except the derived ones, sorted by name, and no other
-//! file in the directory. It therefore covers everything that it appears to cover.
+//! file in the directory. A reader can therefore see from the directory which files the seal
+//! protects.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +20,7 @@ pub const FILE: &str = "SHA256SUMS";
 /// Name of the seal's signature.
 pub const SIGNATURE: &str = "SHA256SUMS.minisig";
 
-/// Files that the seal does not cover: derived files, the seal and its signature.
+/// Files that are not in the seal: derived files, the seal and its signature.
 pub const DERIVED: [&str; 4] = ["verdict.json", "report.html", FILE, SIGNATURE];
 
 /// Largest file that is read. Bundle files have megabytes; any other file may have any size.
@@ -50,7 +51,7 @@ impl SealedFiles {
     /// Bytes of a file.
     ///
     /// # Errors
-    /// The seal does not cover the file.
+    /// The file is not in the seal.
     pub fn bytes(&self, name: &str) -> Result<&[u8], EvidenceError> {
         self.files.get(name).map(Vec::as_slice).ok_or_else(|| EvidenceError::SealBroken {
             path: self.directory.clone(),
@@ -61,7 +62,7 @@ impl SealedFiles {
     /// Text of a file.
     ///
     /// # Errors
-    /// The seal does not cover the file, or it is not UTF-8.
+    /// The file is not in the seal, or it is not UTF-8.
     pub fn text(&self, name: &str) -> Result<&str, EvidenceError> {
         std::str::from_utf8(self.bytes(name)?).map_err(|error| EvidenceError::Malformed {
             path: self.directory.join(name),
@@ -143,8 +144,8 @@ pub fn seal(directory: &Path) -> Result<String, EvidenceError> {
     Ok(sha256_hex(text.as_bytes()))
 }
 
-/// Syncs a file, or the names in a directory. A directory on a file system that cannot sync
-/// directories stays as it is.
+/// Syncs a file, or the names in a directory. Does nothing on a file system that cannot sync
+/// directories.
 pub(crate) fn sync(path: &Path) -> Result<(), EvidenceError> {
     let synced = fs::File::open(path).and_then(|file| file.sync_all());
     match synced {

@@ -1,7 +1,7 @@
 //! `series.csv`: one row per interval and name.
 //!
 //! Two kinds of row share the columns. A *class* row counts the I/Os of one class that completed in
-//! the interval (`count`, `sum_ns`, `bytes`, `max_ns`). A *gauge* row holds one `value` (CPU share,
+//! the interval (`count`, `sum_ns`, `bytes`, `max_ns`). A *gauge* row has one `value` (CPU share,
 //! increase of a device counter). I/Os in flight or due at the end of the measured phase have their
 //! own class rows, named `CLASS.drained`, in the later interval in which they completed or were
 //! abandoned. They belong to the phase's latencies, not to its rates. An empty cell is unknown.

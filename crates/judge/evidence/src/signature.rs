@@ -1,8 +1,9 @@
 //! Signatures in minisign's format: Ed25519 over the BLAKE2b hash of the content, as `minisign -S`
 //! creates and `minisign -V` checks them.
 //!
-//! A seal shows that the files match each other, but anyone who can write them can seal them again.
-//! A signature shows who sealed them, to every reader who has the public key from another source.
+//! A seal shows that the files match each other, but a person who can write them can also seal them
+//! again. A signature shows who sealed the files, to every reader who has the public key from
+//! another source.
 
 use std::fs;
 use std::io::Cursor;
@@ -125,7 +126,7 @@ pub fn public_key(line_or_file: &str) -> Result<String, EvidenceError> {
 /// Checks a signature; returns the signed comment.
 ///
 /// # Errors
-/// The reason in words.
+/// A text with the reason.
 pub fn check(public: &str, bytes: &[u8], signature: &str) -> Result<String, String> {
     let lines: Vec<&str> = signature.lines().collect();
     let long = |(at, length): (usize, usize)| lines.get(at).is_some_and(|l| l.len() == length);
@@ -134,7 +135,7 @@ pub fn check(public: &str, bytes: &[u8], signature: &str) -> Result<String, Stri
     }
     let key = PublicKey::from_base64(public).map_err(|error| error.to_string())?;
     let read = SignatureBox::from_string(signature).map_err(|error| error.to_string())?;
-    // Unsigned parts must have exactly one form, so that they cannot carry other content.
+    // Unsigned parts must have exactly one form, so that nobody can hide other content in them.
     if read.to_string() != signature {
         return Err("it is not in minisign's exact format".to_owned());
     }
@@ -143,7 +144,7 @@ pub fn check(public: &str, bytes: &[u8], signature: &str) -> Result<String, Stri
     read.trusted_comment().map_err(|error| error.to_string())
 }
 
-/// True if the untrusted comment is the one that [`Signer::sign`] writes. The signature does not
+/// True if the untrusted comment is the text that [`Signer::sign`] writes. The signature does not
 /// protect it.
 #[must_use]
 pub fn has_own_remark(signature: &str) -> bool {

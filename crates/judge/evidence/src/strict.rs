@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 /// Reads a value from JSON and rejects ignored content.
 ///
 /// # Errors
-/// The reason in words: a syntax error, a duplicate key or an unknown field.
+/// A text with the reason: a syntax error, a duplicate key or an unknown field.
 pub fn read<T: DeserializeOwned + Serialize>(text: &str) -> Result<T, String> {
     let typed: T = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let Strict(said) = serde_json::from_str(text).map_err(|error| error.to_string())?;

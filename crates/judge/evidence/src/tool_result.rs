@@ -2,9 +2,9 @@
 //!
 //! `plimsoll-import` fills a [`ToolResult`] from a file; `plimsoll-judge` checks whether its
 //! figures can all be true at once. Neither invents values: what a file does not state stays `None`
-//! or empty, never zero. Every [`Figure`] carries the range of values that would be printed the
-//! same way, and its location. Rules therefore need no tolerances of their own, and findings can
-//! name the field.
+//! or empty, never zero. Every [`Figure`] has its location, and the range of values that would be
+//! printed the same way. Rules therefore need no tolerances of their own, and findings can name the
+//! field.
 //!
 //! | type | content |
 //! |---|---|
@@ -120,7 +120,7 @@ pub struct Part {
     pub generator_cpu_share: Option<Figure>,
     /// Device counters, as the tool reports them.
     pub devices: Vec<DeviceCounts>,
-    /// True for a total of other parts, which must not be added to them.
+    /// True for a total of other parts, which must not be added to these parts.
     pub is_total: bool,
 }
 

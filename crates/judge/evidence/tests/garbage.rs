@@ -62,7 +62,7 @@ fn changed(bytes: &[u8], seed: u64) -> Vec<u8> {
                 drop(out.splice(at..end.min(at + 6), word.iter().copied()));
             }
             _ => {
-                // Another number in the place of a digit, so that the form stays valid.
+                // Replaces a digit by another one, so that the form stays valid.
                 let digit = (at..out.len()).find(|at| out[*at].is_ascii_digit());
                 if let Some(digit) = digit {
                     out[digit] = b'0' + (draw(6) % 10) as u8;

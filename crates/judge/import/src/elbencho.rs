@@ -1,7 +1,8 @@
 //! elbencho (S. Breuner): CSV (`--csvfile`) and JSON (`--jsonfile`), one row or object per phase.
 //!
-//! Both contain the work at the end of the first thread and at the end of the last one. Rates are
-//! truncated to whole numbers in both. Latencies belong to the last one, in whole microseconds.
+//! Both have the work done until the first thread ended, and until the last thread ended. Both
+//! truncate rates to whole numbers. Latencies are of the work until the last thread ended, in whole
+//! microseconds.
 
 use plimsoll_evidence::tool_result::{
     Bin, Durability, Figure, Kind, Latency, Operation, Outstanding, Part, Pattern, Setting, Stage,
@@ -70,12 +71,12 @@ pub fn is_text(text: &str) -> bool {
 /// Reads the terminal table: one result per phase that moved or created something.
 ///
 /// # Errors
-/// The text has no such phase.
+/// The text has no phase with results.
 pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all: Vec<ToolResult> = Vec::new();
     let mut command: Option<&str> = None;
-    // A line of dashes ends a phase. If another phase begins before it, or figures follow it,
-    // several programs wrote at once, and a line could belong to any of them.
+    // A line of dashes ends a phase. If another phase begins before this line, or figures follow
+    // it, several programs wrote at once, and a line could belong to any of them.
     let divided = text.lines().any(|line| line.trim() == END);
     let (mut open, mut mixed) = (false, false);
     let mut left_aside = Vec::new();

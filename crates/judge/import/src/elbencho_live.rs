@@ -1,8 +1,8 @@
 //! elbencho's live statistics (`--livecsv`): one row per interval, with the work done so far and
 //! the rates of the interval.
 //!
-//! The last row of a phase is its result, the others are its course. Rows of single workers are
-//! skipped: `Total` is their sum. Rates and latencies are truncated to whole numbers.
+//! The last row of a phase is its result; the earlier rows show its progress. Rows of single
+//! workers are skipped: `Total` is their sum. Rates and latencies are truncated to whole numbers.
 
 use plimsoll_evidence::tool_result::{
     Figure, Kind, Latency, Operation, Part, Point, Quantity, Series, Stage, ToolResult,
@@ -19,7 +19,7 @@ const COLUMNS: [&str; 7] =
 /// Relative error of an interval's length: rows are written about once per interval.
 const INTERVAL_SLACK: f64 = 0.02;
 
-/// True for such a table.
+/// True for a table of this kind.
 #[must_use]
 pub fn is(text: &str) -> bool {
     text.lines().any(is_header)

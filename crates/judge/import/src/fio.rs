@@ -1,7 +1,7 @@
 //! fio (J. Axboe): JSON and JSON+, terse and text output, and its log files.
 //!
-//! Derived from `stat.c`, `iolog.c` and the manual of versions 2.0 to 3.41: which numbers are
-//! truncated or rounded, how wide the percentile bins are, and what a group report sums.
+//! Derived from `stat.c`, `iolog.c` and the manual of versions 2.0 to 3.41: truncation and rounding
+//! of numbers, width of the percentile bins, and sums in group reports.
 
 pub mod json;
 pub mod log;

@@ -47,8 +47,8 @@ pub fn import_fio(text: &str, job_name: &str) -> Result<FioImport, PlanErrors> {
     Ok(FioImport { plan, notes: job.notes })
 }
 
-/// Converts a fio job to plans that run one after another. A job with `stonewall` waits for those
-/// before it. Each plan has the name of its first section.
+/// Converts a fio job to plans that run one after another. A job with `stonewall` waits for the
+/// jobs before it. Each plan has the name of its first section.
 ///
 /// # Errors
 /// See [`import_fio`].
@@ -90,7 +90,7 @@ fn one_stage(job: FioJob, text: &str) -> Result<FioJob, Vec<PlanError>> {
     Err(vec![PlanError::new(text, &(0..0), String::new(), message, help)])
 }
 
-/// Parsed job: its streams, and its settings for the rest of a plan.
+/// Parsed job: its streams, and its settings for the other sections of a plan.
 pub(crate) struct FioJob {
     pub(crate) drafts: Vec<Draft>,
     pub(crate) place: place::Place,
@@ -158,7 +158,7 @@ pub fn plan_reference() -> String {
     format!("{}{FIO}{}", reference_markdown(), options::options_markdown())
 }
 
-/// Reads a job. `only` has the names of the sections to use; empty for all.
+/// Reads a job. `only` has the names of the sections to use; if it is empty, all are used.
 pub(crate) fn load(text: &str, only: &[String]) -> Result<FioJob, Vec<PlanError>> {
     let jobs = job::parse(text)?;
     if let Some(missing) = only.iter().find(|name| jobs.iter().all(|j| j.name != **name)) {
@@ -188,8 +188,8 @@ fn together(text: &str, taken: &[job::Job]) -> Result<FioJob, Vec<PlanError>> {
         let help = "import a job that reads or writes files or a device".to_owned();
         errors.push(PlanError::new(text, &(0..0), String::new(), message, help));
     }
-    // Sections that run together are one measurement. Which ones do is known only after the stages
-    // are.
+    // Sections that run together are one measurement. The converter can only find them after it
+    // knows the stages.
     let together = |a: &Draft, b: &Draft| {
         !b.begins_stage
             && a.steady.map(SteadyState::window_ns) != b.steady.map(SteadyState::window_ns)

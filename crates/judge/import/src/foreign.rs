@@ -1,5 +1,5 @@
-//! Conversion of foreign results to evidence. Stated figures are taken as they are, and missing
-//! ones stay unknown. The tier is T3, a result file alone, unless Plimsoll observed the run.
+//! Conversion of foreign results to evidence. Stated figures are used as they are, and missing
+//! figures stay unknown. The tier is T3, a result file alone, unless Plimsoll observed the run.
 
 pub mod fio;
 pub mod table;

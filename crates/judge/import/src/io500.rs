@@ -3,7 +3,7 @@
 //!
 //! Scores are geometric means: of four bandwidths, of eight metadata rates, and of these two means.
 //! A phase's score is the work of all ranks divided by the time from the first start to the last
-//! end. Therefore it is at most that work over the time of the slowest rank.
+//! end. It is therefore at most that work divided by the time of the slowest rank.
 
 mod phases;
 
@@ -267,7 +267,7 @@ pub fn read_summary(text: &str, file: &str) -> Result<ToolResult, String> {
             repeated += earlier - reported.parts.len();
             reported.parts.push(phase(&name, Some(score), window));
         }
-        // For repeated values only the last counts, as for the scores.
+        // Of repeated values only the last is used, as in the scores.
         let about = match words.first() {
             Some(word) if word.starts_with("[SCORE") => "the score".to_owned(),
             Some(word) if word.starts_with("[RESULT") => {

@@ -25,7 +25,7 @@ fn target(line: &str) -> Option<&str> {
 /// Reads all statistics in a text.
 ///
 /// # Errors
-/// The statistics have no requests, or come from a version before 1.0.
+/// The statistics have no requests, or are of a version before 1.0.
 pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     runs::read_each(text, |line| target(line).is_some(), |text| one(text, file))
 }
@@ -106,7 +106,7 @@ fn operation((count, rest): (&str, &str), at: usize) -> Option<Operation> {
     (!operation.count.is_empty() && !operation.rate_per_s.is_empty()).then_some(operation)
 }
 
-/// Parses `12.4 k`. Fractions are truncated and then rounded, so it may be either.
+/// Parses `12.4 k`. Fractions are either truncated or rounded, so the result allows both.
 fn counted(text: &str, field: String) -> Option<Figure> {
     let (digits, prefix) = number::split_unit(text);
     let factor = match prefix {

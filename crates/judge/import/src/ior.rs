@@ -92,7 +92,7 @@ impl<'t> Test<'t> {
         figure(value, Digits::Exact, 1.0, field)
     }
 
-    /// Parses a size. One without a decimal point is exact.
+    /// Parses a size. A size without a decimal point is exact.
     fn size(&self, name: &str) -> Option<Figure> {
         let (value, field) = self.option(name)?;
         let (digits, unit) = number::split_unit(value);
@@ -103,7 +103,7 @@ impl<'t> Test<'t> {
     fn setting(&self) -> Setting {
         let tasks = self.count("tasks");
         let is = |name: &str, word: &str| self.option(name).is_some_and(|(value, _)| value == word);
-        // With a file interface a task has one transfer in flight at a time.
+        // With a file interface, a task has one transfer in flight at a time.
         let one_each = is("api", "POSIX") || is("api", "MPIIO");
         Setting {
             outstanding: tasks

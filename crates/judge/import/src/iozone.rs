@@ -22,7 +22,7 @@ const TESTS: [(&str, Kind, Pattern); 13] = [
     ("freread", Kind::Read, Pattern::Sequential),
 ];
 
-/// True for such a report.
+/// True for a report of this kind.
 #[must_use]
 pub fn is(text: &str) -> bool {
     (text.contains("Iozone:") || text.contains("iozone")) && text.lines().any(is_header)

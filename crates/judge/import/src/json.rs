@@ -11,7 +11,7 @@ use plimsoll_evidence::tool_result::Figure;
 
 use crate::number;
 
-/// Maximum nesting depth, to limit the stack. No tool comes close.
+/// Maximum nesting depth, to limit the stack. Output of known tools is far less deep.
 const DEPTH_MAX: usize = 96;
 
 /// JSON value. Numbers are the text in the file.
@@ -60,8 +60,8 @@ pub fn parse(text: &str) -> Result<(Json<'_>, usize), JsonError> {
     Ok((value, reader.at))
 }
 
-/// Finds the first object in a text with other content before and after it, by trying each line
-/// that begins with `{`. Also returns its byte range.
+/// Finds the first object in a text with other content around it: tries each line that begins with
+/// `{`. Also returns its byte range.
 ///
 /// # Errors
 /// The error of the longest attempt, or the absence of an object.

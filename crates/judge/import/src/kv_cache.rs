@@ -1,7 +1,7 @@
 //! KV-cache benchmark of MLPerf Storage: a JSON file with the latency of each request.
 //!
-//! It divides by the time in which requests were started, but counts requests that end later. The
-//! longest latency may therefore exceed that time.
+//! The benchmark divides by the time in which requests were started, but also counts requests that
+//! end later. The longest latency may therefore exceed that time.
 
 use plimsoll_evidence::tool_result::{
     Aggregate, Claim, Complaint, Figure, Formula, Kind, Latency, Membership, Operation, Part,
@@ -18,7 +18,7 @@ const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 /// the clock is read again.
 const TIER_SLACK: f64 = 0.01;
 
-/// True for such a result.
+/// True for a result of this kind.
 #[must_use]
 pub fn is(root: &JsonNode<'_, '_>) -> bool {
     let summary = root.key("summary");
@@ -60,7 +60,8 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
         let stated = |p: &str| of_tier("storage", p).or_else(|| of_tier("nvme", p));
         let ns = |p: &str| stated(p).map(|ms| ms.scaled(NS_PER_MS));
         operation.latencies.extend(latency(Stage::Total, |latency| {
-            // Only requests to the NVMe tier, not those served from memory.
+            // Latencies of requests to the NVMe tier, without requests that were served from
+            // memory.
             latency.sampled = true;
             for (name, percent) in [("p50", 50.0), ("p95", 95.0), ("p99", 99.0)] {
                 latency.percentiles.extend(percentile(percent, ns(name)));
@@ -184,7 +185,7 @@ fn device_shares(cache: &JsonNode<'_, '_>) -> Vec<Aggregate> {
     combined
 }
 
-/// Returns what the benchmark reports of itself, and whether it used the storage at all.
+/// Returns the benchmark's own warnings, and whether it used the storage at all.
 fn complaints(root: &JsonNode<'_, '_>, cache: &JsonNode<'_, '_>) -> Vec<Complaint> {
     let mut complaints = Vec::new();
     let mut complain = |weight: Weight, says: &str, at: &JsonNode<'_, '_>| {

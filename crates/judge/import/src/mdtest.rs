@@ -94,8 +94,8 @@ pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
         let what = format!("the mean rate of {}", name.to_lowercase());
         let (formula, of) = (Formula::Between, vec![min, max.clone()]);
         reported.combined.push(Aggregate { what, formula, total: mean.clone(), of, slack: 0.0 });
-        // Seconds, whatever the heading says: version 4 calls them milliseconds or operations per
-        // second.
+        // The values are seconds, whatever the heading is: version 4 has the heading milliseconds
+        // or operations per second.
         let window_ns = times.remove(name).filter(|_| one).map(|row: Row| {
             let Row([max, ..]) = row;
             max.scaled(NS_PER_S)

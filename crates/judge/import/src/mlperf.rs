@@ -1,9 +1,9 @@
 //! MLPerf Storage and its base DLIO: `summary.json` of a run, its `per_epoch_stats.json`, the
 //! output of each rank, and the report over repeats.
 //!
-//! Each list of a metric has its mean and standard deviation (numpy's, of a population) under names
-//! with `mean` and `stdev`. Bandwidth is samples per second times record length, in MiB but called
-//! MB.
+//! Each list of a metric has its mean and standard deviation (numpy's, of a population), with
+//! `mean` and `stdev` in their names. Bandwidth is samples per second times record length, in MiB
+//! but called MB.
 
 use std::collections::BTreeMap;
 
@@ -131,7 +131,7 @@ pub fn read_summary(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     reported
 }
 
-/// Adds checkpoints. If the durations are alike, size over mean duration is the mean rate.
+/// Adds checkpoints. If the durations are similar, size divided by mean duration is the mean rate.
 fn checkpoints(reported: &mut ToolResult, metric: &JsonNode<'_, '_>) {
     let of = |name: String| metric.key(&name).float().filter(|figure| figure.value > 0.0);
     for word in ["save", "load"] {
@@ -180,7 +180,7 @@ fn checkpoint_times(reported: &mut ToolResult, root: &JsonNode<'_, '_>, metric: 
     }
     of.retain(|time: &Figure| time.value > 0.0);
     if !of.is_empty() {
-        // The clock has tenths of a second; the rest of the run prepares and waits.
+        // The clock has a resolution of 0.1 s; at other times the run prepares and waits.
         let total = Figure::exact(end - start, "end - start");
         let total = Figure { least: 0.0, most: total.most + 1.0, ..total };
         let what = "the time of the checkpoints against that of the run".to_owned();
@@ -268,7 +268,8 @@ fn passes(reported: &mut ToolResult, root: &JsonNode<'_, '_>, metric: &JsonNode<
         .collect();
     if !of.is_empty() {
         let elapsed = Figure::exact((end - start) * NS_PER_S, "end - start");
-        // Epochs take at most the elapsed time. The rest is the start of the run and checkpoints.
+        // The epochs together last at most the elapsed time. The rest is the start of the run and
+        // checkpoints.
         let total = Figure { least: 0.0, ..elapsed };
         let what = "the time of all epochs at their rates against that of the run".to_owned();
         reported.combined.push(Aggregate { what, formula: Formula::Sum, total, of, slack: 0.0 });
@@ -399,7 +400,8 @@ fn directory(file: &str) -> &str {
     file.rsplit_once('/').map_or("", |(directory, _)| directory)
 }
 
-/// Attaches epochs and ranks to the summary in their directory. Returns the number without one.
+/// Attaches epochs and ranks to the summary in their directory. Returns the number of epochs and
+/// ranks that have no summary.
 pub fn attach(results: &mut [ToolResult], epochs: Vec<Epochs>, ranks: &[Rank]) -> usize {
     let is_summary = |r: &ToolResult| r.source.format == "MLPerf Storage summary";
     of_reports(results);

@@ -142,7 +142,7 @@ pub struct Unit {
     pub measure: Measure,
     /// Base units (bytes, ns, operations) per unit.
     pub factor: f64,
-    /// Factor in the other convention; equal to `factor` if there is only one.
+    /// Factor in the other convention; equal to `factor` if the unit has only one meaning.
     pub other: f64,
 }
 

@@ -62,7 +62,7 @@ fn line(text: &str) -> Option<Line> {
     })
 }
 
-/// True for such a log.
+/// True for a log of this kind.
 #[must_use]
 pub fn is(text: &str) -> bool {
     let mut lines = text.lines().take(LINES_SNIFFED).peekable();
@@ -85,7 +85,7 @@ pub fn is(text: &str) -> bool {
 /// # Errors
 /// A line is not a transaction. A truncated last line is ignored.
 pub fn read(text: &str, file: &str) -> Result<Log, String> {
-    // Text after the last line feed may be a partial line that looks complete.
+    // Text after the last line feed may be the beginning of a line, even if it looks complete.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     let cut_off = whole.len() + 1 < text.len();
     let mut log = Log { file: file.to_owned(), cut_off, ..Log::default() };
@@ -210,7 +210,7 @@ fn transactions() -> Kind {
     Kind::Other("transactions".into())
 }
 
-/// Attaches logs to the report next to them; logs without one become results of their own.
+/// Attaches logs to the report in the same directory; a log without a report becomes a result.
 pub fn attach(results: &mut Vec<ToolResult>, logs: Vec<Log>) {
     let directory = |file: &str| file.rsplit_once('/').map_or("", |(dir, _)| dir).to_owned();
     let mut homes: BTreeMap<String, Vec<Log>> = BTreeMap::new();

@@ -9,8 +9,8 @@ struct Run {
     text: String,
 }
 
-/// Splits a text before each first line of a run. Text before the first one belongs to the first
-/// run.
+/// Splits a text before each first line of a run. Text before the first such line belongs to the
+/// first run.
 fn split(text: &str, mut begins: impl FnMut(&str) -> bool) -> Vec<Run> {
     let (mut starts, mut at) = (Vec::new(), 0);
     for (index, line) in text.split_inclusive('\n').enumerate() {

@@ -107,14 +107,14 @@ impl Visitor for Reader {
         }
         match self.parse(format, &text, &file) {
             Ok(()) => *self.study.read.entry(format.word()).or_default() += 1,
-            // Many files have a line that looks like a heading. Only an explicitly named file must
-            // be a table.
+            // Many files contain a line that looks like a heading. Only an explicitly named file
+            // must be a table.
             Err(_)
                 if format == Format::Table && !self.named && !unread::looks_like_result(head) =>
             {
                 self.study.passed_over += 1;
             }
-            // The source code of a parser contains the names that it looks for.
+            // The source code of a parser contains the same names as a result.
             Err(_) if !self.named && is_program(path, &text) => self.study.passed_over += 1,
             Err(says) => self.study.unreadable.push(ImportError { file, says }),
         }
@@ -125,8 +125,8 @@ impl Visitor for Reader {
     }
 }
 
-/// Returns the blocks between fences of a Markdown text with the lines where they begin. Empty
-/// lines precede a block, so that line numbers stay valid.
+/// Returns the fenced blocks of a Markdown text with the numbers of their first lines. Empty lines
+/// precede a block, so that line numbers stay valid.
 fn fences(text: &str) -> Vec<(usize, String)> {
     let (mut blocks, mut open) = (Vec::new(), None::<(usize, String)>);
     for (index, line) in text.lines().enumerate() {
@@ -237,7 +237,7 @@ impl Reader {
             let before = self.study.results.len();
             match self.parse(format, &block, file) {
                 Ok(()) => *self.study.read.entry(format.word()).or_default() += 1,
-                // Pages beside results have examples.
+                // Pages of text in a directory of results may contain examples.
                 Err(_) if !self.named => continue,
                 Err(says) => {
                     let says = format!("the block in line {line}: {says}");

@@ -25,7 +25,7 @@ const LAST_BIN_NS: f64 = 100e9;
 /// Represents "no upper bound" in a figure, which must be finite.
 const UNBOUNDED_NS: f64 = 1e18;
 
-/// Widens a percentile to its bin. In the last bin it is a lower bound.
+/// Widens a percentile to its bin. In the last bin, the value is only a lower bound.
 fn binned(figure: Figure) -> Figure {
     let last = figure.value >= LAST_BIN_NS * (1.0 - 1e-6);
     let most = if last { UNBOUNDED_NS } else { figure.most * BIN };
@@ -126,7 +126,8 @@ fn intervals(text: &str) -> Option<Series> {
         field: "tps of the intervals".into(),
         interval_s: Some(interval_s),
         points,
-        // The last interval is not printed, and transactions in flight count in the next one.
+        // The tool does not print the last interval, and counts transactions in flight in the next
+        // one.
         partial: true,
         understates: true,
     })
@@ -194,7 +195,7 @@ fn one(text: &str, file: &str) -> Result<ToolResult, String> {
     }
     let rates: Vec<Figure> =
         part.operations.iter().filter_map(|o| o.rate_per_s.first().cloned()).collect();
-    // Latencies cover all events, including flushes.
+    // Latencies are of all events, including flushes.
     let mut events = Operation::of(Kind::Other("events".into()));
     events.count.extend(of(&all, "total number of events", Digits::Exact, 1.0));
     let measured = (!rates.is_empty()).then_some(&events).and_then(|events| events.count.first());

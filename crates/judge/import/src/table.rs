@@ -1,4 +1,4 @@
-//! Hand-made tables: CSV, TSV and Markdown, with the usual names of columns and units.
+//! Hand-made tables: CSV, TSV and Markdown, with common names of columns and units.
 //!
 //! A unit is in the heading (`BW (MB/s)`, `lat_us`) or in the cell (`25Gb/s`, `1.2M`). A figure is
 //! as precise as its last non-zero digit. Missing columns are unknown: no read percentage, pattern
@@ -20,7 +20,7 @@ use column::{Column, LatencyStatistic, Role, columns};
 /// `iops_mean` and `bw_mean` of a job differ by up to 5 % if an interval has few operations.
 const SAMPLED_SLACK: f64 = 0.05;
 
-/// Headings of a Markdown table may be anywhere in a text; those of CSV come first.
+/// Headings of a Markdown table may be anywhere in a text; a CSV file begins with its headings.
 #[must_use]
 pub fn is(text: &str) -> bool {
     let json = text.trim_start().starts_with(['{', '[']);
@@ -147,7 +147,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     }
 }
 
-/// Determines whether commas separate thousands or decimals. One of the two must fit all numbers.
+/// Determines whether commas separate thousands or decimals. All numbers must fit one of the two.
 fn commas(block: &Block, columns: &[Option<Column>]) -> Result<Commas, String> {
     let figures = |commas: Commas| {
         let cells = block.rows.iter().flat_map(|(_, cells)| cells.iter().zip(columns));
@@ -295,7 +295,7 @@ fn row(
 }
 
 /// Returns the total operations in flight, or those per issuer. A queue depth column is per issuer,
-/// as in tools' options. With the number of issuers, the product is the maximum.
+/// like the option of most tools. With the number of issuers, the product is the maximum.
 fn depth(
     columns: &[Option<Column>],
     depth: Option<Figure>,

@@ -18,7 +18,7 @@ const NS_PER_MS: f64 = 1e6;
 /// counts the bytes in flight at the end of the warm-up, but not their operations.
 const RAMP_SLACK: f64 = 0.05;
 
-/// Factor of the mean latency that pgbench's last transactions may take. All clients wait for
+/// pgbench's last transactions may take this many times the mean latency. All clients wait for
 /// theirs after the end of the run.
 const LAST_MEANS: f64 = 5.0;
 
@@ -63,7 +63,7 @@ fn dd_line(line: &str) -> Option<(&str, &str, &str)> {
 /// Reads the output of `dd`: one result per run.
 ///
 /// # Errors
-/// The text has no such line.
+/// The text has no line of this kind.
 pub fn read_dd(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all = Vec::new();
     let mut records: Option<Figure> = None;
@@ -186,7 +186,8 @@ fn progress(text: &str) -> Option<Series> {
         field: "tps of the progress".into(),
         interval_s: Some(interval_s),
         points,
-        // The last interval is not printed, and transactions in flight count in the next one.
+        // The tool does not print the last interval, and counts transactions in flight in the next
+        // one.
         partial: true,
         understates: true,
     })

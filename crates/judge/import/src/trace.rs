@@ -12,7 +12,7 @@
 //! | SYSTOR '17 CSV | six fields, the third `R` or `W` | seconds with nine digits |
 //!
 //! The format is detected from the content. A trace is read line by line, so that its size does not
-//! matter; gzip is decompressed on the way. Operations other than reads, writes and flushes
+//! matter; gzip is decompressed during reading. Operations other than reads, writes and flushes
 //! (discards, zone operations) are counted by name and skipped. Invalid lines are counted as
 //! unreadable, and nothing panics.
 
@@ -108,7 +108,7 @@ impl Format {
 /// operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// Queued: as the application requested it, before merging or splitting.
+    /// Queued: the request of the application, before merging or splitting.
     Queued,
     /// Issued to the device.
     Issued,
@@ -139,7 +139,8 @@ pub enum Operation {
     WriteDurable,
     /// Flush of written data to stable storage (`fsync`).
     Sync,
-    /// Flush without metadata that is not needed to read the data (`fdatasync`, a device flush).
+    /// Flush of the data and of the metadata that is needed to read it (`fdatasync`, a device
+    /// flush).
     DataSync,
 }
 
@@ -156,7 +157,7 @@ impl Operation {
 pub struct Record {
     /// Request time on the trace's clock.
     pub at_ns: u64,
-    /// Device or file, as index into [`TraceStatistics::volumes`].
+    /// Index of the device or file in [`TraceStatistics::volumes`].
     pub volume: u16,
     /// First byte; 0 for a flush.
     pub offset_bytes: u64,
@@ -253,7 +254,7 @@ pub fn read(
         let account = parse(&mut raw, each).map_err(wrong)?;
         (account, raw)
     };
-    // Hash the rest of the file too: the digest covers the whole file.
+    // Hash the remaining bytes too: the digest is that of the whole file.
     let mut raw = raw;
     std::io::copy(&mut raw, &mut std::io::sink()).map_err(unread)?;
     let HashingReader { digest, bytes, .. } = raw.into_inner();
@@ -309,7 +310,7 @@ fn table_format(line: &str) -> Option<Format> {
     formats.iter().find(|(is, _)| is(line)).map(|(_, format)| *format)
 }
 
-/// Returns why a file with this start cannot be read as a trace, and what to do.
+/// Returns the reason why a file with this start cannot be read as a trace, and a hint.
 #[must_use]
 pub fn refusal(head: &[u8]) -> String {
     if head.starts_with(&ZSTD) {
@@ -511,7 +512,7 @@ impl Reading {
     }
 }
 
-/// Reader that hashes the bytes as they pass.
+/// Reader that hashes all bytes that it reads.
 struct HashingReader {
     file: File,
     digest: Sha256,

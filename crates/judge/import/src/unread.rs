@@ -1,12 +1,12 @@
-//! Files that are not read: what they seem to be, what to run instead, and whether they look like a
-//! result.
+//! Files that Plimsoll cannot read: their probable format, the command to use instead, and whether
+//! they look like a result.
 
 use crate::{text, trace};
 
 /// Test for a file on the start of its text.
 type Is = fn(&str) -> bool;
 
-/// Tools whose results are not read, by words that only they print.
+/// Tools whose results Plimsoll cannot read, with words that only they print.
 const TOOLS: &[(&str, Is)] = &[
     ("rados bench", |t| t.contains("Total time run:") && t.contains("made:")),
     ("YCSB", |t| t.contains("[OVERALL], ")),
@@ -90,7 +90,8 @@ const FIGURES: [&str; 8] = [
     "partial_failure",
 ];
 
-/// Returns what a file that cannot be read seems to be, and what to do instead.
+/// Returns the probable format of a file that cannot be read, and a hint; `None` if the format is
+/// unknown.
 #[must_use]
 pub fn refusal(head: &[u8]) -> Option<String> {
     if let Some((_, says)) = BINARIES.iter().find(|(magic, _)| head.starts_with(magic)) {
@@ -166,7 +167,7 @@ fn is_yaml(text: &str) -> bool {
     text.lines().any(|line| line.trim_end().ends_with(':')) && lines.all(plain)
 }
 
-/// True if the first lines have as many commas as the heading, whose cells name two figures.
+/// True if the first lines have as many commas as the heading, and the heading names two figures.
 fn is_csv(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     let Some(heading) = lines.next() else { return false };

@@ -1,7 +1,7 @@
 //! vdbench (Oracle): the flat file, and the lines of `summary.html`, `totals.html` and the
 //! terminal.
 //!
-//! Both have one line per measured interval, and one of averages (`avg_2-5`). Times are in ms,
+//! Both have one line per measured interval, and one line of averages (`avg_2-5`). Times are in ms,
 //! bandwidth in MiB/s (or in units of 1000² if the heading says so). All numbers are rounded.
 
 use std::collections::BTreeMap;
@@ -68,7 +68,8 @@ const FILE_SYSTEM: [&str; 13] = [
     "bytes i/o",
 ];
 
-/// Returns the names from two heading lines. Each column except the interval has a word in both.
+/// Returns the names from two heading lines. Each column except the interval has a word in both
+/// lines.
 fn summary_header(line: &str, below: &str) -> Option<Vec<String>> {
     let lower: Vec<&str> = below.split_whitespace().collect();
     if line.contains(".Interval.") && line.contains(".ReqstdOps.") {

@@ -12,13 +12,13 @@ const NS_PER_MS: f64 = 1e6;
 const QPS_STEP: f64 = 0.01;
 const TIME_STEP_S: f64 = 0.01;
 
-/// True if a text begins like such a file.
+/// True if a text begins like a file of this kind.
 #[must_use]
 pub fn is_text(text: &str) -> bool {
     text.contains("\"throughput_qps\"") && text.contains("\"total_queries\"")
 }
 
-/// True for such a result.
+/// True for a result of this kind.
 #[must_use]
 pub fn is(root: &JsonNode<'_, '_>) -> bool {
     root.key("total_queries").exists() && root.key("throughput_qps").exists()

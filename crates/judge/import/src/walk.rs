@@ -1,7 +1,8 @@
 //! Files of a study: named files, directories, and archives of them (tar, tar.gz, zip, gzip).
 //!
-//! Nothing is unpacked to disk. A file is read completely only if its first bytes may be those of a
-//! result, because a directory of results may contain the measured files, which can have any size.
+//! Archives are never unpacked to disk. A file is read completely only if its first bytes may be
+//! those of a result: a directory of results may also contain the measured files, which can have
+//! any size.
 
 use std::fs::File;
 use std::io::{Cursor, Read};
@@ -70,7 +71,7 @@ fn directory(path: &Path, relative: &str, depth: usize, visitor: &mut dyn Visito
     for entry in entries {
         let name = entry.file_name().to_string_lossy().into_owned();
         let below = if relative.is_empty() { name.clone() } else { format!("{relative}/{name}") };
-        // Links are not followed: they may form cycles or leave the study.
+        // Links are not followed: they may form cycles or lead out of the study.
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => directory(&entry.path(), &below, depth + 1, visitor),
             Ok(kind) if kind.is_file() => file(&entry.path(), &below, visitor),
@@ -94,7 +95,8 @@ fn file(path: &Path, relative: &str, visitor: &mut dyn Visitor) {
     }
 }
 
-/// Reads one file: its start, and the rest if the visitor wants it or it is an archive.
+/// Reads one file: its start, and the remaining bytes if the visitor requests them or the file is
+/// an archive.
 fn read(
     mut source: &mut dyn Read,
     length: u64,

@@ -15,14 +15,14 @@ const NS_PER_MS: f64 = 1e6;
 /// run, but rates only the time in which all threads ran.
 const FLIGHT_SLACK: f64 = 0.1;
 
-/// True if a text begins like such a file.
+/// True if a text begins like a file of this kind.
 #[must_use]
 pub fn is_text(text: &str) -> bool {
     text.contains("\"measure_duration_millis\"")
         || text.contains("\"commandline\"") && text.contains("\"requests_by_client\"")
 }
 
-/// True for such a file.
+/// True for a file of this kind.
 #[must_use]
 pub fn is(root: &JsonNode<'_, '_>) -> bool {
     root.key("by_op_type").entries().next().is_some()
@@ -112,7 +112,7 @@ fn part(reported: &mut ToolResult, name: &str, at: &JsonNode<'_, '_>, paced: boo
     });
 }
 
-/// Returns the throughput of each host over the run; `None` for a host without one.
+/// Returns the throughput of each host over the run; `None` for a host without a throughput.
 fn throughput_by_host(at: &JsonNode<'_, '_>, field: &str) -> Vec<Figure> {
     let hosts: Vec<JsonNode<'_, '_>> =
         at.key("throughput_by_host").entries().map(|(_, host)| host).collect();

@@ -1,8 +1,8 @@
 //! warp (MinIO): the CSV of its segments (`warp analyze --analyze.out=FILE`), and that of each
 //! operation in its `.csv.zst` files.
 //!
-//! The bytes of a segment include the shares of operations that extend beyond it; its rate counts
-//! the operations that ended in it.
+//! The bytes of a segment include shares of operations that began before or ended after it; the
+//! rate counts the operations that ended in the segment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,7 +79,7 @@ fn kind(name: &str) -> Kind {
     }
 }
 
-/// Sums and intervals of the segments of one kind of operation.
+/// Sums over the segments of one kind of operation, and their intervals.
 #[derive(Default)]
 struct Segments {
     seconds: f64,
@@ -255,7 +255,7 @@ pub fn read_operations(text: &str, file: &str) -> Result<ToolResult, String> {
             of: vec![Figure::exact(sums.by_times_ns, "end less start")],
             slack: TIMES,
         });
-        // Thread numbers are labels: older versions give all uploads the same one.
+        // Thread numbers are only labels: older versions give all uploads the same number.
         let threads = sums.threads.len() as f64;
         let overlap = most_at_once(&mut sums.edges);
         let most = match overlap > threads {

@@ -13,7 +13,7 @@ use crate::parts::{Digits, figure, source};
 /// run.
 const MEAN_OVER_MEDIAN_MAX: f64 = 2.0;
 
-/// True for such a text.
+/// True for a text of this kind.
 #[must_use]
 pub fn is(text: &str) -> bool {
     text.contains("Operation: ") && text.contains("* Average: ") && text.contains(" obj/s")

@@ -10,7 +10,7 @@ use crate::parts::source;
 
 const KIB: f64 = 1024.0;
 
-/// True for such an output.
+/// True for an output of this kind.
 #[must_use]
 pub fn is(text: &str) -> bool {
     text.lines().any(|line| line.trim_start().starts_with("fio Disk Speed Tests"))
@@ -19,7 +19,7 @@ pub fn is(text: &str) -> bool {
 /// Reads the table: one result per block size.
 ///
 /// # Errors
-/// The text has no such table.
+/// The text has no table of this kind.
 pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let mut all: Vec<ToolResult> = Vec::new();
     // Indices of the results in the current rows.
@@ -52,7 +52,7 @@ pub fn read(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
             }
         }
     }
-    // The first operation only holds the size.
+    // The first operation only has the size.
     for part in all.iter_mut().flat_map(|result| &mut result.parts) {
         part.operations.remove(0);
     }

@@ -1,8 +1,8 @@
 //! Share of a required capacity that the operations of a matrix workload used.
 //!
-//! A file of the required size proves nothing if the load uses only a corner of it, because a cache
-//! can hold the corner. The reference is an even spread of the same operations over the required
-//! capacity, and the number of distinct bytes that it touches.
+//! A file of the required size proves nothing if the load uses only a small part of it, because
+//! this part may fit in a cache. The reference is an even spread of the same operations over the
+//! required capacity, and the number of distinct bytes that it touches.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::AccessProfile;
@@ -11,7 +11,8 @@ use plimsoll_plan::{Matrix, Pattern, Stream, Workload};
 
 /// Share of an even spread's distinct bytes from which the load used the whole capacity.
 const EVEN_SHARE_MIN: f64 = 0.5;
-/// Minimum share for a load whose plan prefers some regions, if it also reaches everywhere.
+/// Minimum share for a load whose plan prefers some regions, if the load also reaches all other
+/// regions.
 const UNEVEN_SHARE_MIN: f64 = 0.05;
 /// Share of the capacity that such a load must reach.
 const REACH_SHARE_MIN: f64 = 0.9;
@@ -34,8 +35,8 @@ pub(crate) struct CapacityUse {
     pub note: String,
 }
 
-/// Returns the part of `needed_bytes` that the load used. A mail store picks keys from all of its
-/// databases; the rule `working-set-stated` covers it.
+/// Returns the part of `needed_bytes` that the load used. A mail store chooses keys from all of its
+/// databases; the rule `working-set-stated` checks it.
 pub(crate) fn used_capacity(bundle: &Bundle, needed_bytes: u64, held_bytes: u64) -> CapacityUse {
     let all = CapacityUse { bytes: Some(u64::MAX), note: String::new() };
     let Workload::Matrix(matrix) = &bundle.plan.workload else { return all };
@@ -92,7 +93,7 @@ fn only(bytes: u64) -> String {
 }
 
 /// Returns the distinct bytes that were read or written. If only the separate numbers are recorded,
-/// this is the larger one, a lower bound.
+/// the function returns the larger number, a lower bound.
 fn touched_bytes(profile: &AccessProfile) -> Option<u64> {
     let larger = profile.working_set_read_bytes.max(profile.working_set_written_bytes);
     profile.working_set_bytes.or(larger)
@@ -114,7 +115,7 @@ fn planned_bytes(matrix: &Matrix) -> Option<u64> {
     io_streams(matrix).map(of_stream).try_fold(0u64, |sum, bytes| Some(sum.saturating_add(bytes?)))
 }
 
-/// Returns true if a stream prefers some regions or skips some.
+/// Returns true if a stream uses some regions more often than others, or never uses some.
 fn prefers_regions(stream: &Stream) -> bool {
     match stream.pattern {
         Pattern::Random

@@ -15,7 +15,7 @@ use crate::verdict::{Check, Quantity};
 use crate::words::span;
 
 /// An open loop cannot exceed its target rate; a rate within this share of the target counts as
-/// reached. The engine's pacing may cause half a percent, and the target as much again.
+/// reached. The engine's pacing may cause an error of half a percent, and the target another half.
 const OPEN_LOOP_SLACK: f64 = 0.01;
 
 /// Maximum number of intervals into which a measurement is divided for its statistics.
@@ -36,13 +36,13 @@ pub fn all(bundle: &Bundle, requirement: &Requirement, accepts_hidden_latency: b
     // No `..`, so that the compiler reports a new field without a check.
     let Requirement {
         iops_per_s,
-        iops_from_workload: _, // where `iops_per_s` comes from
+        iops_from_workload: _, // source of `iops_per_s`
         metadata_ops_per_s,
         bandwidth_bytes_per_s,
         capacity_bytes,
         latency_max_of_ns,
         page_fault_stalls_max_per_s,
-        limit_set: _, // where `limits` come from
+        limit_set: _, // source of `limits`
         limits,
         windows: _, // checked by `events`
         streams: _, // checked by `events`
@@ -101,9 +101,10 @@ struct LimitConfidence {
     within: Option<bool>,
 }
 
-/// Decides if a mean meets its limit. It does if its interval excludes the limit, or if all ten
-/// batch means meet the limit. A mean beyond its limit exceeds it if the whole interval is beyond,
-/// or if the samples support no interval. Otherwise the samples do not decide.
+/// Decides whether a mean meets its limit. The mean meets the limit if its confidence interval
+/// excludes the limit, or if all ten batch means meet the limit. A mean that exceeds its limit
+/// fails if the whole interval exceeds the limit, or if the samples support no interval. Otherwise
+/// the samples do not decide.
 fn confidence(values: &[f64], mean: f64, keeps: impl Fn(f64) -> bool) -> LimitConfidence {
     let interval = stats::batch_means(values).ok();
     let ends = interval.map(|i| [i.low, i.high]);
@@ -145,15 +146,17 @@ fn note_of(
 const TIMES_LONGER_MAX: f64 = 1_000.0;
 
 /// Returns the measurement time after which the interval would exclude the limit. Intervals shrink
-/// with the square root of the time. Those of dependent samples shrink more slowly, hence "about".
+/// with the square root of the time. The intervals of dependent samples shrink more slowly, hence
+/// "about".
 fn deciding_time_ns(measured_ns: u64, ends: [f64; 2], mean: f64, limit: f64) -> Option<u64> {
-    // The end of the interval that is beyond the limit must move back within it.
+    // The end of the interval that exceeds the limit must move back to it.
     let half = if limit > mean { ends[1] - mean } else { mean - ends[0] };
     let times = (half / (limit - mean)).powi(2);
     (times > 1.0 && times <= TIMES_LONGER_MAX).then(|| (measured_ns as f64 * times).ceil() as u64)
 }
 
-/// Returns the measurement time for the number of I/Os that a percentile requires (ten beyond it).
+/// Returns the measurement time for the number of I/Os that a percentile requires (ten above the
+/// percentile).
 fn enough_ns(bundle: &Bundle, count: u64, statistic: LatencyStatistic) -> Option<u64> {
     let needed = 10.0 / (1.0 - statistic.quantile()?);
     let measured_ns = measured(bundle)?.duration_ns;
@@ -262,7 +265,7 @@ fn pick_of(class: LatencyClass, instance: Option<u32>) -> Pick {
     }
 }
 
-/// One instance compared with a limit.
+/// One instance and its result for a limit.
 struct InstanceResult {
     name: String,
     count: u64,
@@ -270,14 +273,14 @@ struct InstanceResult {
     within: Option<bool>,
     interval: Option<[f64; 2]>,
     note: String,
-    /// Reason why the limit is undecided, because a stall may have held back operations. The plan
-    /// can accept that.
+    /// Reason why the limit is undecided: a stall may have held back operations. The plan can
+    /// accept that.
     hidden_latency: Option<String>,
 }
 
 impl InstanceResult {
-    /// Rank of the instance that decides the row: first one that exceeds the limit, then an
-    /// undecided one, then the slowest.
+    /// Rank of the instance that decides the row: the first instance that exceeds the limit, then
+    /// an undecided one, then the slowest.
     fn rank(&self) -> (u8, u64) {
         let rank = match (self.within, self.measured_ns) {
             (Some(false), _) => 3,
@@ -298,7 +301,7 @@ impl InstanceResult {
         }
     }
 
-    /// Describes the instance as the one that decides although another is slower.
+    /// Describes the instance that decides the row although another instance is slower.
     fn describe_deciding(&self, limit_ns: u64) -> String {
         let ms = |ns: u64| ns as f64 / 1e6;
         let measured = self.measured_ns.map_or(0.0, ms);
@@ -312,8 +315,8 @@ impl InstanceResult {
 }
 
 /// Checks a latency limit for each database, as Jetstress does. The row shows the figure of the
-/// slowest one. If an instance certainly exceeds the limit, the row fails. If one is undecided, the
-/// row is undecided. Both apply even if another instance is slower.
+/// slowest database. If an instance certainly exceeds the limit, the row fails. If an instance is
+/// undecided, the row is undecided. Both apply even if another instance is slower.
 fn latency(
     bundle: &Bundle,
     max_of_ns: u64,
@@ -348,7 +351,7 @@ fn latency(
     let Some(decides) = results.iter().max_by_key(|result| result.rank()) else {
         return open(None).with_note("no operation of this kind was measured");
     };
-    // An instance without a measurement leaves the row without a figure, and the note names it.
+    // If an instance was not measured, the row has no figure, and the note names the instance.
     let slowest = results.iter().max_by_key(|result| result.measured_ns);
     let worst = slowest.filter(|_| decides.measured_ns.is_some()).unwrap_or(decides);
     let mut check = open(worst.measured_ns).with_result(decides.within);
@@ -432,7 +435,7 @@ fn instance(
 }
 
 /// Returns true, and decides the row, if enough operations exceed the limit that the percentile
-/// exceeds it. They may be too few for the percentile itself.
+/// exceeds it. There may be too few samples for the percentile itself.
 fn breaks_with_few_samples(
     bundle: &Bundle,
     pick: Pick,

@@ -76,8 +76,8 @@ pub struct SideFigure {
     pub ratio: Option<f64>,
     /// 95 % interval of the ratio.
     pub ratio_interval: Option<[f64; 2]>,
-    /// True if the ratio differs from 1 by more than the runs scatter; `None`: too few runs to
-    /// decide.
+    /// True if the ratio differs from 1 by more than the variation of the runs; `None` if there are
+    /// too few runs to decide.
     pub significant: Option<bool>,
 }
 
@@ -105,7 +105,7 @@ pub struct Comparison {
     pub names: Vec<String>,
     /// Conclusion of the comparison.
     pub outcome: Outcome,
-    /// Name of the winner, if there is one.
+    /// Name of the winner; `None` if no side wins.
     pub winner: Option<String>,
     /// Headline sentence.
     pub reason: String,
@@ -116,7 +116,7 @@ pub struct Comparison {
     /// Key of the deciding figure: the rate, or the first latency in an open loop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged: Option<String>,
-    /// Each side against its requirement.
+    /// Result of each side for the requirement.
     #[serde(rename = "standings")]
     pub requirement_results: Vec<RequirementResult>,
     /// The figures.
@@ -124,14 +124,14 @@ pub struct Comparison {
     /// Conditions that differ.
     #[serde(rename = "unlike")]
     pub differences: Vec<ConditionDifference>,
-    /// Where two sides diverge, and the parts of their difference. `None` with more than two sides,
-    /// or if a side has no run.
+    /// Point at which two sides diverge, and the components of their difference. `None` with more
+    /// than two sides, or if a side has no run.
     #[serde(default, rename = "why", skip_serializing_if = "Option::is_none")]
     pub explanation: Option<Explanation>,
     /// Sentences about skipped runs and estimates.
     pub remarks: Vec<String>,
-    /// Each run of each side with its plan, place and time. Empty in comparisons by older versions,
-    /// which did not record them.
+    /// Each run of each side with its plan, location and time. Empty in comparisons by older
+    /// versions, which did not record them.
     #[serde(default, rename = "measured", skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<ComparedRun>,
 }
@@ -235,7 +235,7 @@ fn score(side: &Side<'_>) -> Option<f64> {
     Moments::of(&scores?).mean().filter(|score| *score > 0.0)
 }
 
-/// Scales the values to the first side's CPU, as if only the CPU limited them.
+/// Scales the values to the CPU of the first side, on the assumption that only the CPU limits them.
 fn adjusted(figure: &Figure, values: &[Vec<f64>], scores: &[f64]) -> Vec<Vec<f64>> {
     let reference = scores[0];
     let factor = |score: f64| match figure.by_cpu {

@@ -7,7 +7,7 @@
 //! any tool. A rule names the figures that it needs. If they are missing, its answer is unknown.
 //!
 //! A finding is an equation with its numbers. The tolerance is the rounding of the printed figures
-//! ([`Span`]). A rule that allows more states how much, and why.
+//! ([`Span`]). A rule with a larger tolerance states how large it is, and why.
 
 use plimsoll_evidence::tool_result::{MediaClass, ToolResult};
 use serde::Serialize;
@@ -66,15 +66,15 @@ pub struct Finding {
     pub severity: Severity,
     /// Sentence with the arithmetic.
     pub says: String,
-    /// Fields behind the finding. The one most likely to be wrong comes first.
+    /// Fields behind the finding. The first field is the most likely to be wrong.
     pub fields: Vec<String>,
-    /// Evidence that would settle it.
+    /// Evidence that would decide the question.
     #[serde(rename = "ask")]
     pub request: String,
 }
 
 impl Finding {
-    /// Creates a finding with no more than its sentence.
+    /// Creates a finding that only has a sentence.
     pub fn new(severity: Severity, says: impl Into<String>) -> Self {
         Self {
             rule: String::new(),
@@ -92,7 +92,7 @@ impl Finding {
         self
     }
 
-    /// Sets the evidence that would settle the finding.
+    /// Sets the evidence that would decide the question.
     #[must_use]
     pub fn with_request(mut self, request: impl Into<String>) -> Self {
         self.request = request.into();
@@ -125,7 +125,7 @@ pub struct Rule {
     pub asks: &'static str,
     /// The law, its source, its tolerance, and the meaning of a failure.
     pub explains: &'static str,
-    /// Figures that the rule needs, in words for a reader whose result lacks them.
+    /// Figures that the rule needs, in words for a reader whose result lacks these figures.
     pub needs: &'static str,
     /// Checks a result.
     pub check: fn(&ToolResult, &DeclaredFacts) -> RuleResult,

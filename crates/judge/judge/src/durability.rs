@@ -1,4 +1,4 @@
-//! Verdict of a durability test: were acknowledged writes there after each cut?
+//! Verdict of a durability test: did each cut preserve all acknowledged writes?
 
 use plimsoll_evidence::durability::{CutKind, DurabilityTest, SyncMethod, TargetCut};
 use serde::Serialize;
@@ -19,7 +19,7 @@ pub struct DurabilityVerdict {
     pub verdict: VerdictKind,
     /// Cuts that interrupted the target and were verified.
     pub cuts: u64,
-    /// Such cuts after which an acknowledged write was missing or damaged.
+    /// Number of these cuts after which an acknowledged write was missing or damaged.
     pub cuts_with_losses: u64,
     /// Cuts that prove nothing.
     pub cuts_not_counted: u64,
@@ -191,7 +191,7 @@ pub fn judge(evidence: &DurabilityTest) -> DurabilityVerdict {
     }
 }
 
-/// Describes what a kind of cut shows, and what it cannot show.
+/// Describes what a kind of cut can show, and what it cannot show.
 fn limits(kind: CutKind) -> &'static str {
     match kind {
         CutKind::Power => {

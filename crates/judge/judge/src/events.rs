@@ -1,7 +1,8 @@
 //! Windows around the events of a plan: before, during and after, and the recovery between them.
 //!
-//! *Before* ends with the first event. *During* lasts until the load has recovered
-//! ([`recovery`]), and at least until the last undo and for the hold time. *After* is the rest. Whole intervals belong to a window; that of an event belongs to *during*.
+//! *Before* ends with the first event. *During* lasts until the load has recovered ([`recovery`]),
+//! and at least until the last undo and for the hold time. *After* is the remaining time. Whole
+//! intervals belong to a window; that of an event belongs to *during*.
 
 pub mod checks;
 mod figures;
@@ -51,7 +52,7 @@ pub struct Outage {
 pub struct Windows {
     /// The parts that exist, in order.
     pub parts: Vec<Part>,
-    /// Start of the last action: an event or its undo. The recovery counts from here.
+    /// Start of the last action: an event or its undo. The recovery time is measured from here.
     pub action_ns: u64,
     /// Name of that action.
     pub action: String,
@@ -123,7 +124,7 @@ impl Windows {
     }
 }
 
-/// Returns the end of what the events do: the last undo, and the end of started streams.
+/// Returns the end of the disturbance: the last undo, or the end of started streams.
 fn disturbance_end_ns(plan: &ResolvedPlan, events: &[EventRecord], end_ns: u64) -> u64 {
     let streams = plan.workload.matrix().map_or(&[][..], |matrix| &matrix.streams);
     let starts = |name: &str| streams.iter().any(|s| s.start_event.as_deref() == Some(name));
@@ -337,8 +338,8 @@ pub(crate) fn errors_judged_by_windows(bundle: &Bundle) -> u64 {
     parts.map(|part| errors(bundle, part)).fold(0, u64::saturating_add)
 }
 
-/// Returns a window as a run of its own, without the streams that start at events. `None` if the
-/// window is empty.
+/// Returns one window as a run, without the streams that events start. `None` if the window is
+/// empty.
 pub(crate) fn slice_window(bundle: &Bundle, window: Window) -> Option<Bundle> {
     let part = Windows::of(bundle)?.part(window)?;
     Some(slice(bundle, part, |stream| stream.start_event.is_none()))

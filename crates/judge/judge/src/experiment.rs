@@ -1,5 +1,5 @@
 //! Several runs of one plan: mean, interval and spread of each figure. The best run is never the
-//! headline, and a single run gives no repeatability.
+//! headline, and a single run does not show repeatability.
 
 use plimsoll_evidence::Bundle;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ pub struct Experiment {
     pub runs: Vec<ExperimentRun>,
     /// Figures over the runs that measured them.
     pub metrics: Vec<Metric>,
-    /// Findings of the rules over several runs other than `pass`, worst first.
+    /// Findings of the rules over several runs, except `pass`, worst first.
     pub findings: Vec<Finding>,
     /// Identifiers of the rules that passed.
     pub passed: Vec<String>,
@@ -36,7 +36,7 @@ pub struct ExperimentRun {
     pub reason: String,
 }
 
-/// One figure over all runs.
+/// One metric over all runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
     /// Name such as `achieved_iops_per_s` or `db_read_latency_ns_avg`.

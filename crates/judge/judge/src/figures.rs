@@ -9,7 +9,7 @@ use plimsoll_plan::{LatencyClass, Stream, SyncKind, Workload};
 /// Nanoseconds in a second.
 pub const NS_PER_S: f64 = 1e9;
 
-/// Classes of operations that a figure covers.
+/// Classes of operations that a figure includes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pick {
     /// Operations of the achieved rate: database reads and writes; in a matrix, all reads, writes
@@ -36,11 +36,12 @@ pub enum Pick {
     All(Option<u32>),
     /// Flushes of a matrix, of one stream if given.
     Flushes(Option<u32>),
-    /// Writes of streams, or of logs, that flush, timed until the end of their flush, of one stream if given.
+    /// Writes of streams, or of logs, that flush, timed until the end of their flush, of one stream
+    /// if given.
     Durable(Option<u32>),
     /// Reads from an object store, timed until their first byte, of one stream if given.
     FirstBytes(Option<u32>),
-    /// All operations of such streams, with writes timed until the end of their flush.
+    /// All operations of streams that flush, with writes timed until the end of their flush.
     AllDurable(Option<u32>),
 }
 
@@ -79,18 +80,18 @@ impl Pick {
 pub const DURABLE: &str = "durable";
 
 /// Group of reads timed until their first byte. The transactional reads have the bytes and the time
-/// until the last one.
+/// until the last byte.
 pub const FIRST_BYTE: &str = "first_byte";
 
-/// Returns true if other classes already count the operations of a class, which only times them to
-/// another end.
+/// Returns true for a class that only times operations of other classes until another end, so that
+/// they are counted already.
 pub fn is_counted_elsewhere(class: &ClassTotals) -> bool {
     matches!(class.group.as_str(), DURABLE | FIRST_BYTE)
 }
 
-/// Returns the classes that a latency on `pick` covers. A write that waits for a flush lasts until
-/// the end of that flush. Bundles of older versions have no such class; their writes end with the
-/// call, and so do those of all streams together if only some of them flush.
+/// Returns the classes that a latency on `pick` includes. A write that waits for a flush lasts
+/// until the end of that flush. Bundles of older versions have no such class; a write then ends
+/// with its call. The same applies to all streams together if only some of them flush.
 pub fn latency_pick(bundle: &Bundle, pick: Pick) -> Pick {
     let classes = &bundle.run.classes;
     if matches!(bundle.plan.workload, Workload::Mailbox(_)) {
@@ -176,8 +177,9 @@ pub fn measured(bundle: &Bundle) -> Option<&Phase> {
     bundle.run.measure().filter(|phase| phase.duration_ns > 0)
 }
 
-/// Returns sums over consecutive intervals of `width_ns` of the measured phase. A last interval
-/// shorter than half of it is merged into the previous one. Completions after the end are excluded.
+/// Returns sums over consecutive intervals of `width_ns` of the measured phase. If the last
+/// interval is shorter than half of it, it is merged into the previous interval. Completions after
+/// the end are excluded.
 pub fn intervals(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
     let Some(measure) = measured(bundle) else { return Vec::new() };
     let width_ns = width_ns.clamp(1, measure.duration_ns);
@@ -205,8 +207,8 @@ pub fn intervals(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
     sums
 }
 
-/// Returns the bytes of the measured phase before `at_ns`. An interval around that time counts in
-/// proportion.
+/// Returns the bytes of the measured phase before `at_ns`. An interval that contains that time
+/// counts in proportion.
 pub fn bytes_before(bundle: &Bundle, pick: Pick, at_ns: u64) -> f64 {
     let Some(measure) = measured(bundle) else { return 0.0 };
     let index = bundle.run.phases.iter().position(|phase| std::ptr::eq(phase, measure));
@@ -223,8 +225,8 @@ pub fn bytes_before(bundle: &Bundle, pick: Pick, at_ns: u64) -> f64 {
 }
 
 /// Returns [`intervals`] plus the operations that were in flight or due at the end. They count in
-/// the last interval. If they took half of `width_ns` to complete, they form an interval of their
-/// own.
+/// the last interval. If they took at least half of `width_ns` to complete, they form a separate
+/// interval.
 fn intervals_and_drained(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
     let mut sums = intervals(bundle, pick, width_ns);
     let all = totals(bundle, pick);
@@ -252,8 +254,8 @@ pub fn latency_ns_max_of_means(bundle: &Bundle, pick: Pick, width_ns: u64) -> Op
     intervals_and_drained(bundle, pick, width_ns).into_iter().filter_map(Sums::mean_ns).max()
 }
 
-/// Returns the time that operations in flight at the end took to complete: the duration of the
-/// phase after the measurement.
+/// Returns the time until the last operation in flight at the end had completed: the duration of
+/// the phase after the measurement.
 pub(crate) fn drain_ns(bundle: &Bundle) -> u64 {
     let mut after = bundle.run.phases.iter().skip_while(|phase| phase.kind != PhaseKind::Measure);
     after.nth(1).filter(|phase| phase.kind == PhaseKind::Close).map_or(0, |p| p.duration_ns)
@@ -299,8 +301,8 @@ pub fn latency_ns_max(bundle: &Bundle, pick: Pick) -> Option<u64> {
     picked.map(|class| class.latency_ns_max).max()
 }
 
-/// Returns the instances that a limit on this latency applies to: all instances with such
-/// operations in the plan, and any other that has some.
+/// Returns the instances to which a limit on this latency applies: all instances with such
+/// operations in the plan, and every other instance that executed some.
 pub fn expected_instances(bundle: &Bundle, class: LatencyClass) -> Vec<u32> {
     use LatencyClass::{All, DbRead, DbWrite, FirstByte, LogWrite, Metadata, Read, Sync, Write};
     let pick = |instance| match class {
@@ -345,7 +347,7 @@ pub fn percentile_ns(bundle: &Bundle, pick: Pick, quantile: f64) -> Option<u64> 
 }
 
 /// Returns the CPU time of the load generator, including kernel time, per operation of the measured
-/// phase. `None` if either is unknown.
+/// phase. `None` if one of the two is unknown.
 pub fn cpu_ns_per_op(bundle: &Bundle) -> Option<f64> {
     let generator = &bundle.observed.generator;
     let cpu_ns = generator.user_ns?.checked_add(generator.system_ns?)?;
@@ -386,7 +388,8 @@ mod tests {
         let compared = crate::metrics::of(&bundle.plan.workload).iter();
         let mut of_writes = compared.filter(|figure| figure.key == "write_latency_ns_avg");
         assert_eq!((of_writes.next().unwrap().of)(&bundle), Some(means[1] as f64));
-        // A second stream writes and never flushes: the streams together have no durable latency.
+        // A second stream writes and never flushes, so the streams together have no durable
+        // latency.
         let mut other = bundle.run.classes[0].clone();
         (other.name, other.instance) = ("other.write".into(), 1);
         bundle.run.classes.push(other);

@@ -1,10 +1,10 @@
 //! Verdict on the joint run of several hosts.
 //!
-//! Each host is judged alone, from its own bundle and by the rules of every run. A fleet passes if
-//! each of its hosts passes. In addition, some rules only apply to a fleet: every requested host
-//! took part, the hosts measured at the same time, and the total is the sum of the hosts. A missing
-//! host makes the run INVALID, because the others are a smaller load than requested, and no figure
-//! describes the requested load.
+//! Each host is judged separately, from its own bundle and by the rules of every run. A fleet
+//! passes if each of its hosts passes. In addition, some rules only apply to a fleet: every
+//! requested host took part, the hosts measured at the same time, and the total is the sum of the
+//! hosts. A missing host makes the run INVALID, because the other hosts are a smaller load than
+//! requested, and no figure describes the requested load.
 
 mod host_verdicts;
 mod link;
@@ -36,7 +36,7 @@ pub const SUMS: &str = "fleet-sums";
 pub const ALIKE: &str = "fleet-alike";
 /// No host achieved much less than the others.
 pub const BALANCE: &str = "fleet-balance";
-/// The network carried all I/O of the hosts' network mounts and of Plimsoll's own clients.
+/// All I/O of the hosts' network mounts and of Plimsoll's own clients went over the network.
 pub const NETWORK: &str = "fleet-network";
 /// The storage system itself counted the I/O of all hosts.
 pub const SYSTEM: &str = "fleet-system";
@@ -75,7 +75,7 @@ pub struct FleetVerdict {
     pub claims: BTreeMap<String, ClaimStatus>,
     /// All requested hosts.
     pub hosts: Vec<HostLine>,
-    /// Findings of the fleet rules other than `pass`, worst first.
+    /// Findings of the fleet rules, except `pass`, worst first.
     pub findings: Vec<Finding>,
     /// Findings of the run rules on the hosts, worst first, each with the names of the hosts.
     #[serde(default)]
@@ -162,8 +162,8 @@ pub struct HostLine {
     pub phases: Vec<(PhaseKind, u64)>,
 }
 
-/// Judges a fleet's evidence. `verdicts` holds those on the hosts' own bundles, by agent name.
-/// `merged` is the sum of the bundles, if they add up. `bundles` holds the bundles that arrived, by
+/// Judges a fleet's evidence. `verdicts` has those on the hosts' own bundles, by agent name.
+/// `merged` is the sum of the bundles, if they add up. `bundles` has the bundles that arrived, by
 /// agent name. `metrics` are the storage system's own counters in the plan.
 #[must_use]
 pub fn judge_fleet(
@@ -447,7 +447,7 @@ fn check_balance(
     let is_alone = fleet.hosts.iter().filter(|known| Some(&known.boot_id) == boot).count() <= 1;
     let shown = bundles.get(&host.name).map(|own| slow::causes(own, &others, is_alone));
     let shown = shown.unwrap_or_default();
-    // No value of the host stands out. Looks for findings that only this host's evidence has.
+    // No value of the host is unusual. Looks for findings that only this host's evidence has.
     let findings_of = |name: &str| verdicts.get(name).map(|verdict| &verdict.findings);
     let elsewhere = |rule: &str| {
         let others = hosts.iter().filter(|other| other.name != host.name);

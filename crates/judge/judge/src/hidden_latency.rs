@@ -1,15 +1,15 @@
-//! Operations that a closed loop held back while the storage stalled.
+//! Operations that a closed loop could not issue while the storage stalled.
 //!
-//! A client that waits for a slow operation issues no others. A percentile over all operations
-//! therefore counts a stall of seconds as a few samples (coordinated omission). Two corrections
-//! show the latency that an application with an even load would see:
+//! While a client waits for a slow operation, it issues no others. In a percentile over all
+//! operations, a stall of seconds is therefore only a few samples (coordinated omission). Two
+//! corrections show the latency that an application with an even load would see:
 //!
-//! - The percentile over time: each interval of the evidence has the same weight, regardless of its
-//!   number of operations. If the slow share exceeds that of the percentile by a clear margin, the
-//!   limit is exceeded.
+//! - In the percentile over time, each interval of the evidence has the same weight, regardless of
+//!   its number of operations. If the slow share exceeds that of the percentile by a clear margin,
+//!   the limit is exceeded.
 //! - Gil Tene's correction ([`crate::stats::omission`]), an estimate that also includes stalls
 //!   shorter than an interval. It cannot distinguish a stall from a slow path of the storage (a
-//!   cache miss). It can therefore make a limit undecided, but never exceeded.
+//!   cache miss). It can therefore make a limit undecided, but never make it fail.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{Arrival, Pace, Workload};
@@ -36,8 +36,8 @@ pub(crate) enum HiddenLatency {
     },
 }
 
-/// Returns the hidden latency of an instance's closed loop whose percentile meets its limit. `None`
-/// if nothing is hidden, and for open loops, whose latency starts at the intended time.
+/// Returns the hidden latency of an instance with a closed loop whose percentile meets its limit.
+/// `None` if nothing is hidden, and for open loops, whose latency starts at the intended time.
 pub(crate) fn find(
     bundle: &Bundle,
     instance: u32,
@@ -69,7 +69,7 @@ pub(crate) fn find(
         .then_some(HiddenLatency::Unclear { corrected_ns })
 }
 
-/// Returns the operations that a closed loop keeps in flight; `None` for an open loop.
+/// Returns the number of operations that a closed loop has in flight; `None` for an open loop.
 fn closed_clients(bundle: &Bundle, instance: u32) -> Option<u64> {
     match &bundle.plan.workload {
         Workload::Matrix(matrix) => {

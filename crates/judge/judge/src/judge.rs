@@ -243,8 +243,8 @@ const OUTSIDE_EVENTS: [&str; 6] = [
     "percentile-samples",
 ];
 
-/// Returns the finding on the time before the first event, or a failure after the recovery. The time
-/// after it may be too short for the rule to decide.
+/// Returns the finding on the time before the first event, or a failure after the recovery. The
+/// time after it may be too short for the rule to decide.
 fn check_outside_events(rule: &Rule, before: &Bundle, after: Option<&Bundle>) -> Option<Finding> {
     let finding = (rule.check)(before);
     let failed = |finding: &Finding| finding.outcome == Outcome::Fail;
@@ -259,8 +259,8 @@ fn check_outside_events(rule: &Rule, before: &Bundle, after: Option<&Bundle>) ->
     late.or(finding)
 }
 
-/// Rules that leave a run undecided if they are unknown, regardless of the claims: the run was not
-/// executed as planned.
+/// Rules that make a run undecided if their result is unknown, regardless of the claims: the run
+/// was not executed as planned.
 const ALWAYS_DECIDE: [&str; 6] = [
     "events",
     "measured-too-short",
@@ -275,8 +275,8 @@ const ALWAYS_DECIDE: [&str; 6] = [
 /// The tool chose the length of its run, and its formats may not name its files.
 const ONLY_WITH_CLAIM: [&str; 2] = ["measured-too-short", "observation-gaps"];
 
-/// Rules that invalidate a run if they fail, regardless of the claims. The evidence does not come
-/// from a run, or does not describe the observed system.
+/// Rules that invalidate a run if they fail, regardless of the claims. The evidence is not from a
+/// run, or does not describe the observed system.
 const ALWAYS_REFUTE: [&str; 3] = ["evidence-consistent", "events", "observation-gaps"];
 
 /// Inputs of a verdict.
@@ -400,7 +400,7 @@ impl Case<'_> {
     }
 
     /// Returns the finding's text. If nothing else is undecided, the text includes the line that
-    /// accepts the rule.
+    /// accepts this rule.
     fn with_acceptance(&self, finding: &Finding) -> String {
         let alone = self.find_unknown(|rule| rule.id != finding.rule).is_none();
         let accepted = &self.bundle.plan.evidence.accept_unknown;
@@ -503,8 +503,8 @@ fn describe_failed(check: &Check) -> String {
 /// Largest headroom that is shown as a number: ten times the required rate.
 pub const HEADROOM_SHOWN_MAX: f64 = 9.0;
 
-/// Returns limit over measured value, or its inverse for a lower limit: 1 at the limit, more beyond
-/// it. Infinite for a count of zero.
+/// Returns limit divided by measured value, or its inverse for a lower limit: 1 at the limit, more
+/// if it is met with a margin. Infinite for a count of zero.
 fn slack(check: &Check) -> f64 {
     use crate::verdict::Quantity::{Bandwidth, Capacity, Count, Latency, Rate};
     let (limit, measured) = match check.quantity {

@@ -1,6 +1,6 @@
 //! Judgement: statistics, steady state, audit rules, checks, claims, verdict and comparison.
 //!
-//! Pure functions of evidence. Nothing in this crate does I/O, reads a clock or draws a random
+//! Pure functions of evidence. No code in this crate does I/O, reads a clock or draws a random
 //! number; callers pass seeds. The same evidence therefore gives the same verdict, byte for byte,
 //! on any machine and a year later.
 //!
@@ -26,7 +26,7 @@
 //! - stages: `stages.rs`; replays: `rules/replay`; contradictory evidence:
 //!   `rules/evidence_consistent`
 
-// Only other crates of this workspace use this crate. Names and types document most of it.
+// Only other crates of this workspace use this crate. Names and types document most of its items.
 #![allow(missing_docs)]
 
 mod capacity_use;

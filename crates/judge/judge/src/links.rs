@@ -1,4 +1,4 @@
-//! Network interfaces of a host that carried its traffic, with their speeds and utilisation.
+//! Network interfaces that a host used for its traffic, with their speeds and utilisation.
 //!
 //! Only the speeds of hardware are trusted: virtual interfaces (veth, tap) report a fixed number.
 
@@ -9,9 +9,9 @@ use plimsoll_evidence::observed::{Interface, LinkCounters, Links};
 
 use crate::figures::NS_PER_S;
 
-/// Minimum share of the traffic of all interfaces of a kind from which one of them counts as used.
+/// Minimum share of the traffic of all interfaces of a kind for an interface to count as used.
 const USED_SHARE_MIN: f64 = 0.1;
-/// Share of its speed from which a link is full, as CPUs are busy in `generator-limit`.
+/// Utilisation from which a link is full (`generator-limit` has the same threshold for CPUs).
 pub(crate) const FULL_SHARE: f64 = 0.9;
 /// Beyond this share, the speed that the kernel reports is not the link's speed.
 const NOMINAL_SHARE: f64 = 1.1;
@@ -33,8 +33,8 @@ pub(crate) fn highest_interfaces(links: &Links) -> impl Iterator<Item = &Interfa
     links.interfaces.iter().filter(move |one| !one.loopback && !below.contains(&one.name))
 }
 
-/// Returns the interfaces that carried the host's traffic: hardware ones, or others if no hardware
-/// is visible.
+/// Returns the interfaces that the host used for its traffic: hardware interfaces, or others if no
+/// hardware is visible.
 pub(crate) fn active_interfaces(links: &Links) -> Vec<(&Interface, &LinkCounters)> {
     let counted = || lowest_interfaces(links).filter_map(|one| Some((one, one.counters.as_ref()?)));
     let moved = |one: &(&Interface, &LinkCounters)| bytes(one.1) > 0;
@@ -48,15 +48,15 @@ pub(crate) fn active_interfaces(links: &Links) -> Vec<(&Interface, &LinkCounters
 /// Speed of the links that the host used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Speed {
-    /// Sum over all of them, per direction.
+    /// Sum over all used links, per direction.
     pub(crate) bits_per_s: u64,
-    /// Largest utilisation of any of them, in either direction.
+    /// Largest utilisation of a used link, in either direction.
     pub(crate) used_share: f64,
 }
 
 /// Returns the speed of the used links. `None` if the kernel does not report the speed of each
-/// link, or reports one that the traffic exceeded. `None` also if the traffic of a link is unknown,
-/// or the observation was too short.
+/// link, or if the traffic exceeded the reported speed. `None` also if the traffic of a link is
+/// unknown, or if the observation was too short.
 pub(crate) fn speed(bundle: &Bundle) -> Option<Speed> {
     let links = bundle.observed.links.as_ref()?;
     let is_lost = |one: &Interface| one.hardware != Some(false) && one.counters.is_none();

@@ -6,10 +6,10 @@ use std::net::{IpAddr, SocketAddr};
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::{Device, Environment, Mount, Transport};
 
-/// File systems that keep their data in memory (tmpfs accepts `O_DIRECT` since Linux 6.6).
+/// File systems whose data is in memory (tmpfs accepts `O_DIRECT` since Linux 6.6).
 const MEMORY_FILE_SYSTEMS: [&str; 4] = ["tmpfs", "ramfs", "devtmpfs", "hugetlbfs"];
-/// Models of PCI controllers whose disks are remote. They are cloud volumes, which also exist on
-/// machines without a hypervisor, and network cards that present such a controller.
+/// Models of PCI controllers whose disks are remote. These are cloud volumes, which also exist on
+/// machines without a hypervisor, and network cards that look like such a controller.
 const REMOTE_MODELS: [&str; 8] = [
     "Amazon Elastic Block Store",
     "nvme_card-pd",
@@ -20,7 +20,7 @@ const REMOTE_MODELS: [&str; 8] = [
     "SNAP Controller",
     "Oracle Cloud",
 ];
-/// Models of disks that a hypervisor provides, as they identify themselves.
+/// Model names of virtual disks, as the disks report them.
 const VIRTUAL_MODELS: [&str; 7] =
     ["QEMU", "VBOX", "VMware", "Virtual Disk", "Virtual disk", "nvme_card", "MSFT NVMe"];
 /// Vendors of disks, as SAS and SATA disks report them. An array behind SAS reports its own name.
@@ -32,7 +32,7 @@ const DISK_MAKERS: [&str; 18] = [
 /// Location of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Location {
-    /// This host's own disk, with nothing in between.
+    /// A disk of this host, directly attached.
     Own,
     /// Volume of this host's RAID controller, behind the controller's cache.
     Controller,
@@ -61,7 +61,7 @@ impl Location {
     }
 }
 
-/// Returns the location of `device`. Only devices without an underlying device have one.
+/// Returns the location of `device`. Only devices without an underlying device have a location.
 #[must_use]
 pub fn locate(device: &Device, environment: &Environment) -> Location {
     use Transport as T;
@@ -74,7 +74,7 @@ pub fn locate(device: &Device, environment: &Environment) -> Location {
         None => Location::Own,
     };
     if device.kind != "disk" {
-        // A device mapper target without an underlying device answers without storage.
+        // A device mapper target without an underlying device answers without using storage.
         let rests = !device.below.is_empty() || matches!(device.kind.as_str(), "drbd" | "loop");
         return if rests { Location::Unknown } else { Location::Memory };
     }
@@ -143,13 +143,13 @@ pub(crate) fn undetermined(bundle: &Bundle) -> Option<&Device> {
     disks(bundle).into_iter().map(|(device, _)| device).find(is_veiled)
 }
 
-/// Returns true if the address of a network disk is one of this host's own.
+/// Returns true if a network disk has an address of this host.
 fn is_served_here(bundle: &Bundle, device: &Device) -> bool {
     let Some(address) = device.address.as_deref() else { return false };
     let at = address.split([';', ',', ' ']).filter_map(|word| word.strip_prefix("traddr="));
     let at: Vec<IpAddr> = at.filter_map(|word| word.parse().ok()).collect();
     let own = bundle.observed.servers.iter().filter(|server| server.local == Some(true));
-    // Parses an address, which has a port if it comes from a connection.
+    // Parses an address; an address from a connection includes a port.
     let ip = |text: &str| {
         let with_port = text.parse::<SocketAddr>().map(|address| address.ip().to_canonical());
         with_port.or_else(|_| text.parse::<IpAddr>()).ok()
@@ -157,7 +157,7 @@ fn is_served_here(bundle: &Bundle, device: &Device) -> bool {
     own.filter_map(|server| ip(&server.serves)).any(|ip| at.contains(&ip))
 }
 
-/// Returns the memory that holds the target: a kind of file system, or a device. `None` if the
+/// Returns the memory in which the target is: a kind of file system, or a device. `None` if the
 /// target is not known to be in memory.
 pub(crate) fn memory(bundle: &Bundle) -> Option<String> {
     let environment = &bundle.environment;

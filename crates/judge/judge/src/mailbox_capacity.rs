@@ -1,6 +1,6 @@
 //! Mail users of three profiles that a storage can serve, estimated from a quickstart run of one
-//! minute. The answer covers rate, space, the limiting factor, the uncertainty, and the next run to
-//! start. A pure function of the bundle: the free space is the value at the start of the run.
+//! minute. The answer includes rate, space, the limiting factor, the uncertainty, and the next run
+//! to start. A pure function of the bundle: the free space is the value at the start of the run.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{Change, Plan, ResolvedPlan, TargetKind, gallery_plan, overlay};
@@ -35,18 +35,18 @@ pub struct MailboxEstimate {
     /// Limits that the run broke at this rate. The storage serves fewer users than the rate alone
     /// suggests.
     pub limits_broken: Vec<String>,
-    /// False if the run is INVALID: no figure here is reliable.
+    /// False if the run is INVALID: then no figure here is reliable.
     pub can_be_relied_on: bool,
     /// Number of heavy mailboxes for which these figures are sufficient, if any.
     pub promised: Option<u64>,
-    /// Command line that tests this number; `None` without one.
+    /// Command line that tests this number; `None` if no run can test it.
     pub next: Option<String>,
 }
 
 /// Number of mailboxes of one profile that the storage can serve.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProfileEstimate {
-    /// Plan that models such users.
+    /// Plan that models these users.
     pub plan: String,
     /// Name of the users.
     pub users: String,
@@ -149,7 +149,7 @@ fn by_space(plan: &str, free_bytes: u64) -> u64 {
             needs.iter().map(|need| need.bytes).fold(0, u64::saturating_add) <= free_bytes
         })
     };
-    // Bisects between a number that fits and one that does not.
+    // Bisects between a number that fits and a number that does not.
     let (mut low, mut high) = (0, free_bytes / MAILBOX_BYTES + 1);
     while high - low > 1 {
         let middle = low + (high - low) / 2;

@@ -20,8 +20,8 @@ pub enum FigureUnit {
 }
 
 impl FigureUnit {
-    /// Clips an interval to possible values: none below zero, and no share above one. Student's t
-    /// for few runs respects neither bound.
+    /// Clips an interval to possible values: none is negative, and no share exceeds one. Student's
+    /// t for few runs can exceed either bound.
     #[must_use]
     pub fn possible(self, [low, high]: [f64; 2]) -> [f64; 2] {
         let most = if self == Self::Share { 1.0 } else { f64::INFINITY };
@@ -40,7 +40,7 @@ pub struct Figure {
     pub unit: FigureUnit,
     /// True if higher values are better.
     pub higher_is_better: bool,
-    /// Dependence on the speed of one core, if everything else is equal.
+    /// How the figure depends on the speed of one CPU core, all else being equal.
     pub by_cpu: ByCpu,
     /// Function that returns the value in a run; `None` if not measured.
     pub of: fn(&Bundle) -> Option<f64>,
@@ -204,7 +204,7 @@ const MATRIX: &[Figure] = &[
     CPU_BUSY,
 ];
 
-/// Returns the figures of a workload. Reports may skip those that no run measured.
+/// Returns the figures of a workload. Reports may skip figures that no run measured.
 pub fn of(workload: &Workload) -> &'static [Figure] {
     match workload {
         Workload::Mailbox(_) => MAILBOX,

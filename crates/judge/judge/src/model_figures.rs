@@ -8,7 +8,7 @@ use plimsoll_evidence::model_statistics::{ModelStatistics, Path, Station, Tally,
 /// Group of similar stations on all nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stations {
-    /// Common name, with a star in place of each number.
+    /// Common name, in which a star replaces each number.
     pub name: String,
     /// Number of stations.
     pub stations: u64,
@@ -36,7 +36,7 @@ pub fn utilisation(station: &Station, window_ns: u64) -> Option<f64> {
     (station.queues && window_ns > 0).then(|| station.busy_ns as f64 / capacity_ns)
 }
 
-/// Returns all stations that were visited, in groups of similar ones, the busiest first.
+/// Returns all visited stations, in groups of similar stations, the busiest first.
 pub fn stations(inside: &ModelStatistics, window_ns: u64) -> Vec<Stations> {
     let mut groups: BTreeMap<String, Vec<&Station>> = BTreeMap::new();
     for station in inside.stations.iter().filter(|s| s.visits > 0 || s.customers_ns > 0) {
@@ -100,9 +100,9 @@ pub fn shares(inside: &ModelStatistics, writes: bool) -> Vec<(String, Tally, f64
 pub struct Contribution {
     /// Name of the station.
     pub station: String,
-    /// Mean queueing time there, per operation.
+    /// Mean queueing time at these stations, per operation.
     pub waited_ns: f64,
-    /// Mean service time there, per operation.
+    /// Mean service time at these stations, per operation.
     pub served_ns: f64,
     /// Share of the latency.
     pub share: f64,

@@ -1,8 +1,8 @@
-//! The audit. Each rule is a pure function of the evidence, in a file of its own.
+//! The audit. Each rule is a pure function of the evidence, in a separate file.
 //!
-//! A rule has an identifier, the claims that it affects, and its weight for each of them. It also
-//! has the text that `plimsoll audit --explain` prints. Its outcome is pass, warn, fail or unknown,
-//! with the numbers behind it. A rule that does not apply to a run returns no finding.
+//! A rule has an identifier, a list of the claims that it affects, and its weight for each claim.
+//! It also has the text that `plimsoll audit --explain` prints. Its outcome is pass, warn, fail or
+//! unknown, with the numbers behind it. A rule that does not apply to a run returns no finding.
 
 use plimsoll_evidence::Bundle;
 
@@ -81,7 +81,7 @@ pub mod zero_data;
 /// Influence of a rule on a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// A failure refutes the claim. Unknown leaves the claim unproven.
+    /// A failure refutes the claim. An unknown result leaves the claim unproven.
     Mandatory,
     /// A failure refutes the claim. Unknown decides nothing.
     Refuting,
@@ -193,7 +193,7 @@ pub const ALL: &[Rule] = &[
 const RETIRED: [(&str, &str); 2] =
     [("page-cache-served", "bytes-balance"), ("write-back-left-out", "bytes-balance")];
 
-/// Returns the rule with this identifier, or the successor of a retired one.
+/// Returns the rule with this identifier, or the successor if the rule was retired.
 pub fn find(id: &str) -> Option<&'static Rule> {
     let id = RETIRED.iter().find(|(old, _)| *old == id).map_or(id, |(_, now)| now);
     ALL.iter().find(|rule| rule.id == id)

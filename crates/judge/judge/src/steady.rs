@@ -2,9 +2,9 @@
 //!
 //! The tracked value is the rate of the workload's own operations, interval by interval. The rule
 //! that ended an `until-steady` phase also judges it ([`SteadyStateDetector`], fed from the
-//! series). A phase of fixed length is judged once. Its warm-up is cut, and the fifths of the rest
-//! must meet SNIA's two criteria (PTS 2.0.2, 2.1.24). The interval of its mean accounts for
-//! autocorrelation.
+//! series). A phase of fixed length is judged once. The function cuts its warm-up, and the fifths
+//! of the remaining values must satisfy SNIA's two criteria (PTS 2.0.2, 2.1.24). The interval of
+//! its mean accounts for autocorrelation.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::PhaseKind;
@@ -18,11 +18,12 @@ use crate::stats::steady_state::{
 };
 use crate::stats::{self, Refusal, settled_from};
 
-/// Minimum number of intervals of a measurement. Below it, neither a warm-up nor a drift can be
-/// distinguished from noise.
+/// Minimum number of intervals of a measurement. With fewer intervals, neither a warm-up nor a
+/// drift can be distinguished from noise.
 pub const INTERVALS_MIN: usize = 20;
 
-/// Half width of the interval of the mean that ends an `until-steady` measurement, as a share.
+/// Half width of the interval of the mean at which an `until-steady` measurement ends, as a
+/// fraction of the mean.
 pub const RELATIVE_HALF_WIDTH: f64 = 0.05;
 
 /// Steadiness of a measurement.
@@ -77,9 +78,9 @@ pub fn settings(
     SteadyStateDetector::new(settings).map(|_| settings)
 }
 
-/// Returns the capacity that a phase's writes must cover: the working set. `sizes_bytes` holds the
-/// data of each stream. `None` if the phase does not write, and for a mail store, whose claim is
-/// the requirement. The matrix workload tests a device under sustained writes.
+/// Returns the capacity that a phase must write: the working set. `sizes_bytes` has the data size
+/// of each stream. `None` if the phase does not write, and for a mail store, whose claim is the
+/// requirement. The matrix workload tests a device under sustained writes.
 pub fn writes(
     plan: &ResolvedPlan,
     phase: PhaseKind,
@@ -106,8 +107,8 @@ pub fn of(bundle: &Bundle) -> Steadiness {
 
 /// Judges a measurement that ends when steady.
 ///
-/// It must ignore data that the driver did not see. The rows of the last intervals may arrive after
-/// the driver had to decide, and would change the result.
+/// The function must ignore data that the driver did not see. The rows of the last intervals may
+/// arrive after the driver had to decide, and would change the result.
 fn of_ended(bundle: &Bundle) -> Steadiness {
     if let Some(phase) = figures::measured(bundle).filter(|phase| !phase.reached) {
         let says = if phase.note.starts_with("never became steady") {

@@ -63,7 +63,7 @@ pub struct SweepPoint {
     pub verdict: VerdictKind,
     /// Reason, if the verdict is not reliable.
     pub note: String,
-    /// Findings other than passes.
+    /// Findings, except passes.
     #[serde(default)]
     pub findings: Vec<PointFinding>,
     /// Claims about the figures and their support, which decide the verdict.
@@ -143,9 +143,9 @@ pub struct KeyFigure {
     pub name: String,
     /// Label of the point with this figure.
     pub label: String,
-    /// Operations per second there.
+    /// Operations per second at this depth.
     pub rate_per_s: f64,
-    /// Bytes per second there.
+    /// Bytes per second at this depth.
     pub bandwidth_bytes_per_s: f64,
     /// Mean latency there.
     pub latency_ns_avg: Option<u64>,
@@ -162,10 +162,10 @@ pub struct Sweep {
     pub points_planned: usize,
     /// The points already measured, in the plan's order.
     pub points: Vec<SweepPoint>,
-    /// Figures to keep in mind.
+    /// Figures to remember.
     #[serde(rename = "remember")]
     pub key_figures: Vec<KeyFigure>,
-    /// Conditions that hold for every point.
+    /// Conditions that every point shares.
     pub conditions: Vec<String>,
 }
 
@@ -265,8 +265,8 @@ pub struct DepthBend {
     pub bend: Bend,
 }
 
-/// Returns where throughput and latency bend over the queue depth, for each pattern, size and read
-/// share with three depths or more. INVALID points are skipped.
+/// Returns the queue depths at which throughput and latency bend, for each pattern, size and read
+/// share with at least three depths. INVALID points are skipped.
 pub fn depth_bends(points: &[SweepPoint]) -> Vec<DepthBend> {
     let mut series: Vec<(&SweepPoint, Vec<LoadPoint>)> = Vec::new();
     for point in points.iter().filter(|point| point.verdict != VerdictKind::Invalid) {
@@ -347,7 +347,7 @@ mod tests {
         let bends: Vec<Bend> = depth_bends(&points).into_iter().map(|found| found.bend).collect();
         let between = Bend::Between { load: 4, rate_per_s: 4000.0, low: 1, high: 16 };
         assert_eq!(bends, [between, Bend::Beyond { load: 64 }]);
-        // A bend between refused points is none.
+        // A bend between refused points does not count.
         points[1].verdict = VerdictKind::Invalid;
         assert_ne!(depth_bends(&points)[0].bend, between);
     }

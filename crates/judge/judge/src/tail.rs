@@ -1,9 +1,9 @@
 //! Percentile of latency with its interval.
 //!
-//! The interval comes from order statistics ([`crate::stats::percentile`]), computed for the
-//! effective number of independent samples. Slow operations are clustered: ten thousand of them
-//! behind one stall only prove that one stall occurred ([`crate::stats::exceedance`]). The
-//! histograms of consecutive spans of time show the clustering.
+//! The interval is computed from order statistics ([`crate::stats::percentile`]), for the effective
+//! number of independent samples. Slow operations are clustered: ten thousand of them behind one
+//! stall only prove that one stall occurred ([`crate::stats::exceedance`]). The histograms of
+//! consecutive spans of time show the clustering.
 
 use hdrhistogram::Histogram;
 use plimsoll_evidence::Bundle;
@@ -15,7 +15,7 @@ use crate::stats::{Span, effective_sample_beyond, percentile::quantile_ranks, pe
 
 /// Confidence of an interval.
 const CONFIDENCE: f64 = 0.95;
-/// Parts of the measurement that must agree if there is no interval, as for means
+/// Number of parts of the measurement that must agree if there is no interval, as for means
 /// ([`crate::stats::ten_batch_means`]).
 const PARTS: usize = 10;
 
@@ -30,7 +30,7 @@ pub struct Tail<'a> {
 }
 
 /// Ratio from which the limit is exceeded by a factor: the slow share over the share that a
-/// percentile allows. Dependence between samples cannot explain such a ratio.
+/// percentile allows. Dependence between samples cannot explain a larger factor.
 const FACTOR: f64 = 10.0;
 
 /// Percentile compared with a limit.
@@ -134,8 +134,8 @@ impl<'a> Tail<'a> {
         effective_sample_beyond(&self.spans_of_slow_samples(value_ns, 1.0 - quantile)).ok()
     }
 
-    /// Counts the samples beyond a percentile in each span. If many are equal to it, they count too
-    /// if that is closer to the percentile's share.
+    /// Counts the samples above a percentile in each span. Many samples may be equal to the
+    /// percentile. They count too if the sum is then closer to the percentile's share.
     fn spans_of_slow_samples(&self, value_ns: u64, share: f64) -> Vec<Span> {
         let beyond = self.spans_beyond(value_ns);
         let from = self.spans_beyond(self.merged.lowest_equivalent(value_ns).saturating_sub(1));
@@ -336,14 +336,15 @@ mod tests {
 
     #[test]
     fn a_stall_is_one_event_however_many_it_holds_up() {
-        // 800 of 60,000 in one second of sixty. As many independent samples would be conclusive.
+        // 800 of 60,000 in one second of sixty. The same number of independent samples would be
+        // conclusive.
         let stall = run(|second| if second == 30 { 800 } else { 0 });
         let tail = Tail::of(&stall, |_| true).unwrap();
         assert!(tail.effective_sample(0.99).unwrap() < 200.0);
         let broken = tail.check_limit(0.99, 50 * MS);
         assert_eq!((broken.within, broken.interval_ns), (None, None), "{broken:?}");
         assert!(broken.note.contains("independent ones: too few for p99"), "{broken:?}");
-        // Every tenth meets a limit that even the stall meets.
+        // Every tenth is within a limit that even the stall does not exceed.
         assert_eq!(tail.check_limit(0.99, 200 * MS).within, Some(true));
         // The other reads all exceed this limit.
         assert_eq!(tail.check_limit(0.99, MS / 2).within, Some(false));

@@ -50,11 +50,11 @@ pub struct TuneStep {
     pub latencies_ns: Vec<Option<f64>>,
     /// Page-fault stalls per second; `None` if not counted.
     pub stalls_per_s: Option<f64>,
-    /// True if every ceiling was met, including that of stalls; `None` if one was not measured.
+    /// True if no ceiling was exceeded, including that of stalls; `None` if one was not measured.
     pub within: Option<bool>,
     /// True if the system was steady; `None` if the intervals do not decide.
     pub steady: Option<bool>,
-    /// Reason why it was not steady, or another problem of the run; empty without problems.
+    /// Reason why the step was not steady, or another problem of the run; empty without problems.
     pub note: String,
     /// The run's own verdict.
     pub verdict: VerdictKind,
@@ -110,14 +110,14 @@ pub struct Tuning {
     pub steps: Vec<TuneStep>,
     /// True if the search finished.
     pub complete: bool,
-    /// Highest rate within every ceiling; `None` if no step met them all.
+    /// Highest rate within every ceiling; `None` if every step exceeded a ceiling.
     pub load_line: Option<TunedLoad>,
     /// True if the load line was measured twice and has checked neighbours on both sides.
     pub confirmed: bool,
     /// Load with the largest throughput over latency.
     pub knee: Option<TunedLoad>,
-    /// Minimum number of threads (or depth) that meets the requirement. `None` without a
-    /// requirement, if no load meets it, or in an open loop.
+    /// Minimum number of threads (or depth) that achieves the requirement. `None` without a
+    /// requirement, if no load achieves it, or in an open loop.
     #[serde(rename = "fewest")]
     pub required_load: Option<TunedLoad>,
     /// True if the search showed that a slightly smaller load is not enough.
@@ -162,7 +162,7 @@ impl Tuning {
         }
     }
 
-    /// Returns the steps that met every ceiling and achieved the required rate.
+    /// Returns the steps that exceeded no ceiling and achieved the required rate.
     fn sufficient_steps(&self) -> impl Iterator<Item = &TuneStep> {
         let required_per_s = self.required_per_s.unwrap_or(0.0);
         self.steps.iter().filter(move |step| {
@@ -172,8 +172,8 @@ impl Tuning {
 }
 
 impl Tuning {
-    /// Returns the step with the highest rate that met every ceiling and exceeded the load line, at
-    /// a load that was never steady. Its long-term rate is unknown.
+    /// Returns the step with the highest rate above the load line that exceeded no ceiling, at a
+    /// load that was never steady. Its long-term rate is unknown.
     fn unsettled_step(&self) -> Option<&TuneStep> {
         let line_per_s = self.load_line.map_or(0.0, |line| line.rate_per_s);
         let settled =
@@ -208,7 +208,7 @@ impl Tuner {
         let stalls_max_per_s =
             plan.requirement.as_ref().and_then(|r| r.page_fault_stalls_max_per_s);
         let mut ceilings: Vec<f64> = latencies.iter().filter_map(|l| l.ceiling_ns).collect();
-        // The search treats all ceilings alike, regardless of the unit.
+        // The search treats all ceilings in the same way, regardless of the unit.
         ceilings.extend(stalls_max_per_s.map(|limit| limit.max(STALLS_LEAST)));
         let goal = Goal {
             issue: if knob.is_open() { Loop::Open } else { Loop::Closed },
@@ -329,7 +329,7 @@ impl Tuner {
 /// Judges a search again from its bundles, in their order.
 ///
 /// # Errors
-/// As [`Tuner::new`].
+/// The errors of [`Tuner::new`].
 pub fn rejudge(
     plan: &ResolvedPlan,
     range: Range,
@@ -342,7 +342,7 @@ pub fn rejudge(
     Ok(tuner.tuning())
 }
 
-/// Returns the latencies with ceilings or, without any, the default one for display.
+/// Returns the latencies with ceilings or, if there are none, the default latency for display.
 fn latencies(plan: &ResolvedPlan) -> Vec<Latency> {
     let limits = plan.requirement.iter().flat_map(|r| &r.limits);
     let judged: Vec<Latency> = limits
@@ -361,7 +361,7 @@ fn latencies(plan: &ResolvedPlan) -> Vec<Latency> {
     vec![Latency { name: name.to_owned(), ceiling_ns: None }]
 }
 
-/// Returns true if all limits are met; `None` if one is undecided and none is exceeded.
+/// Returns true if no limit is exceeded; `None` if one is undecided and none is exceeded.
 fn all(kept: impl Iterator<Item = Option<bool>>) -> Option<bool> {
     let answers: Vec<Option<bool>> = kept.collect();
     if answers.contains(&Some(false)) {
@@ -397,7 +397,7 @@ fn latency_ns(bundle: &Bundle, verdict: &Verdict, latency: &Latency) -> Option<f
 /// Gain over the load line that justifies another step of the search.
 const GAIN_MIN: f64 = 0.03;
 
-/// Loss of throughput beyond the maximum, as a share, from which the curve falls.
+/// Loss of throughput after the maximum, as a fraction of the maximum, from which the curve falls.
 const FALLS: f64 = 0.05;
 
 fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {

@@ -50,7 +50,7 @@ impl fmt::Display for VerdictKind {
 }
 
 /// Limit and measured value of a check. A rate must be at least its limit if `at_least` is set. The
-/// comments of the variants state the direction of all others.
+/// comments of the variants state the direction of each.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Quantity {
@@ -165,7 +165,7 @@ pub struct Verdict {
     pub claims: BTreeMap<String, ClaimStatus>,
     /// Trust level of the evidence.
     pub tier: Tier,
-    /// Findings other than `pass`, worst first.
+    /// Findings, except `pass`, worst first.
     pub findings: Vec<Finding>,
     /// Identifiers of the rules that passed.
     pub passed: Vec<String>,

@@ -58,7 +58,7 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
 }
 
 /// Formats values of a condition in the unit at the end of its name: `measure_ns` 600000000000 is
-/// 10 min. Values that would look alike stay unformatted.
+/// 10 min. Values that would look equal after formatting stay unformatted.
 fn with_units(name: &str, values: &[String]) -> Vec<String> {
     let unit = match name {
         _ if name.ends_with("_bytes_per_s") => Unit::Bandwidth,
@@ -107,7 +107,7 @@ fn is_decided(comparison: &Comparison, metric: &Metric) -> bool {
     decides && metric.sides.iter().any(|side| side.significant == Some(true))
 }
 
-/// Explains where the sides begin to differ and what contributes to the difference.
+/// Describes the point at which the sides diverge and the parts of their difference.
 fn explain(explanation: &Explanation) -> Option<Section> {
     let divergence =
         |at: &Divergence| sentence(&format!("first {} that differs: {}", at.kind, at.says));
@@ -180,7 +180,7 @@ fn standings(comparison: &Comparison) -> Section {
         Column::numbers("runs", "runs"),
         Column::words("verdicts", "verdicts"),
     ];
-    // A run is MEASURED or fails by a rule where its plan requires nothing.
+    // If its plan has no requirement, a run is MEASURED or fails by a rule.
     let required = comparison
         .requirement_results
         .iter()

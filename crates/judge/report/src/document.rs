@@ -66,7 +66,7 @@ pub enum Depth {
     Brief,
     /// All except the terminal's summary.
     Full,
-    /// Only the terminal's summary: a short form of other sections.
+    /// Shown only in the terminal's summary: a short form of other sections.
     Terminal,
 }
 

@@ -1,11 +1,11 @@
 //! The result in the format of `fio --output-format=json`, for tools that read it.
 //!
-//! There is one job per kind of I/O (`database`, `log`, `maintenance`…), as from a fio job file
-//! with one section each. `lat_ns` is the latency from the intended start, `clat_ns` the service
-//! time. Percentiles without enough samples are missing, so there are fewer than in fio. Names and
-//! units are those of fio 3 (`bw` in KiB/s, `runtime` in milliseconds). The export has the fields
-//! that fio-plot needs: `job options` with `rw`, `bs`, `iodepth` and `numjobs`, the deviation of
-//! the rate, and the distribution of latency.
+//! There is one job per kind of I/O (`database`, `log`, `maintenance`…), like the output for a fio
+//! job file with one section each. `lat_ns` is the latency from the intended start, `clat_ns` the
+//! service time. Percentiles without enough samples are missing, so there are fewer than in fio.
+//! Names and units are those of fio 3 (`bw` in KiB/s, `runtime` in milliseconds). The export has
+//! the fields that fio-plot needs: `job options` with `rw`, `bs`, `iodepth` and `numjobs`, the
+//! deviation of the rate, and the distribution of latency.
 
 use std::collections::BTreeMap;
 
@@ -31,8 +31,7 @@ pub fn json(bundle: &Bundle) -> Value {
     let run = &bundle.run;
     let kinds = kinds(bundle);
     let mut groups: Vec<&str> = Vec::new();
-    // As in fio, the flushes are in the job of the writes, and there is no figure for both
-    // together.
+    // As in fio, the flushes are in the job of the writes, and no figure combines the two.
     for kind in kinds
         .iter()
         .filter(|kind| !matches!(kind.group.as_str(), "sync" | "durable" | "first_byte"))

@@ -14,7 +14,7 @@ use crate::number::Unit;
 use crate::run::{checks, demonstration, distribution, findings, links, timeline, verdict_tone};
 use crate::table::{Cell, Column, Table, Tone};
 
-/// Phases with a column for their duration: those that a host runs on its own.
+/// Phases with a column for their duration: each host runs them independently.
 const TIMED: [PhaseKind; 4] =
     [PhaseKind::Create, PhaseKind::Duplicate, PhaseKind::FormatLogs, PhaseKind::Verify];
 
@@ -22,7 +22,7 @@ const TIMED: [PhaseKind; 4] =
 const LINES_MAX: usize = 8;
 
 /// Returns the report of a fleet's run. `one`: all hosts combined. `hosts`: bundles of the hosts
-/// that wrote one.
+/// that wrote a bundle.
 #[must_use]
 pub fn fleet_document(
     fleet: &Fleet,

@@ -10,7 +10,7 @@ pub struct HostRow {
     pub name: String,
     /// Host name.
     pub host: String,
-    /// Address as seen by the server.
+    /// Address, from the point of view of the server.
     pub address: String,
     /// Version.
     pub version: String,
@@ -64,7 +64,7 @@ impl HostRow {
         }
     }
 
-    /// Returns how far its time of day is ahead (`+`) or behind (`-`).
+    /// Returns the difference by which its time of day is ahead (`+`) or behind (`-`).
     #[must_use]
     pub fn difference_text(&self) -> String {
         let Some(difference_ns) = self.time_of_day_ns else { return "n/a".to_owned() };
@@ -118,7 +118,7 @@ pub struct AcceptanceRow {
     pub takes: bool,
     /// Reason for refusing.
     pub says: String,
-    /// Its part of the load.
+    /// Part of the load that the agent generates.
     pub carries: String,
 }
 

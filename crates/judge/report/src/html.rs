@@ -26,7 +26,7 @@ pub fn css() -> String {
     format!("{}\n{PAGE_CSS}", chart::CSS)
 }
 
-/// Returns the script of reports, which are complete without it.
+/// Returns the script of reports. Reports are also complete without the script.
 pub fn js() -> String {
     format!("{}\n{PRINT_JS}", chart::JS)
 }
@@ -66,7 +66,7 @@ pub fn page(document: &Document, footer: &str) -> Result<String, ReportError> {
 /// Renders the report as part of a page that has the style and script of reports.
 ///
 /// # Errors
-/// As [`page`].
+/// The errors of [`page`].
 pub fn body(document: &Document) -> Result<String, ReportError> {
     let mut environment = environment();
     environment.add_template("body.html", BODY)?;
@@ -76,7 +76,7 @@ pub fn body(document: &Document) -> Result<String, ReportError> {
 /// Renders the report as part of a page with its own title; headings are one level lower.
 ///
 /// # Errors
-/// As [`page`].
+/// The errors of [`page`].
 pub fn part(document: &Document) -> Result<String, ReportError> {
     let mut environment = environment();
     environment.add_template("body.html", BODY)?;

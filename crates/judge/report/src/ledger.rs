@@ -38,9 +38,9 @@ pub struct HeadChange {
 pub struct StatementCheck {
     /// Path of the statement.
     pub file: String,
-    /// Number of lines that it covers.
+    /// Number of signed lines.
     pub lines: u64,
-    /// Time of signing, as the statement says.
+    /// Time of signing, according to the statement.
     pub signed_unix_ns: u64,
     /// Public key that signed it.
     pub key: String,

@@ -1,5 +1,5 @@
 //! Reports as text, HTML, charts, CSV and other exports of evidence and verdict. This crate only
-//! renders. It adds no figures beyond sums and quotients of totals in the evidence.
+//! renders. Its only new figures are sums and quotients of totals in the evidence.
 //!
 //! A report is built in two steps. [`run::run_document`] turns evidence and verdict into a
 //! [`document::Document`]: headings, tables, charts and sentences as data. The terminal

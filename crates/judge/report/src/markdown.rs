@@ -1,5 +1,5 @@
 //! Renders the report as Markdown, for issue trackers and wikis. Heat maps become tables; other
-//! charts are left out.
+//! charts are omitted.
 
 use std::fmt::Write as _;
 
@@ -97,7 +97,7 @@ fn finding(finding: &FindingLine, out: &mut String) {
     out.push('\n');
 }
 
-/// Renders a table; nothing if it has no rows.
+/// Renders a table; writes nothing if it has no rows.
 pub fn table(table: &Table, out: &mut String) {
     if table.rows.is_empty() && table.totals.is_empty() {
         return;

@@ -3,8 +3,7 @@
 //! Values have a kind and are in base units (nanoseconds, bytes, per second), as in a bundle. The
 //! same value prints as `8.57 ms` for people and as `8570000` in CSV.
 
-/// Kind of a number, which determines scaling and display unit. Numbers are in the base unit named
-/// here.
+/// Kind of a number, which determines scaling and display unit. Base unit of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
     /// Nanoseconds: a latency, printed as ns, µs, ms or s.
@@ -63,8 +62,8 @@ impl Unit {
         format!("{}{unit}", trim_zeros(number.to_owned()))
     }
 
-    /// Formats the number alone, in the unit of a table column (`divisor` of [`Unit::scale_for`]),
-    /// with the given number of decimals ([`Unit::places_for`]).
+    /// Formats the number without its unit, in the unit of a table column (`divisor` of
+    /// [`Unit::scale_for`]), with the given number of decimals ([`Unit::places_for`]).
     pub fn show_scaled(self, base: f64, divisor: f64, places: Option<usize>) -> String {
         match places {
             _ if !base.is_finite() => "n/a".to_owned(),
@@ -74,7 +73,7 @@ impl Unit {
     }
 
     /// Returns the number of decimals for a column, from its smallest non-zero and its largest
-    /// number, both already divided: four digits of the largest, and at least two of the smallest.
+    /// number, both divided already: four digits of the largest, and at least two of the smallest.
     /// `None` if no number of decimals suits all.
     pub fn places_for(self, least: f64, largest: f64) -> Option<usize> {
         if self == Self::Count {
@@ -249,7 +248,7 @@ pub fn elapsed(ns: f64) -> String {
 
 /// Formats a measured value so that it differs from its limit: a read latency of 20.004 ms must not
 /// print as `20.0 ms` next to a ceiling of 20 ms and FAIL. Up to six digits are used, unless both
-/// are equal.
+/// numbers are equal.
 pub fn show_against(unit: Unit, base: f64, limit: f64, letters: Letters) -> String {
     let plain = unit.show(base, letters);
     if base == limit || !base.is_finite() || plain != unit.show(limit, letters) {

@@ -4,7 +4,7 @@ use plimsoll_judge::sweep::PointPlace;
 
 use crate::time::utc;
 
-/// Maximum number of listed names; further ones are counted.
+/// Maximum number of listed names; of the others, only the number is shown.
 const LISTED_MAX: usize = 6;
 
 /// Returns date, host, file system, kernel, device and version; empty if no run has recorded them.

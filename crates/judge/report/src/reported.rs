@@ -50,15 +50,14 @@ pub fn result_document(reported: &ToolResult, audit: &Audit) -> Document {
     }
 }
 
-/// Returns the consistency of a result's figures, for below its report as a run.
+/// Returns the consistency of a result's figures, as a section below its report as a run.
 pub fn figures_document(audit: &Audit) -> Document {
     let headline = headline_of(audit);
     let title = "consistency of its figures".to_owned();
     Document { title, headline, sections: figures(audit), ..Document::default() }
 }
 
-/// Returns the reports of a result that is judged as a run and by its figures, the worst verdict
-/// first.
+/// Returns the two reports of a result, as a run and by its figures, the worse verdict first.
 pub fn run_and_figures(
     bundle: &Bundle,
     verdict: &Verdict,
@@ -82,7 +81,7 @@ fn figures_decide(verdict: &Verdict, audit: &Audit) -> bool {
     severity(audit.verdict) >= verdict_severity(verdict.verdict)
 }
 
-/// Returns one document with the head of the first and the sections of all.
+/// Returns one document with the head of the first document and the sections of all.
 pub fn merge(documents: Vec<Document>) -> Document {
     let mut documents = documents.into_iter();
     let mut merged = documents.next().unwrap_or_default();

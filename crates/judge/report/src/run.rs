@@ -1,9 +1,9 @@
 //! Report of one run.
 //!
 //! The tables are in the order of Jetstress reports (summary, sizing, parameters, database
-//! configuration, transactional, maintenance, replication, total, host). The checks, the
-//! charts and the verdict's reasons come before them, the method after. Figures come from the verdict and from `plimsoll_judge::figures`;
-//! this module only sums and divides totals of the evidence.
+//! configuration, transactional, maintenance, replication, total, host). The checks, the charts and
+//! the verdict's reasons precede them, and the method follows. Figures are those of the verdict and
+//! of `plimsoll_judge::figures`; this module only sums and divides totals of the evidence.
 
 mod carried;
 pub(crate) mod checks;
@@ -173,7 +173,8 @@ fn headline(bundle: &Bundle, verdict: &Verdict) -> Headline {
     };
     let modelled = bundle.run.driver == Driver::Model;
     Headline {
-        // A verdict on a model has its own word and no green, because no storage was tested.
+        // A verdict on a model has a different word and is never green, because no storage was
+        // tested.
         word: match modelled {
             true => format!("MODELLED {}", verdict.verdict.label()),
             false => verdict.verdict.label().to_owned(),
@@ -195,7 +196,7 @@ pub(crate) fn sentence(text: &str) -> String {
     out
 }
 
-/// Returns a section without blocks, which reports leave out.
+/// Returns a section without blocks, which reports omit.
 pub(crate) fn empty_section() -> Section {
     Section::default()
 }

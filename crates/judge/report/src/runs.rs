@@ -6,11 +6,11 @@ use crate::table::{Cell, Column, Table, Tone};
 /// Row of the table of runs.
 #[derive(Clone, Debug, Default)]
 pub struct RunRow {
-    /// Number of the run in the ledger; `None` if it is not there.
+    /// Number of the run in the ledger; `None` if the ledger does not have it.
     pub position: Option<u64>,
     /// Run id.
     pub run_id: String,
-    /// Verdict in capitals, with `MODELLED` or `UNVERIFIED` before it.
+    /// Verdict in capitals, prefixed with `MODELLED` or `UNVERIFIED` if that applies.
     pub verdict: String,
     /// Transactional I/Os per second.
     pub achieved_iops_per_s: Option<f64>,

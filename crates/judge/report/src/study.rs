@@ -1,7 +1,7 @@
 //! Reports of several runs: the throughput-latency curve of a search, the table and maps of a
 //! sweep, the comparison of experiments.
 //!
-//! Their inputs are plain data defined here, because they come from several bundles and from
+//! Their inputs are types of this module, because they are computed from several bundles and from
 //! statistics. Each gives a [`crate::document::Document`].
 
 pub mod compare;

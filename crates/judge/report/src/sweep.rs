@@ -40,7 +40,7 @@ pub fn sweep_document(sweep: &Sweep) -> Document {
     document
 }
 
-/// Says where each curve over the queue depth bends, and draws them.
+/// Describes the bend of each curve over the queue depth, and draws the curves.
 fn bends(sweep: &Sweep) -> Section {
     let said: Vec<String> = depth_bends(&sweep.points)
         .into_iter()
@@ -209,7 +209,7 @@ fn cell(point: &SweepPoint) -> study::SweepCell {
 fn fact(kept: &KeyFigure) -> Fact {
     let rate = Cell::number(Unit::Rate, kept.rate_per_s);
     let bandwidth = Cell::number(Unit::Bandwidth, kept.bandwidth_bytes_per_s);
-    // The figure in the name comes first.
+    // The figure of the section's name is first.
     let (cell, other) =
         if kept.name.contains("bandwidth") { (bandwidth, rate) } else { (rate, bandwidth) };
     let latency = kept.latency_ns_avg.map_or(String::new(), |ns| {

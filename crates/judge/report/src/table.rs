@@ -1,7 +1,8 @@
 //! A table as data, rendered by terminal, page, Markdown and CSV.
 //!
 //! Cells have values in base units with their kind; rendering chooses digits and units. `n/a` (no
-//! such figure) and `unknown` (not observed) are distinct values and never print as zero.
+//! such figure) and `unknown` (not observed) are different values, and neither is ever printed as
+//! zero.
 
 use crate::number::{Letters, Unit, show_against};
 
@@ -18,7 +19,7 @@ pub enum Value {
     Limit(Unit, f64, bool),
     /// The two ends of a 95 % interval.
     Interval(Unit, f64, f64),
-    /// No such figure, or too few samples for it.
+    /// The figure does not exist, or has too few samples.
     NotApplicable,
     /// Not observed.
     Unknown,
@@ -32,9 +33,9 @@ pub enum Tone {
     /// Normal.
     #[default]
     Plain,
-    /// Good: met, passed, credible.
+    /// Good: a limit is not exceeded, a rule passed, a result is credible.
     Good,
-    /// Bad: not met, failed.
+    /// Bad: a limit is exceeded, or a rule failed.
     Bad,
     /// Warning, unknown.
     Warn,

@@ -24,7 +24,7 @@ pub fn tuning_document(tuning: &Tuning) -> Document {
     .to_owned();
     document.headline.tone = match verdict {
         VerdictKind::Pass => Tone::Good,
-        // Without a requirement, a load line that was found is the success.
+        // Without a requirement, success means that a load line was found.
         VerdictKind::Measured if tuning.confirmed => Tone::Good,
         VerdictKind::Fail | VerdictKind::Invalid => Tone::Bad,
         VerdictKind::Inconclusive => Tone::Warn,
@@ -88,8 +88,8 @@ fn reason(tuning: &Tuning) -> String {
 pub fn curve(tuning: &Tuning) -> Curve {
     let mut steps: Vec<&TuneStep> = tuning.steps.iter().collect();
     steps.sort_by_key(|step| step.load);
-    // A load that was measured several times has several steps. Its representative is the one
-    // nearest to their mean.
+    // A load that was measured several times has several steps. It is represented by the step that
+    // is nearest to their mean.
     let nearest = |at: Option<TunedLoad>| {
         let at = at?;
         let off =

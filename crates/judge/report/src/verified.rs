@@ -34,7 +34,7 @@ pub struct StoreVerification {
     pub damage_count: u64,
     /// The first damages.
     pub damage: Vec<Damage>,
-    /// What could not be checked, in sentences.
+    /// Descriptions of the parts that could not be checked, as sentences.
     pub unknown: Vec<String>,
     /// Everything was read.
     #[serde(skip)]

@@ -1,8 +1,8 @@
-//! Analysis of a published experiment: the results of its arms beside the published ones.
+//! Analysis of a published experiment: compares the results of its arms with the published results.
 //!
 //! Published figures are data of the experiment ([`PublishedFigure`]); measured and modelled
-//! figures come from bundles alone. Each published figure records whether a model was fitted to it.
-//! A fitted figure only shows the quality of the fit. The others are predictions: they are scored
+//! figures are only from bundles. Each published figure records whether a model was fitted to it. A
+//! fitted figure only shows the quality of the fit. The others are predictions: they are scored
 //! against two alternatives without a model, copying the nearest row and interpolating between
 //! rows.
 
@@ -81,11 +81,11 @@ pub struct PublishedFigure {
     pub value: f64,
     /// Role in the fit.
     pub role: Role,
-    /// Where it was published; may be empty.
+    /// Source of the publication; may be empty.
     pub source: String,
 }
 
-/// A planned arm with its runs so far.
+/// A planned arm, and the runs that it has so far.
 #[derive(Clone, Debug)]
 pub struct Arm<'a> {
     /// Short name, as in the published figures.
@@ -123,8 +123,8 @@ pub struct Input<'a> {
     pub judged: Vec<String>,
     /// Reference arm for the ratios between arms.
     pub reference: Option<String>,
-    /// True if each arm inherits the changes of the previous arms, so that it is a step from the
-    /// previous one.
+    /// True if each arm inherits the changes of the previous arms, so that it differs from the
+    /// previous arm by one step.
     pub cumulative: bool,
     /// The arms in their order.
     pub arms: Vec<Arm<'a>>,
@@ -134,7 +134,7 @@ pub struct Input<'a> {
     pub questions: Vec<Question>,
     /// Published arithmetic to check.
     pub claims: Vec<Claim>,
-    /// Goals for a model on whole tables. If there are any, they decide the result.
+    /// Goals for a model on whole tables. If there are goals, they decide the result.
     pub goals: Vec<Goal>,
     /// Consistency of the published tables.
     pub arithmetic: Vec<Arithmetic>,
@@ -143,7 +143,8 @@ pub struct Input<'a> {
     /// Other fitted inputs, and inputs chosen after looking at results, as sentences. Figures that
     /// depend on them are not predictions.
     pub inputs: Vec<String>,
-    /// Model parameters that the experiment sets for all of its arms, in place of the model's.
+    /// Model parameters that the experiment sets for all of its arms, instead of the model's own
+    /// values.
     pub own_parameters: Vec<OwnParameter>,
     /// Searches for the load line.
     pub searches: Vec<SearchAnalysis>,
@@ -167,8 +168,8 @@ pub struct OwnParameter {
 pub struct Arithmetic {
     /// The table.
     pub group: String,
-    /// Results as sentences: whether the columns agree with each other and stay within what the
-    /// hardware can sustain.
+    /// Results as sentences: whether the columns agree with each other and are within the limits of
+    /// the hardware.
     pub says: Vec<String>,
 }
 
@@ -185,7 +186,7 @@ pub struct FittedParameter {
     pub bounds: (f64, f64),
 }
 
-/// A search for the load line and for the fewest threads that meet the requirement.
+/// A search for the load line and for the minimum number of threads that achieves the requirement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SearchAnalysis {
     /// Short name.
@@ -232,13 +233,13 @@ impl SearchAnalysis {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ending {
-    /// Every published figure is met within the tolerance, and all of them were inputs of the fit.
-    /// The fit is good, but nothing was predicted.
+    /// Every published figure is matched within the tolerance, and all of them were inputs of the
+    /// fit. The fit is good, but nothing was predicted.
     #[serde(alias = "as-published")]
     Fitted,
-    /// Every published figure is met within the tolerance, and some were not inputs.
+    /// Every published figure is matched within the tolerance, and some were not inputs.
     Predicted,
-    /// Some published figures are not met.
+    /// Some published figures are not matched.
     #[serde(alias = "not-as-published")]
     Missed,
     /// Every arm has its expected verdict.
@@ -293,7 +294,7 @@ pub struct Analysis {
     pub name: String,
     /// Descriptive title.
     pub title: String,
-    /// True where the arms are runs of models.
+    /// True if the arms are runs of models.
     pub modelled: bool,
     /// Result.
     pub ending: Ending,
@@ -313,10 +314,10 @@ pub struct Analysis {
     pub score: Option<Score>,
     /// Questions and their answers.
     pub answers: Vec<Answer>,
-    /// Whole tables, if groups of arms form some.
+    /// Tables, if groups of arms form whole tables.
     #[serde(default)]
     pub tables: Vec<TableAnalysis>,
-    /// Rate ratios of tables with the same load, relative to the first of them.
+    /// Ratios of the rates of tables with the same load to the rates of the first table.
     #[serde(default)]
     pub layouts_over: Vec<Layout>,
     /// Goals with their results.
@@ -342,7 +343,7 @@ pub struct Analysis {
     pub panels: Vec<Panel>,
 }
 
-/// Analyses the runs so far.
+/// Analyses the runs that have completed so far.
 pub fn analyse(input: &Input<'_>) -> Analysis {
     let mut arms: Vec<ArmAnalysis> =
         input.arms.iter().map(|arm| arm::arm_analysis(input, arm)).collect();
@@ -379,7 +380,7 @@ pub fn analyse(input: &Input<'_>) -> Analysis {
     }
 }
 
-/// Returns the arms whose first judged figure was published, in both orders.
+/// Returns the arms with a published first figure, in the published and in the obtained order.
 fn order(input: &Input<'_>, arms: &[ArmAnalysis]) -> Option<Order> {
     let figure = input.judged.first()?;
     if !input.goals.is_empty() {
@@ -399,7 +400,7 @@ fn order(input: &Input<'_>, arms: &[ArmAnalysis]) -> Option<Order> {
     let names = |all: &[(&str, f64, f64)]| all.iter().map(|one| one.0.to_owned()).collect();
     known.sort_by(|a, b| a.1.total_cmp(&b.1));
     let published = names(&known);
-    // Stable: equal arms keep the published order.
+    // The sort is stable: equal arms stay in the published order.
     known.sort_by(|a, b| a.2.total_cmp(&b.2));
     Some(Order { figure: figure.clone(), published, found: names(&known) })
 }

@@ -1,6 +1,6 @@
 //! `experiment.toml`: the method, the arms with their settings, and the questions. An arm's plan is
-//! a plan file of the experiment with the arm's changes merged into it, so that each difference is
-//! written once and each arm can run by itself.
+//! a plan file of the experiment, merged with the changes of the arm. Each difference is therefore
+//! written once, and each arm can run separately.
 
 use std::collections::BTreeMap;
 
@@ -118,7 +118,7 @@ impl Definition {
                 }
             }
         }
-        // Returns an arm, or a point of one that sweeps.
+        // Returns an arm, or a point of an arm that is a sweep.
         let named = |name: &String| {
             let is = |arm: &Arm| {
                 let rest = name.strip_prefix(&arm.name);
@@ -145,7 +145,7 @@ impl Definition {
     /// Returns the arms that are runs, each with its plan.
     ///
     /// # Errors
-    /// No arms of this kind, an unknown arm or place, or an invalid plan.
+    /// There are no arms of this kind, an arm or place is unknown, or a plan is invalid.
     pub fn arms(
         &self,
         on: StorageKind,
@@ -159,7 +159,7 @@ impl Definition {
     /// Returns the arms that are searches, each with its plan.
     ///
     /// # Errors
-    /// As [`Self::arms`].
+    /// The errors of [`Self::arms`].
     pub fn searches(
         &self,
         on: StorageKind,
@@ -266,7 +266,7 @@ impl Definition {
         let source = format!("{experiment}/{} with the changes of arm {}", arm.plan, arm.name);
         let plan = Plan::parse(&merged, &source).map_err(|error| wrong(&error))?;
         let resolved = plan.resolve();
-        // On real storage, the published number of servers does not exist unless an arm states it.
+        // On real storage, the published number of servers is unknown unless an arm states it.
         let servers = if on == StorageKind::Model { self.text.servers } else { 1 };
         if arm.search.is_some() && resolved.points().len() > 1 {
             return Err(wrong(&"a search has one plan, and this is a table of points"));

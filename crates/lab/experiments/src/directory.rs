@@ -15,7 +15,7 @@ use crate::experiment_plan::{CompletedRun, ExperimentPlan, search_analysis};
 use crate::files::Files;
 use crate::report::Surroundings;
 
-/// Directory of the experiment's files beside its bundles.
+/// Directory of the experiment's files, next to its bundles.
 pub const FILES: &str = "published";
 /// File with the experiment's name.
 const NAME: &str = "name.toml";
@@ -33,13 +33,13 @@ pub struct Reanalysis {
 /// Analyses an experiment's directory again, from its bundles.
 ///
 /// # Errors
-/// A directory without its files or bundles.
+/// The directory lacks its files or bundles.
 pub fn analyse_again(directory: &Path) -> Result<Reanalysis, RunnerError> {
     let definition = Definition::read(files_of(directory)?)?;
     let together = Reader::new().load_all(directory)?;
     let real = together.runs.iter().any(|run| run.bundle.observed.inside.is_none());
     let on = if real { StorageKind::Real } else { StorageKind::Model };
-    // The bundles record the place, so any value is sufficient here.
+    // The bundles record the location, so any value is sufficient here.
     let arms = match on {
         StorageKind::Model => &definition.text.arm,
         StorageKind::Real => &definition.text.real,
@@ -88,10 +88,10 @@ pub(crate) fn files_of(directory: &Path) -> Result<Files, RunnerError> {
     Ok(files)
 }
 
-/// Writes an experiment's files beside its bundles.
+/// Writes an experiment's files next to its bundles.
 ///
 /// # Errors
-/// A file that cannot be written.
+/// A file cannot be written.
 pub(crate) fn write_files(definition: &Definition, directory: &Path) -> Result<(), RunnerError> {
     let mut files = definition.files.clone();
     let name = toml::Value::String(files.name.clone());

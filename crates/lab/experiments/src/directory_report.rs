@@ -41,7 +41,7 @@ pub fn is_experiment(directory: &Path) -> bool {
 /// Reads and judges an experiment.
 ///
 /// # Errors
-/// A directory without bundles, or with one that cannot be read.
+/// The directory has no bundles, or has a bundle that cannot be read.
 pub fn build_report(directory: &Path) -> Result<DirectoryReport, RunnerError> {
     if fleet::is_fleet(directory) {
         let left = fleet::read(directory)?;

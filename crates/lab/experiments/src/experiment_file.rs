@@ -1,4 +1,4 @@
-//! `experiment.toml` as it is written.
+//! `experiment.toml` before it is resolved.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub struct ExperimentFile {
     pub title: String,
     /// Description, as a paragraph.
     pub about: String,
-    /// Where it was published.
+    /// Source of the publication.
     #[serde(default)]
     pub source: String,
     /// Number of servers; reports show the achieved rate per server.
@@ -40,7 +40,7 @@ pub struct ExperimentFile {
     /// Lessons from the experiment.
     #[serde(default)]
     pub taught: Vec<String>,
-    /// Inputs besides published figures that were fitted, or chosen after looking at results, as
+    /// Inputs other than published figures that were fitted, or chosen after looking at results, as
     /// sentences.
     #[serde(default)]
     pub inputs: Vec<String>,
@@ -169,7 +169,7 @@ pub struct TableText {
 pub struct FitText {
     /// Model whose free parameters are fitted.
     pub model: String,
-    /// Arm whose table they are fitted to.
+    /// Arm to whose table the parameters are fitted.
     pub arm: String,
     /// Start values of the search: the result of an earlier fit.
     #[serde(default)]
@@ -179,7 +179,7 @@ pub struct FitText {
     pub also: BTreeMap<String, String>,
 }
 
-/// Tables that are merged field by field; everything else is replaced.
+/// Tables that are merged field by field; all other values are replaced.
 pub(crate) fn merge(base: &mut Table, changes: Table) {
     for (name, change) in changes {
         match (base.get_mut(&name), change) {

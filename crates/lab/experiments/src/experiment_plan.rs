@@ -61,7 +61,7 @@ pub struct ExperimentPlan {
 }
 
 impl ExperimentPlan {
-    /// Plans the arms. Reports all errors of arms, tables and places first, and then makes the
+    /// Plans the arms. Reports all errors of arms, tables and locations first, and then makes the
     /// requested fit.
     ///
     /// # Errors An invalid plan, place or published figure, or a model that cannot be fitted.
@@ -81,7 +81,7 @@ impl ExperimentPlan {
         Ok(Self { definition, on, arms, searches, given, fitted })
     }
 
-    /// Analyses the runs so far.
+    /// Analyses the runs that have completed so far.
     pub fn analyse(&self, runs: &[CompletedRun], searched: &[SearchAnalysis]) -> Analysis {
         let text = &self.definition.text;
         let arm = |(at, planned): (usize, &PlannedArm)| {
@@ -244,8 +244,8 @@ fn fit(
     definition.fit()
 }
 
-/// Checks all places that are paths of this host before the first run, so that a missing one does
-/// not stop a later arm.
+/// Checks before the first run that all locations that are paths of this host exist, so that a
+/// missing path does not stop a later arm.
 fn are_there(overrides: &Overrides) -> Result<(), RunnerError> {
     if overrides.on_hosts {
         return Ok(());

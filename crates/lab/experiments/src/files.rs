@@ -61,7 +61,7 @@ impl Files {
     /// Returns a shipped experiment by name, or one in a directory.
     ///
     /// # Errors
-    /// There is neither, or the directory cannot be read.
+    /// Neither an experiment nor a directory has this name, or the directory cannot be read.
     pub fn find(name_or_directory: &str) -> Result<Self, RunnerError> {
         if let Some(files) = shipped().find(|files| files.name == name_or_directory) {
             return Ok(files);
@@ -82,7 +82,7 @@ impl Files {
     /// Reads every plan and table in a directory.
     ///
     /// # Errors
-    /// No `experiment.toml`, or a file that cannot be read or is too large.
+    /// `experiment.toml` is missing, or a file cannot be read or is too large.
     pub fn read(directory: &Path) -> Result<Self, RunnerError> {
         let unreadable = |path: &Path, error: &dyn std::fmt::Display| {
             RunnerError::usage(format!("cannot read {}: {error}", path.display()))
@@ -116,7 +116,7 @@ impl Files {
     /// Writes them into a new directory.
     ///
     /// # Errors
-    /// An existing file, or one that cannot be written.
+    /// A file exists already, or a file cannot be written.
     pub fn write(&self, directory: &Path) -> Result<(), RunnerError> {
         let unwritten = |path: &Path, error: &std::io::Error| {
             RunnerError::environment(format!("cannot write {}: {error}", path.display()))

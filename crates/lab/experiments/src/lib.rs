@@ -5,7 +5,8 @@
 //!   definition of an experiment, its published figures, and the fit to them.
 //! - [`experiment_plan`]: its arms with their plans; [`run`]: their execution, several at a time on
 //!   models ([`pool`]).
-//! - [`directory`]: the files of an experiment beside its bundles, and its analysis from them.
+//! - [`directory`]: the files of an experiment next to its bundles, and the analysis of the
+//!   bundles.
 //! - [`directory_report`]: the report of an experiment of any kind in the catalogue.
 //! - [`analysis`]: comparison of the results with the published figures, a pure function of
 //!   evidence; [`report`]: its display.
@@ -13,8 +14,8 @@
 //! # Where to change what
 //!
 //! - a published experiment: a directory in `plans/experiments` and its line in `files.rs`
-//! - analysis: `analysis`, whole tables `analysis/points.rs`; display: `report`; published tables and fit:
-//!   `tables.rs`; execution: `run.rs`
+//! - analysis: `analysis`, whole tables `analysis/points.rs`; display: `report`; published tables
+//!   and fit: `tables.rs`; execution: `run.rs`
 
 pub mod analysis;
 pub mod definition;

@@ -1,5 +1,5 @@
 //! Worker pool for runs of several plans and searches. Each result is passed to the caller as soon
-//! as it is finished, so that finished runs are kept if the rest is interrupted.
+//! as its run is finished, so that an interruption loses no finished runs.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,12 +66,12 @@ pub enum WorkResult {
     Search(Option<Box<SearchAnalysis>>),
 }
 
-/// Work that has not started. Searches come first, because each is a long chain of runs. Then comes
-/// one run of each arm in order, and then the runs of the slowest arms, so that all workers stay
-/// busy to the end.
+/// Work that has not started. Searches are first, because each is a long sequence of runs. One run
+/// of each arm follows, in order, and then further runs of the slowest arms, so that all workers
+/// stay busy until the end.
 struct Queue<'a, 'b> {
     left: Vec<&'b Work<'a>>,
-    /// Duration of a run of each arm in nanoseconds, if one has ended.
+    /// Duration of a run of each arm in nanoseconds, if a run of the arm has ended.
     took_ns: BTreeMap<usize, u64>,
     in_order: bool,
 }
@@ -89,10 +89,10 @@ impl<'a, 'b> Queue<'a, 'b> {
     }
 }
 
-/// Executes all work; `take` receives each result as it finishes.
+/// Executes all runs and searches; `take` receives each result as soon as it is finished.
 ///
 /// # Errors
-/// The first error of a run, a search or of `take`. Nothing further is started then.
+/// The first error of a run, of a search or of `take`. After an error, no further run is started.
 pub fn run_all(
     work: &[Work<'_>],
     shared: &PoolContext<'_>,

@@ -1,5 +1,5 @@
 //! The analysis of a published experiment as a report: the answer, published and obtained figures,
-//! the explanation, and the quality of the predictions.
+//! the explanation, and the errors of the predictions.
 
 mod arms;
 mod definition;
@@ -33,7 +33,7 @@ const ARMS_FEW: usize = 16;
 pub struct Surroundings {
     /// Description, as a paragraph.
     pub about: String,
-    /// Where it was published.
+    /// Source of the publication.
     pub source: String,
     /// Lessons from the published experiment.
     pub taught: Vec<String>,
@@ -66,7 +66,7 @@ pub fn analysis_document(analysis: &Analysis, around: &Surroundings) -> Document
     sections.extend(searches::searches(analysis));
     sections.push(panels::failures(analysis));
     sections.push(why(analysis));
-    // Inflated results are not goals: a model does not have to match their figures.
+    // Inflated results are not goals: a model does not have to reproduce their figures.
     let made = analysis.arms.iter().any(|arm| arm.expects.is_some());
     if let Some(score) = analysis.score.as_ref().filter(|_| analysis.tables.is_empty() && !made) {
         sections.push(predictions::predictions(analysis, score));
@@ -96,7 +96,7 @@ fn tone(ending: Ending) -> Tone {
         Ending::Predicted | Ending::Caught => Tone::Good,
         Ending::Missed | Ending::NotCaught => Tone::Bad,
         Ending::Incomplete => Tone::Warn,
-        // A fit shows nothing beyond itself.
+        // If all figures were inputs of the fit, agreement with them proves nothing.
         Ending::Fitted | Ending::Reported => Tone::Plain,
     }
 }
@@ -257,7 +257,7 @@ fn charts(analysis: &Analysis) -> Section {
     section
 }
 
-/// Dots with intervals, published figures beside results, one arm per row.
+/// Dots with intervals, next to the published figures, one arm per row.
 fn chart(analysis: &Analysis, key: &str) -> Plot {
     let of = |arm: &&ArmAnalysis| arm.figure(key).is_some_and(|f| f.mean.or(f.published).is_some());
     let arms: Vec<&ArmAnalysis> = in_tables(analysis).into_iter().filter(of).collect();

@@ -1,4 +1,5 @@
-//! Runs a published experiment: its missing arms and searches. Writes the analysis after each.
+//! Runs a published experiment: its missing arms and searches. Writes the analysis after each of
+//! them.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -24,13 +25,13 @@ use crate::experiment_plan::{CompletedRun, ExperimentPlan};
 use crate::pool::{Job, PoolContext, Work, WorkResult, run_all};
 use crate::report::{Surroundings, analysis_document};
 
-/// Minimum time between two analyses, because an analysis takes as long as a short run.
+/// Minimum time between two analyses, because an analysis needs as much time as a short run.
 const WRITTEN_EVERY_NS: u64 = 2_000_000_000;
 
 /// Location of an experiment's directory.
 #[derive(Clone, Copy, Debug)]
 pub enum Directory<'a> {
-    /// A new directory below this one.
+    /// A new directory in this directory.
     Below(&'a Path),
     /// This directory of an interrupted experiment.
     Resumed(&'a Path),
@@ -69,7 +70,7 @@ pub struct Outcome {
 /// Runs the missing arms and searches.
 ///
 /// # Errors
-/// An unusable target, or a bundle that cannot be written. Earlier results are kept.
+/// A target is unusable, or a bundle cannot be written. Earlier results are preserved.
 pub fn carry_out(
     planned: &ExperimentPlan,
     asked: &RunOptions<'_>,
@@ -107,7 +108,7 @@ pub fn carry_out(
     Ok(Outcome { analysis, surroundings, directory, report, exit })
 }
 
-/// A running experiment, with its runs and searches so far.
+/// A running experiment, with the runs and searches that have completed.
 struct ActiveExperiment<'a> {
     planned: &'a ExperimentPlan,
     experiment: Experiment,
@@ -173,7 +174,7 @@ impl<'a> ActiveExperiment<'a> {
         self.ran.push(CompletedRun { arm, number, evidence, verdict });
     }
 
-    /// Analyses the runs so far and writes the result.
+    /// Analyses the completed runs and writes the result.
     fn write(&mut self) -> Result<Analysis, RunnerError> {
         let analysis = write(self.planned, &self.experiment, &self.ran, &self.searched)?;
         self.written_ns = clock::monotonic_ns();
@@ -238,7 +239,7 @@ fn begin(
     Ok((experiment, ran))
 }
 
-/// Returns the missing runs. Each has its number in the whole experiment, which determines its
+/// Returns the missing runs. Each run has its number in the whole experiment, which determines its
 /// seed, so that omitted arms do not change the others.
 fn jobs<'a>(
     planned: &'a ExperimentPlan,

@@ -1,4 +1,5 @@
-//! Published tables of arms that sweep I/O sizes and read shares, and the fit of a model to one of them.
+//! Published tables of arms that sweep I/O sizes and read shares, and the fit of a model to one of
+//! them.
 //!
 //! A table has the columns that `model fit` reads. Its rows become published figures of the points
 //! of its arm. Its arithmetic is checked for contradictions and against the limits of its parts.
@@ -73,7 +74,7 @@ impl Definition {
     /// Fits the free parameters, if the experiment requests it.
     ///
     /// # Errors
-    /// A missing model or one without free parameters, or a table with too few rows.
+    /// The model is missing or has no free parameters, or the table has too few rows.
     pub fn fit(&self) -> Result<Vec<FittedParameter>, RunnerError> {
         let Some(asked) = &self.text.fit else { return Ok(Vec::new()) };
         let table = self.text.table.iter().find(|table| table.arm == asked.arm);
@@ -237,8 +238,8 @@ fn identities(checks: &Checks, table: &TableText) -> Vec<String> {
     says
 }
 
-/// Returns the bandwidth of the drives' ports if each write rewrote its record, and if data came in
-/// full records.
+/// Returns sentences with the bandwidth of the drives' ports for two cases: each write rewrites its
+/// record, or data arrives in full records.
 fn written(table: &TableText, measured: &Measured) -> Vec<String> {
     let (Some(drives), Some(port), Some(factor)) =
         (table.drives, table.drive_port_bytes_per_s, table.written_per_byte)

@@ -1,4 +1,4 @@
-//! The disk: blocks on the media, and a volatile cache of writes in front of them.
+//! The disk: blocks on the media, and a volatile write cache.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -6,23 +6,23 @@ use std::str::FromStr;
 /// Bytes of a block.
 pub const BLOCK_BYTES: usize = 4096;
 const SECTOR_BYTES: usize = 512;
-/// Default number of writes in the cache. Older ones are on the media.
+/// Default number of writes in the cache. Older writes are on the media.
 const CACHE_WRITES: usize = 64;
 
 type Block = Box<[u8; BLOCK_BYTES]>;
 
-/// What the disk does with flushed writes when it loses power.
+/// Treatment of flushed writes if the disk loses power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behaviour {
     /// Each flushed write is on the media. Of other writes, any sectors may be.
     Honest,
     /// A flush does nothing, and the cache is lost.
     DropCache,
-    /// The flushed writes of one block are lost; later ones of other blocks survive.
+    /// The flushed writes of one block are lost; later writes of other blocks survive.
     DropBlock,
     /// Half of the sectors of one flushed write are lost.
     TearBlock,
-    /// One flushed write is on another block.
+    /// One flushed write is written to another block.
     Misdirect,
     /// The block of one flushed write is full of zeros.
     ZeroBlock,
@@ -74,7 +74,7 @@ pub struct LossyDisk {
     is_off: bool,
     /// Number of cuts that broke a promise.
     lies: u64,
-    /// Operations until the disk loses power by itself; `None` if it does not.
+    /// Number of operations after which the disk loses power by itself; `None` if it does not.
     cut_after: Option<u64>,
 }
 
@@ -196,7 +196,7 @@ impl LossyDisk {
         Ok(())
     }
 
-    /// Cuts the power. A disk without power stays as it is.
+    /// Cuts the power. Does nothing if the disk has no power.
     pub fn cut(&mut self) {
         if std::mem::replace(&mut self.is_off, true) {
             return;
@@ -257,7 +257,7 @@ impl LossyDisk {
             self.media.insert(write.block, write.bytes);
             return;
         }
-        // One third each is lost, whole and torn.
+        // A third of the cases each: the write is lost, whole or torn.
         let sectors = match self.draw(3) {
             0 => 0,
             1 => u64::MAX,

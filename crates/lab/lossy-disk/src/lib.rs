@@ -1,9 +1,9 @@
-//! A disk with a volatile write cache that loses writes on command, to test durability tests. It
-//! is honest, or it tells one of several lies about flushed writes.
+//! A disk with a volatile write cache that loses writes on command, to test durability tests. It is
+//! honest, or it reports one of several kinds of flushes that did not happen.
 //!
-//! - [`disk`]: the disk, without I/O: cache, media, lies.
-//! - [`mount`]: the disk as a FUSE file system. Writing `cut` to the file `control` in it cuts its
-//!   power, and writing `restore` brings it back.
+//! - [`disk`]: the disk, without I/O: cache, media, false reports.
+//! - [`mount`]: the disk as a FUSE file system. If `cut` is written to its file `control`, its
+//!   power is cut; `restore` turns the power on again.
 //!
 //! ```console
 //! $ cargo run -p plimsoll-lossy-disk -- /mnt/lossy drop-cache

@@ -24,7 +24,7 @@ const CONTROL_NODE: u64 = 2;
 const O_DSYNC: i32 = 0o10_000;
 /// Address space of a file on the disk.
 const FILE_BITS: u32 = 40;
-/// The kernel asks for each name and attribute again.
+/// With this, the kernel requests each name and attribute again at each use.
 const TTL: Duration = Duration::ZERO;
 
 struct Node {
@@ -321,7 +321,7 @@ impl Filesystem for LossyFs {
     ) {
         let mut state = lock(&self.0);
         let mut written = state.write(ino.0, offset, data);
-        // The kernel leaves the flush of such a write to the file system.
+        // The kernel does not flush such a write; the file system must do it.
         if flags.0 & O_DSYNC != 0 {
             written = written.and_then(|size| state.flush().map(|()| size));
         }

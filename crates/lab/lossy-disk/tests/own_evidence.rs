@@ -1,6 +1,6 @@
-//! Power loss of the load's own host: bundle and ledger are written to a disk that loses power at
-//! each of its operations in turn. Afterwards the ledger can be read, and each seal that it names
-//! matches the bundle.
+//! Power loss of the host that generates the load: bundle and ledger are written to a disk that
+//! loses power, at a different operation each time. Afterwards the ledger can be read, and each
+//! seal that it names matches the bundle.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -34,7 +34,7 @@ fn write_runs(root: &Path) -> Option<()> {
     Some(())
 }
 
-/// Reads what is left. Returns the number of runs that the ledger calls ended.
+/// Reads the files that survived. Returns the number of runs that the ledger calls ended.
 fn check(root: &Path, cut: u64) -> usize {
     let ledger = Ledger::at(root.join("ledger.jsonl"));
     if !ledger.path().exists() {

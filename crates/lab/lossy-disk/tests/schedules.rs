@@ -1,5 +1,6 @@
-//! 200 seeded schedules on honest disks and 200 on liars: each liar is caught at its first lie, and
-//! no honest disk is ever accused. The same code loads and verifies real targets.
+//! 200 seeded schedules on honest disks and 200 on dishonest ones: each violation is detected at
+//! its first occurrence, and no honest disk is ever accused. The same code loads and verifies real
+//! targets.
 #![allow(clippy::unwrap_used)]
 
 use std::io;
@@ -37,8 +38,8 @@ impl BlockFile for SimulatedFile {
     }
 }
 
-/// One schedule: three cuts at seeded operations. Returns the checks, and the number of lies after
-/// each cut.
+/// One schedule: three cuts at seeded operations. Returns the checks, and the number of violations
+/// after each cut.
 fn schedule(behaviour: Behaviour, seed: u64) -> Vec<(CutCheck, u64)> {
     let directory = tempfile::tempdir().unwrap();
     let witness = WitnessDirectory::new(directory.path().to_path_buf(), false);
@@ -113,7 +114,7 @@ fn a_liar_is_caught_each_time() {
         }
         assert!(before > 0, "seed {seed}: {lie:?} never lied");
     }
-    // Each lie is also named correctly, and a loss before a surviving write is a reordering.
+    // Each violation is also named correctly, and a loss before a surviving write is a reordering.
     assert!(kinds.iter().all(|count| *count >= SCHEDULES / 5), "{kinds:?}");
     assert!(reordered > 0);
 }

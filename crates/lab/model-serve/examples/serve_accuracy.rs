@@ -117,7 +117,8 @@ fn mean_ns(latencies_ns: &[u64]) -> f64 {
     kept.iter().sum::<u64>() as f64 / kept.len().max(1) as f64
 }
 
-/// Runs the loop in virtual time. An open one has the same reads at the same times as the client's.
+/// Runs the loop in virtual time. An open loop has the same reads at the same times as that of the
+/// client.
 fn expected_ns(model: &ConfiguredModel, how: Loop) -> Result<f64, CheckError> {
     let mut system = filled(model)?;
     let mut stream = reads();
@@ -310,7 +311,7 @@ fn try_one(name: &str) -> Result<bool, CheckError> {
         let (stop, model) = (&stop, &model);
         let server = scope.spawn(move || {
             serve(model, options, stop, |served| {
-                // The receiver is gone only if the comparison failed.
+                // The channel has no receiver only if the comparison failed.
                 let _ = tell.send(served);
             })
         });

@@ -1,5 +1,5 @@
 //! Checks that the lengths in a call match its record. The server's decoder allocates a claimed
-//! length before it looks for the bytes, so four bytes could request 16 GiB.
+//! length before it checks that the bytes exist, so four bytes could request 16 GiB.
 //!
 //! Checks only fields with a length (RFC 5531 section 8.2, RFC 1813 section 3.3): the decoder
 //! checks everything else.
@@ -119,8 +119,8 @@ fn read_call(call: &mut CallReader<'_>) -> Option<()> {
     }
 }
 
-/// Checks the arguments of a procedure of NFS version 3 up to the last one with a length: handles,
-/// names, attributes, and the data of a WRITE.
+/// Checks the arguments of a procedure of NFS version 3 up to the last argument with a length:
+/// handles, names, attributes, and the data of a WRITE.
 fn arguments(procedure: u32) -> &'static str {
     match procedure {
         0 => "",

@@ -1,5 +1,5 @@
-//! Limits on clients of the NFS server: no client can use more memory than a call may need, keep an
-//! idle connection, or block other clients for long.
+//! Limits for clients of the NFS server: no client can use more memory than a call may need, keep
+//! an idle connection open, or block other clients for long.
 //!
 //! The server reads and writes through a [`GuardedStream`], which checks the record marks that pass
 //! (RFC 5531 section 11) and closes the connection if they are not valid for calls.
@@ -24,9 +24,10 @@ use crate::nfs::ModelFiles;
 const RECORD_BYTES_MAX: usize = (1 << 20) + HEAD_BYTES;
 /// Maximum number of fragments of a record.
 const FRAGMENTS_MAX: u32 = 1024;
-/// Maximum number of connections; further ones are closed at once.
+/// Maximum number of connections; the server closes further connections at once.
 pub(super) const CONNECTIONS_MAX: usize = 256;
-/// Maximum number of a connection's calls that wait for their answers; further ones are not read.
+/// Maximum number of calls of a connection that wait for their answers; the server does not read
+/// further calls.
 const CALLS_MAX: u64 = 256;
 /// Timeout for receiving a whole record, and for sending an answer.
 const RECORD_TIME: Duration = Duration::from_secs(30);
@@ -55,7 +56,7 @@ pub(super) async fn serve_all(listener: TcpListener, files: Arc<ModelFiles>) {
         let most = u16::try_from(CALLS_MAX).unwrap_or(u16::MAX);
         context.transaction_tracker = Arc::new(TransactionTracker::new(time, most, calls));
         tokio::spawn(async move {
-            // An answer must not wait for others to be sent with it.
+            // An answer must not wait until it can be sent together with others.
             let _ = stream.set_nodelay(true);
             // Only the client knows why a connection ended.
             let _ = process_socket(GuardedStream::new(stream), context).await;
@@ -87,7 +88,7 @@ impl Records {
         self.mark_bytes > 0 || self.fragments > 0
     }
 
-    /// Processes the next bytes; `checked` is true if they come from outside.
+    /// Processes the next bytes; `checked` is true if they are from a client.
     fn take(&mut self, mut bytes: &[u8], checked: bool) -> io::Result<()> {
         while !bytes.is_empty() {
             if self.left > 0 {
@@ -198,7 +199,7 @@ impl AsyncRead for GuardedStream {
         if !this.calls.is_within() {
             this.allow(IDLE_TIME, cx)?;
         } else if !within || this.calls.whole > whole {
-            // Another record has started; further bytes of the same record do not extend its time.
+            // Another record has started; more bytes of the same record do not extend its time.
             this.allow(RECORD_TIME, cx)?;
         }
         Poll::Ready(Ok(()))

@@ -43,7 +43,7 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct ServeOptions {
     /// Address for NFS and MOUNT; port 0 selects a free port.
     pub nfs: SocketAddr,
-    /// Address for the metrics; `None` for none.
+    /// Address for the metrics; `None` to serve none.
     pub metrics: Option<SocketAddr>,
     /// Seed of the system's choices.
     pub seed: u64,
@@ -82,7 +82,7 @@ pub enum ServeError {
 /// Serves a model until `stop` becomes true. Calls `ready` with the bound addresses.
 ///
 /// # Errors
-/// [`ServeError`]: a model that cannot be built, an address that is taken.
+/// [`ServeError`]: a model that cannot be built, or an address that is in use.
 pub fn serve(
     model: &ConfiguredModel,
     options: ServeOptions,
@@ -92,10 +92,10 @@ pub fn serve(
     serve_with_metrics(model, options, Arc::default(), stop, ready)
 }
 
-/// As [`serve`], with statistics that other parts of this process can read.
+/// Like [`serve`], with statistics that other parts of this process can read.
 ///
 /// # Errors
-/// As [`serve`].
+/// The errors of [`serve`].
 pub fn serve_with_metrics(
     model: &ConfiguredModel,
     options: ServeOptions,

@@ -26,7 +26,7 @@ pub(super) struct ModelFiles {
     tree: RwLock<Tree>,
     asks: UnboundedSender<QueuedRequest>,
     nodes: u16,
-    /// By file, modulo: end of the last transfer, to recognise a sequential one.
+    /// By file, modulo: end of the last transfer, to recognise a sequential transfer.
     ends: Vec<std::sync::atomic::AtomicU64>,
 }
 

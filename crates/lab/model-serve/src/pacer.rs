@@ -1,13 +1,13 @@
 //! Keeps a system's virtual time in step with the clock.
 //!
-//! One task owns the system, on the one thread that also takes calls off the sockets and sends the
-//! answers: a switch between threads would add the time to wake a core to each read. A request is
-//! stamped when its call has been read, and submitted at that virtual time, even if this task
+//! One task owns the system. It runs on the same thread that reads calls from the sockets and sends
+//! the answers: a switch between threads would add the time to wake a core to each read. A request
+//! is stamped when its call has been read, and submitted at that virtual time, even if this task
 //! handles it late: otherwise the task's own delays would count as think time of the client. Events
 //! run at their time, never earlier, so that requests that arrive in between find the right state.
-//! The task sends an answer when it first runs after the answer is due, and reports the delay as a
-//! metric. Sleeping threads wake late, so the task sleeps until shortly before that time and then
-//! polls clock and sockets.
+//! The task sends an answer when it first runs after the time at which the answer is due, and
+//! reports the delay as a metric. Sleeping threads wake late, so the task sleeps until shortly
+//! before that time and then polls clock and sockets.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -84,7 +84,7 @@ impl Pacer {
     /// Answers requests until all senders have ended.
     pub(super) async fn run(mut self, mut inbox: UnboundedReceiver<QueuedRequest>) {
         loop {
-            // One thread stamps and sends requests, so they are in the order of their stamps.
+            // One thread stamps and sends requests, so their order is that of their stamps.
             while let Ok(queued) = inbox.try_recv() {
                 self.submit(queued);
             }
@@ -130,7 +130,8 @@ impl Pacer {
         self.since_start_ns(Instant::now())
     }
 
-    /// Executes everything that is due, and advances virtual time to `now_ns` unless it is beyond.
+    /// Executes everything that is due, and advances virtual time to `now_ns`, unless virtual time
+    /// is already later.
     fn advance(&mut self, now_ns: u64) {
         let now_ns = now_ns.max(self.system.now_ns());
         self.system.set_timer(now_ns, NOW);

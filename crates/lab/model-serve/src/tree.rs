@@ -132,7 +132,7 @@ impl Tree {
     /// Returns the entry of this name.
     ///
     /// # Errors
-    /// It is not a directory, or has no such entry.
+    /// `directory` is not a directory, or has no entry with this name.
     pub fn find(&self, directory: u64, name: &[u8]) -> Result<u64, TreeError> {
         let entries = self.entries(directory)?;
         match name {
@@ -192,7 +192,7 @@ impl Tree {
     /// Removes a file or an empty directory.
     ///
     /// # Errors
-    /// No such file, or a directory that is not empty.
+    /// The file does not exist, or it is a directory that is not empty.
     pub fn remove(&mut self, directory: u64, name: &[u8], now_ns: u64) -> Result<(), TreeError> {
         let id = *self.entries(directory)?.get(name).ok_or(TreeError::NotFound)?;
         if matches!(&self.nodes[&id].kind, Kind::Directory(entries) if !entries.is_empty()) {
@@ -208,7 +208,7 @@ impl Tree {
     /// Renames a file or directory, and replaces an existing target.
     ///
     /// # Errors
-    /// No such file, or the target cannot be replaced.
+    /// The file does not exist, or the target cannot be replaced.
     pub fn rename(
         &mut self,
         from: (u64, &[u8]),
@@ -229,7 +229,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Returns the bytes of a file, as many as exist, and whether they reach its end.
+    /// Returns up to `count` existing bytes of a file, and whether they reach its end.
     ///
     /// # Errors
     /// Not a file.
@@ -252,7 +252,7 @@ impl Tree {
     /// Writes bytes, and extends the file if necessary.
     ///
     /// # Errors
-    /// Not a file, or out of memory; then nothing is written.
+    /// The object is not a file, or memory is exhausted; then nothing is written.
     pub fn write(
         &mut self,
         id: u64,
@@ -285,7 +285,7 @@ impl Tree {
     /// Sets size or permissions.
     ///
     /// # Errors
-    /// No such file, or a directory.
+    /// The file does not exist, or it is a directory.
     pub fn set(
         &mut self,
         id: u64,

@@ -157,8 +157,9 @@ fn use_it(served: ServerAddresses) {
     );
     let near = |ns: f64| (ns - expected_ns).abs() <= 0.05 * expected_ns + 200_000.0;
     if std::env::var_os("PLIMSOLL_TIMED").is_some() {
-        // Two drives, 3 ms a read and 50 us of CPU: on an idle machine no read is faster. On a busy one the
-        // server may notice a call late and count its answer from an earlier turn of its loop.
+        // Two drives, 3 ms a read and 50 us of CPU: on an idle machine no read is faster. On a busy
+        // machine the server may notice a call late and compute its answer from an earlier turn of
+        // its loop.
         assert!(least_ns >= 3_050_000, "an answer came before it was due: {least_ns} ns");
         assert!(near(seen_ns), "the client saw {seen_ns} ns where {expected_ns} ns were due");
     }
@@ -167,8 +168,8 @@ fn use_it(served: ServerAddresses) {
     let metrics = get(served.metrics.unwrap(), "/metrics");
     assert!(metrics.starts_with("HTTP/1.1 200"), "{metrics}");
     let reads = value(&metrics, "plimsoll_model_latency_seconds_count{action=\"read\"}");
-    // One sample for each completed request, and those in flight; the last two may have completed
-    // at once.
+    // One sample for each completed request, and for each in flight; the last two requests may have
+    // completed at once.
     assert_eq!(reads, (seen.len() + DEPTH) as f64);
     let sum = value(&metrics, "plimsoll_model_latency_seconds_sum{action=\"read\"}");
     assert!(sum / reads * 1e9 >= 3_050_000.0);
@@ -264,7 +265,8 @@ fn what_a_record_claims_is_not_taken_and_garbage_does_not_deafen() {
                 let _ = stream.write_all(bytes);
                 stream.read(&mut [0; 16]).map_or(0, |read| read)
             };
-            // Two GiB, as one fragment and as many; a call with a handle of 4 GiB; random bytes.
+            // Two GiB, as one fragment and as many fragments; a call with a handle of 4 GiB; random
+            // bytes.
             assert_eq!(closed(&0x7fff_ffffu32.to_be_bytes()), 0);
             let call: [u32; 12] = [1 << 31 | 44, 7, 0, 2, 100_003, 3, 1, 0, 0, 0, 0, 0xffff_fff0];
             let call: Vec<u8> = call.iter().flat_map(|word| word.to_be_bytes()).collect();

@@ -1,10 +1,10 @@
-//! Cost of counting the operations: the same streams with it and without it, in turns.
+//! Cost of counting the operations: the same streams with and without counting, alternately.
 //!
 //! ```console
 //! $ cargo run --release -p plimsoll-engine --example observe_cost -- [FILE] [PAIRS] [SECONDS]
 //! ```
 //!
-//! Without a file, the program uses the null target and prints nanoseconds an operation. With a
+//! Without a file, the program uses the null target and prints nanoseconds per operation. With a
 //! file of 256 MiB or more, it uses buffered random reads from the page cache and prints a share of
 //! the rate. It prints both by the clock and by the CPU time of the process, which other programs
 //! on the same core do not lengthen.
@@ -83,7 +83,7 @@ fn main() {
     let (pairs, seconds): (u64, u64) = (number(7), number(2));
     let (mut by_clock, mut by_cpu) = (Vec::new(), Vec::new());
     for pair in 0..pairs {
-        // The two sides alternate; each goes first equally often.
+        // The two sides alternate; each is the first equally often.
         let first = pair % 2 == 0;
         let (a, b) = (once(file.as_ref(), first, seconds), once(file.as_ref(), !first, seconds));
         let ((on, on_ns), (off, off_ns)) = if first { (a, b) } else { (b, a) };

@@ -30,12 +30,12 @@ impl AllowList {
     /// path.
     ///
     /// # Errors
-    /// The directory is outside the allowed ones.
+    /// The directory is not in an allowed one.
     pub fn check_directory(&self, named: &str, real: &Path) -> Result<(), EngineError> {
         if self.directories.iter().any(|allowed| real.starts_with(allowed)) {
             return Ok(());
         }
-        // Whoever sent the plan does not learn where links outside the allowed directories point.
+        // The author of a plan must not learn where links outside the allowed directories point.
         let is_link_within = self.is_named_within(Path::new(named)) && real != Path::new(named);
         Err(match is_link_within {
             true => self.not_allowed(&format!("{named} ({})", real.display())),
@@ -50,14 +50,14 @@ impl AllowList {
         })
     }
 
-    /// Checks that a directory of a plan may be used. If it is missing inside an allowed one, it
-    /// may be created: `makes` creates it.
+    /// Checks that a directory of a plan may be used. If it is missing but would be inside an
+    /// allowed directory, it may be created: with `makes`, the function creates it.
     ///
     /// # Errors
-    /// The directory is outside the allowed ones, or can't be opened or created.
+    /// The directory is not in an allowed one, or can't be opened or created.
     pub fn admit_directory(&self, named: &str, makes: bool) -> Result<(), EngineError> {
         let path = Path::new(named);
-        // Other paths get the same message whether they exist or not.
+        // For other paths, the message does not show whether they exist.
         let failed = |error: &io::Error| match self.is_named_within(path) {
             true => EngineError::Config(format!("{named}: {error}")),
             false => self.not_allowed(named),
@@ -68,8 +68,8 @@ impl AllowList {
                 let (above, name) = split(path).map_err(|_| failed(&error))?;
                 let above = TargetDirectory::open(above).map_err(|_| failed(&error))?;
                 self.check_directory(named, &above.path.join(name))?;
-                // The new directory must be in an allowed one. A dangling link does not count as a
-                // missing name.
+                // The new directory must be inside an allowed directory. A dangling link does not
+                // count as a missing name.
                 let is_within = self.directories.iter().any(|d| above.path.starts_with(d));
                 let is_missing = statat(&above.fd, name, AtFlags::SYMLINK_NOFOLLOW).is_err();
                 if !is_within || !is_missing {
@@ -101,7 +101,7 @@ impl AllowList {
     }
 
     /// Returns the address of an export with the port, user and group of the allow-list. `uid` and
-    /// `gid` are the plan's; 0 if it has none.
+    /// `gid` are those of the plan, or 0 if the plan has none.
     ///
     /// # Errors
     /// The export is not allowed, or its options differ from the allowed ones.
@@ -133,7 +133,7 @@ fn is_below(asked: &NfsUrl, allowed: &NfsUrl) -> bool {
         && path.split('/').all(|part| part != ".." && part != ".")
 }
 
-/// Returns the name of an option in the plan that differs from the allowed one.
+/// Returns the name of an option in the plan whose value differs from the allowed value.
 fn differing_option(
     asked: &NfsUrl,
     (uid, gid): (u32, u32),

@@ -1,5 +1,5 @@
 //! Backends: a queue of operations in flight over a table of open files and one arena of buffers. A
-//! backend takes one of two forms with the same semantics.
+//! backend has one of two forms with the same semantics.
 //!
 //! - **Ring**: io_uring, one system call per batch (see `plimsoll_sys::ring`).
 //! - **Threads**: `preadv2`/`pwritev2` on worker threads, inline at depth 1 (`plimsoll_sys::pool`).
@@ -31,9 +31,9 @@
 //! - Times are nanoseconds of `CLOCK_MONOTONIC` ([`Backend::now_ns`] is its cheap reading). The
 //!   backend reads `submitted_ns` just before the call that submits the operation, and
 //!   `completed_ns` when it sees the completion.
-//! - The backend continues short transfers and retries interrupted ones. A short count in a
+//! - The backend continues short transfers and retries interrupted operations. A short count in a
 //!   completion is the end of the file, and an `Err` is a positive `errno`. [`Backend::failure`]
-//!   turns a bad completion into an [`EngineError`] with path and offset.
+//!   converts a failed completion to an [`EngineError`] with path and offset.
 //! - `submit_and_wait` may return with fewer than `min_complete` completions: at the timeout, at a
 //!   signal, or to continue a short transfer. Reap the completions and call it again.
 //! - Dropping a backend waits up to a second for operations in flight, then leaks their memory.
@@ -86,7 +86,7 @@ pub struct Backend<Q = AnyQueue, T = Clock> {
     clock: T,
     in_flight: Box<[InFlight]>,
     free: Vec<u32>,
-    /// Slots pushed since the last submission. They get their time at the next one.
+    /// Slots pushed since the last submission. The next submission sets their time.
     fresh: Vec<u32>,
     spin: Spin,
 }
@@ -139,7 +139,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         self.queue
     }
 
-    /// Returns the form of the backend, the reason for it, and how each file is open.
+    /// Returns the form of the backend, the reason for this form, and how each file was opened.
     #[must_use]
     pub fn describe(&self) -> &BackendReport {
         &self.report
@@ -212,7 +212,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
     /// ([`BackendConfig::spin_ns`]).
     ///
     /// # Errors
-    /// As [`Backend::submit_and_wait`].
+    /// The errors of [`Backend::submit_and_wait`].
     #[inline]
     pub fn wait(&mut self, timeout_ns: u64) -> Result<(), EngineError> {
         self.stamp();
@@ -229,7 +229,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
     /// Submits all queued I/Os without waiting.
     ///
     /// # Errors
-    /// As [`Backend::submit_and_wait`].
+    /// The errors of [`Backend::submit_and_wait`].
     #[inline]
     pub fn hand_over(&mut self) -> Result<(), EngineError> {
         self.stamp();
@@ -262,7 +262,8 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
     }
 
     /// Appends up to `most` ready completions to `out`, in order of arrival, and returns their
-    /// number. Each gets the time `completed_ns`, at which the caller saw them. No system call.
+    /// number. Each gets the time `completed_ns`, at which the caller read the clock. No system
+    /// call.
     #[inline]
     pub fn reap(&mut self, most: usize, completed_ns: u64, out: &mut Vec<Completion>) -> usize {
         let (in_flight, free) = (&self.in_flight, &mut self.free);

@@ -12,8 +12,8 @@ use crate::{EngineError, defect, stop_request};
 /// Polling interval of the wait.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Runs `work` on `what` and waits for it until `is_expired` returns true. `is_expired` receives
-/// the elapsed time in ns. Abandoned work continues by itself, and its result is lost.
+/// Runs `work` on `what` in a thread and waits for it until `is_expired` returns true. `is_expired`
+/// receives the elapsed time in ns. Abandoned work continues by itself, and its result is lost.
 fn run_on_thread<T: Send + 'static>(
     what: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -21,7 +21,7 @@ fn run_on_thread<T: Send + 'static>(
 ) -> Result<T, EngineError> {
     let (sender, receiver) = channel();
     let all = move || {
-        // If the caller has stopped waiting, the receiver is gone.
+        // If the caller has stopped waiting, the channel has no receiver.
         let _ = sender.send(defect::catch_panic(work));
     };
     let thread = std::thread::Builder::new().name("aside".to_owned()).spawn(all);
@@ -42,8 +42,8 @@ fn run_on_thread<T: Send + 'static>(
     }
 }
 
-/// Runs `work` on `what`, without a time limit at first. Abandons it `timeout` after the
-/// operator's request to stop, and sooner if the stop is urgent.
+/// Runs `work` on `what`; a time limit starts only when a stop is requested. Abandons it `timeout`
+/// after the operator's request to stop, and sooner if the stop is urgent.
 ///
 /// # Errors
 /// [`EngineError::Abandoned`] if the work was abandoned, [`EngineError::Defect`] if it panicked.

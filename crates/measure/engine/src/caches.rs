@@ -1,4 +1,4 @@
-//! State of the caches when the load begins, as the plan declares it.
+//! State of the caches at the start of the load, as declared in the plan.
 //!
 //! `cold` drops the page cache of the target's own files, and with privilege the system's.
 //! `warm-metadata` reads the file system's metadata of the files and drops their data. `warm` reads

@@ -1,7 +1,7 @@
-//! Limits of this host, measured without a target, for comparison with a run's figures. A run near
-//! one of these limits was limited by the generator, not by the storage.
+//! Limits of this host, measured without a target, for comparison with a run's figures. If the rate
+//! of a run is near one of these limits, the generator limited it, not the storage.
 //!
-//! One processor takes all measurements. Each figure is the best of several short slices, because
+//! All measurements run on one processor. Each figure is the best of several short slices, because
 //! other programs on the host make single slices slower, never faster.
 
 use std::sync::atomic::AtomicBool;
@@ -32,10 +32,10 @@ const SLICE_NS: u64 = 150_000_000;
 /// Slices per figure.
 const SLICES: u32 = 4;
 
-/// Sizes of a buffer that fits into the first-level cache, and of one that exceeds every cache.
+/// Sizes of a buffer that fits in the first-level cache, and of a buffer larger than every cache.
 const HOT_BYTES: usize = 16 << 10;
 const COLD_BYTES: usize = 64 << 20;
-/// Memory for the measurement: two of the large buffers, and space for everything else.
+/// Memory for the measurement: two large buffers, and space for all smaller data.
 const MEMORY_BYTES: u64 = 3 * COLD_BYTES as u64;
 
 /// Depth of the measured queues.
@@ -109,7 +109,7 @@ pub struct Calibration {
 /// The processor does not exist, or memory or `/dev/null` is unavailable.
 pub fn calibrate(cpu: Option<usize>) -> Result<Calibration, EngineError> {
     memory::check_bytes("measuring this host", MEMORY_BYTES)?;
-    // A separate thread keeps the caller's processor affinity unchanged.
+    // In a separate thread, so that the caller's processor affinity does not change.
     std::thread::scope(|scope| match scope.spawn(|| measure(cpu)).join() {
         Ok(result) => result,
         Err(panic) => std::panic::resume_unwind(panic),
@@ -164,12 +164,13 @@ fn no_memory(source: plimsoll_sys::SysError) -> EngineError {
     EngineError::system("reserving buffers", source)
 }
 
-/// Returns the bytes per second of `each`, which handles `bytes` of them.
+/// Returns the bytes per second of `each`, which handles `bytes` bytes per call.
 fn bytes_per_s(bytes: u64, mut each: impl FnMut()) -> u64 {
     rate_per_s(64 * bytes, || (0..64).for_each(|_| each()))
 }
 
-/// Returns the units per second of `each`, which processes `units` of them, in the best slice.
+/// Returns the units per second of `each`, which processes `units` units per call, in the best
+/// slice.
 fn rate_per_s(units: u64, mut each: impl FnMut()) -> u64 {
     let mut best = 1;
     for _ in 0..SLICES {

@@ -1,6 +1,6 @@
 //! Panics: a defect in Plimsoll ends a run in an orderly way.
 //!
-//! [`catch_panic`] catches a panic at the end of a thread or a run and turns it into an error.
+//! [`catch_panic`] catches a panic at the end of a thread or a run and converts it to an error.
 //! [`record_panics`] records the panics of threads that the run does not join. A run polls
 //! [`has_panicked`] together with the operator's stop request.
 
@@ -25,7 +25,7 @@ thread_local! {
     static LATEST: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Records each panic of this process from here on, before the previous hook reports it.
+/// Records each later panic of this process, before the previous hook reports it.
 pub fn record_panics() {
     let previous_hook = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -60,7 +60,7 @@ pub fn note_panic(recording: &mut Recording) {
     }
 }
 
-/// Calls a closure, and turns a panic in it into an error.
+/// Calls a closure, and converts a panic in it to an error.
 ///
 /// # Errors
 /// [`EngineError::Defect`]. The closure's mutable borrows may be half changed then: only report,

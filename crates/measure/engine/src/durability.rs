@@ -1,14 +1,15 @@
-//! Durable writes whose acknowledgements are recorded outside the target, and their verification
-//! after the target was cut off.
+//! Durable writes whose acknowledgements are recorded outside the target, and the verification of
+//! these writes after the target was cut off.
 //!
 //! The target is one file or device of blocks. Each thread owns a share of the blocks. It writes a
-//! batch of them, makes it durable, and records the acknowledgement in the witness. After the cut,
-//! each block must hold its newest acknowledged write or a newer one that was in flight.
+//! batch of its blocks, makes the batch durable, and records the acknowledgement in the witness.
+//! After the cut, each block must have the content of its newest acknowledged write, or of a newer
+//! write that was in flight.
 //!
 //! - `load`: the writing threads, and the phases of a cut.
 //! - `witness`: the records of acknowledgements, and the state of the blocks before a cut.
 //! - `check`: reads the blocks after a cut and classifies each.
-//! - `target`: a directory or device as the target.
+//! - `target`: the target of a test, a directory or a device.
 
 mod check;
 mod load;
@@ -28,7 +29,7 @@ use crate::EngineError;
 
 /// Bytes of a block.
 pub const BLOCK_BYTES: u32 = 4096;
-/// Maximum number of writes in a batch, which one flush makes durable.
+/// Maximum number of writes in a batch, which are made durable by one flush.
 pub const BATCH_MAX: usize = 8;
 /// Number of the target in all stamps. A test has one file.
 pub(crate) const TARGET: u32 = 0;
@@ -41,8 +42,8 @@ pub trait BlockFile: Send + Sync {
     /// # Errors
     /// The error of the target. A short write is an error too.
     fn write_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()>;
-    /// Makes all completed writes durable. Does nothing if each write is durable by itself, or if
-    /// the test uses no flush.
+    /// Makes all completed writes durable. Does nothing if each write is durable without a flush,
+    /// or if the test uses no flush.
     ///
     /// # Errors
     /// The error of the target.
@@ -50,7 +51,7 @@ pub trait BlockFile: Send + Sync {
     /// Reads all bytes at an offset, not from a cache of this host if possible.
     ///
     /// # Errors
-    /// The error of the target, or `UnexpectedEof` beyond the end.
+    /// The error of the target, or `UnexpectedEof` after its end.
     fn read_at(&self, bytes: &mut [u8], offset_bytes: u64) -> io::Result<()>;
     /// Maximum number of writes that one flush makes durable. 1 if there is no flush.
     fn batch_max(&self) -> usize {
@@ -61,7 +62,7 @@ pub trait BlockFile: Send + Sync {
 /// Returns the content of a test's blocks.
 ///
 /// # Errors
-/// Never for this block size.
+/// Never fails for this block size.
 pub fn content(data_id: u64, size_bytes: u64) -> Result<Content, EngineError> {
     let spec = ContentSpec {
         compressibility: 1.0,

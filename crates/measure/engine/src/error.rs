@@ -22,7 +22,7 @@ pub enum ErrorKind {
     NotFound,
     /// The user lacks the right (`EACCES`, `EPERM`).
     Denied,
-    /// Another user has the object open, such as a mounted device (`EBUSY`).
+    /// Another process has opened the object for exclusive use, such as a mounted device (`EBUSY`).
     Busy,
     /// The file to create exists already (`EEXIST`).
     Exists,
@@ -32,7 +32,7 @@ pub enum ErrorKind {
     Device,
     /// The data read differs from the data written.
     Corrupt,
-    /// Direct I/O was required and the file system has none.
+    /// Direct I/O was required, but the file system does not support it.
     NoDirect,
     /// The kernel has no io_uring and it was required.
     NoRing,
@@ -51,7 +51,7 @@ pub enum ErrorKind {
     Remote,
     /// The device contains data that the run would destroy.
     HasData,
-    /// This build does not support a setting, or a store on disk.
+    /// This build does not support a setting, or an existing store.
     Config,
     /// The operator requested a stop.
     Stopped,
@@ -62,7 +62,7 @@ pub enum ErrorKind {
 /// Failure of the engine or its target.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
-    /// A system call failed, on a file if it has one.
+    /// A system call failed; `path` is the file, if the call was on a file.
     #[error("{doing}: {source}")]
     System {
         /// Action of the engine, such as `opening` or `reserving 2147483648 bytes`.
@@ -129,7 +129,8 @@ pub enum EngineError {
     /// The operator or the failure of another thread ended the work early.
     #[error("it was stopped before it finished")]
     Stopped,
-    /// The target has not answered operations in flight, or one of them, for a long time.
+    /// For a long time, the target has completed no operation in flight, or has not completed one
+    /// of them.
     #[error(
         "no answer for {} s: {in_flight} operations are in flight at {what}",
         .after_ns / 1_000_000_000
@@ -139,7 +140,7 @@ pub enum EngineError {
         what: String,
         /// Number of operations in flight.
         in_flight: usize,
-        /// Time without any answer, or without an answer to one of them.
+        /// Time without any completion, or without the completion of one operation.
         after_ns: u64,
     },
     /// Requests to the target did not return, and the run abandoned them.
@@ -213,7 +214,7 @@ pub enum EngineError {
         /// Content of the device.
         what: String,
     },
-    /// A device is mounted, itself or a partition of it.
+    /// The device or one of its partitions is mounted.
     #[error("{} is mounted at {}", .path.display(), .at.display())]
     Mounted {
         /// Path of the device.
@@ -257,7 +258,7 @@ impl From<PlannedError> for EngineError {
 }
 
 impl EngineError {
-    /// Creates the error of a failed system call while `doing` something.
+    /// Creates the error of a system call that failed while `doing` an action.
     #[must_use]
     pub fn system(doing: impl Into<String>, source: SysError) -> Self {
         Self::System { doing: doing.into(), source }
@@ -288,7 +289,7 @@ impl EngineError {
         }
     }
 
-    /// Returns the path of the file, if the error has one.
+    /// Returns the path of the file, if the error is about a file.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {

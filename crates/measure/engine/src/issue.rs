@@ -8,10 +8,10 @@ use plimsoll_sys::{clock, cpu};
 
 use crate::backend::{self, BackendKind, BackendReport, Direct, Prefer};
 
-/// Default timeout for storage that does not answer, if no plan sets it, in ns.
+/// Default timeout for storage that does not answer, used if the plan sets no timeout, in ns.
 pub(crate) const OUTAGE_NS_MAX: u64 = 600_000_000_000;
 
-/// Clock readings for measuring the cost of one.
+/// Number of clock readings from which the cost of one is measured.
 const CLOCK_READINGS: u32 = 10_000;
 
 /// Returns the interface that the plan prefers.
@@ -40,8 +40,8 @@ pub(crate) fn polling(engine: &EngineChoice, threads: usize) -> Polling {
     backend::polling(engine.spin, threads, quota.map_or(allowed, |quota| quota.min(allowed)))
 }
 
-/// Records how a thread issued its I/O. A file below one of `directories` is recorded by that
-/// directory.
+/// Records how a thread issued its I/O. A file in one of `directories` is recorded by the name of
+/// that directory.
 pub(crate) fn note(engine: &mut Engine, report: &BackendReport, directories: &[PathBuf]) {
     engine.kind = match report.kind {
         BackendKind::Uring => "io_uring",
@@ -68,7 +68,7 @@ pub(crate) fn note(engine: &mut Engine, report: &BackendReport, directories: &[P
     }
 }
 
-/// Records that I/O went to servers, past every cache of this host.
+/// Records that I/O was sent to servers and used no cache of this host.
 pub(crate) fn note_remote(engine: &mut Engine, directories: &[String]) {
     for directory in directories {
         if !engine.paths.iter().any(|path| path.path == *directory) {
@@ -101,7 +101,7 @@ pub(crate) fn clock() -> ClockReport {
     }
 }
 
-/// Returns the endpoints of a plan whose metrics are collected.
+/// Returns the endpoints whose metrics a plan collects.
 pub(crate) fn endpoints(
     observe: &plimsoll_plan::Observe,
 ) -> Vec<plimsoll_observe::metrics::Endpoint> {

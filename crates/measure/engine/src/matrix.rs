@@ -9,7 +9,7 @@
 //! - `read_back`: verification of a sample of the writes, if the plan does not verify all data.
 //! - `tree`: paths of a share's files in directories of this host.
 //! - [`run`]: the phases, one after the other. `load` distributes clients over threads,
-//!   `coordinator` receives events from them, and `generator` records the generator's own
+//!   `coordinator` receives events from the threads, and `generator` records the generator's own
 //!   overhead.
 
 pub mod check;

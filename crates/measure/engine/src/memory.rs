@@ -1,9 +1,9 @@
-//! Checks the memory of a plan, and the length of its files, against the limits of this process
-//! before the run allocates anything. The kernel kills a process that runs out of memory without a
-//! message.
+//! Checks the memory of a plan, and the length of its files, against the limits of this process,
+//! before the run allocates anything. If a process runs out of memory, the kernel kills it without
+//! a message.
 //!
-//! The figures cover the tables that grow with a plan's own numbers, rounded up. They omit a few
-//! mebibytes for everything else. Each constant names its source.
+//! The figures include the tables that grow with the plan's numbers, rounded up. They omit a few
+//! mebibytes of other data. Each constant names its source.
 
 use plimsoll_plan::{Mailbox, Matrix, ResolvedPlan, Stream, Target, TargetKind, Workload};
 use plimsoll_sys::limits::{self, Room};
@@ -91,8 +91,8 @@ fn longest_file_bytes(plan: &ResolvedPlan, target: &Target) -> u64 {
 /// `HEAP_MAX_SIZE`).
 const THREADS_MAPPED_BYTES: u64 = 512 << 20;
 
-/// Checks that `bytes` of memory and the addresses of a few threads are available, as a measurement
-/// of this host needs them.
+/// Checks that `bytes` of memory and the addresses of a few threads are available, which a
+/// measurement of this host needs.
 ///
 /// # Errors
 /// [`EngineError::Memory`].

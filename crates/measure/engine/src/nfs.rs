@@ -1,13 +1,14 @@
-//! NFS exports as a target. `plimsoll-nfs` speaks the protocol in user space, without a mount or a
-//! cache of this host.
+//! Target that consists of NFS exports. `plimsoll-nfs` implements the protocol in user space,
+//! without a mount or a cache of this host.
 //!
 //! - [`NfsDataSet`]: the run's own directory on each export, with its files and their content.
 //! - [`NfsQueue`]: a thread's calls in flight, driven like any other queue of the stream engine.
 //! - [`UnverifiedWindow`]: writes that a restarted server may have lost.
 //! - [`Calls`]: calls, and events of the servers during the run.
 //!
-//! A share is an export. One thread drives all clients of a share. Their writes to a file therefore
-//! keep one order, and are sent again in that order after a restart of the server.
+//! A share is an export. One thread drives all clients of a share. The order of their writes to a
+//! file therefore never changes, and after a restart of the server they are sent again in that
+//! order.
 
 mod calls;
 mod data_set;

@@ -1,4 +1,4 @@
-//! Directories and device of a target, kept open while a run uses them.
+//! Directories and device of a target, which stay open while a run uses them.
 //!
 //! - `resolve`: opens a path that the operator named.
 //! - `handles`: the open directories and the device.
@@ -14,7 +14,7 @@ use plimsoll_sys::SysError;
 
 pub use self::handles::HeldTarget;
 
-/// File to open in place of a missing one. Nothing is read from it.
+/// File that is opened instead of a missing file. Nothing is ever read from it.
 pub(crate) const DEV_NULL: &str = "/dev/null";
 
 pub(crate) fn sys_error(call: &'static str, path: &Path, error: &std::io::Error) -> SysError {

@@ -6,14 +6,14 @@
 //! the disk's interrupts, if there is one for each thread. Otherwise the scheduler places them; it
 //! moves a thread towards the source of its wake-ups.
 //!
-//! Measured on a virtual disk with one queue (4 KiB, in turns with fio 3.33, which the scheduler
-//! places), as multiples of fio's rate:
+//! Measured on a virtual disk with one queue (4 KiB, alternating with fio 3.33, which is placed by
+//! the scheduler), as multiples of fio's rate:
 //!
-//! - One thread at depth 1: 1.11 on the CPU of the interrupt, 0.90 on the other, 0.99 unpinned.
-//! - One thread at depth 4: 1.05 to 1.18, 0.98 and 1.02.
-//! - Two threads of depth 1, one of them on the other CPU: 1.02 to 1.16; unpinned 1.04 to 1.07.
-//! - Both on the CPU of the interrupt: 1.13 to 1.35. They then share it, and a load that generates
-//!   and checks content needs both CPUs.
+//! - One thread at depth 1: 1.11 on the CPU of the interrupt, 0.90 on the other CPU, 0.99 unpinned.
+//! - One thread at depth 4: 1.05 to 1.18, 0.98 and 1.02 in the same three cases.
+//! - Two threads at depth 1, one of them on the other CPU: 1.02 to 1.16; unpinned, 1.04 to 1.07.
+//! - Both threads on the CPU of the interrupt: 1.13 to 1.35. They then share it, and a load that
+//!   generates and checks content needs both CPUs.
 
 use std::path::{Path, PathBuf};
 
@@ -36,7 +36,7 @@ impl Placement {
         Self { cpu: Some(cpu), why: why.into() }
     }
 
-    /// Returns the placement of a thread whose operations `workers` other threads execute.
+    /// Returns the placement of a thread whose operations are executed by `workers` other threads.
     #[must_use]
     pub fn with_workers(workers: u32) -> Self {
         Self::unpinned(format!(
@@ -88,7 +88,7 @@ fn wake_source_of(path: &Path) -> WakeSource {
     if !stack.fuse_connections.is_empty() {
         return WakeSource::Threads("a process that answers for a FUSE file system".to_owned());
     }
-    // Devices whose I/O runs in threads of the kernel.
+    // Devices whose I/O is executed by threads of the kernel.
     let carried = |name: &str| ["loop", "nbd", "zram"].iter().any(|kind| name.starts_with(kind));
     if let Some(layer) = stack.layers.iter().find(|layer| carried(&layer.device.name)) {
         return WakeSource::Threads(format!("the kernel's threads of {}", layer.device.name));
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(cpus(&disk, 1, &[0, 1]), [Some(1)]);
         let why = &place_threads(&disk, 1, &[0, 1])[0].why;
         assert_eq!(why, "vda completes on CPU 1, by its interrupts");
-        // More threads than such CPUs, or a CPU outside the allowed set.
+        // More threads than CPUs that receive interrupts, or a CPU outside the allowed set.
         assert_eq!(cpus(&disk, 2, &[0, 1]), [None, None]);
         assert_eq!(cpus(&disk, 1, &[0, 2]), [None]);
         // Two disks at two ends.

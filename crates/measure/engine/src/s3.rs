@@ -1,8 +1,8 @@
 //! S3 bucket as a target (`plimsoll-s3`): the streams' files are divided into objects.
 //!
-//! S3 cannot write part of an object. A file of the plan therefore consists of objects of the
-//! largest transfer size. A write replaces one whole object (PUT, in parts if it is large). A read
-//! gets one object (GET), or a range of one if it is smaller.
+//! S3 cannot write part of an object. A file of the plan therefore consists of objects whose size
+//! is that of the largest transfer. A write replaces one whole object (PUT, in parts if it is
+//! large). A read gets one object (GET), or a range of an object if the read is smaller.
 //!
 //! | operation | request |
 //! |---|---|
@@ -13,7 +13,7 @@
 //! | create, remove | PUT of an empty object, DELETE |
 //!
 //! A read has a second class, which ends with the first byte of the object (not of the response's
-//! head). After a retry, both count from the first try.
+//! head). If an operation is retried, its time counts from the first try for both.
 //!
 //! The target rejects operations that S3 lacks: rename, setattr, and syncs separate from the write.
 
@@ -23,7 +23,7 @@ mod queue;
 pub use data_set::{S3DataSet, S3DataSetRequest};
 pub use queue::{Calls, S3Queue, S3Target};
 
-/// Returns the object size of the streams, of which S3 takes one.
+/// Returns the object size of the plan's stream. Several streams are an error.
 ///
 /// # Errors
 /// A sentence that explains the unsupported operation, size or number of streams.

@@ -79,13 +79,13 @@ pub(crate) struct SimulatedQueue<D> {
     pub(crate) costs: Costs,
     tick_ns: u64,
     queued: Vec<(u64, u32)>,
-    /// By operation: time of its completion, number of earlier operations, user data and size.
+    /// By operation: completion time, number of earlier operations, user data and size.
     in_flight: BinaryHeap<Reverse<(u64, u64, u64, u32)>>,
     handed_over: u64,
     /// True if a wait ended by its timeout. As in a ring, the timer counts as a completion without
     /// an operation.
     ticked: bool,
-    /// Called whenever the driver takes completions.
+    /// Called whenever the driver reaps completions.
     pub(crate) on_reap: Option<Box<dyn FnMut()>>,
 }
 
@@ -140,7 +140,7 @@ impl<D: Device> Queue for SimulatedQueue<D> {
                 self.clock.advance_to((*first).min(deadline));
                 self.advance(self.costs.wake_ns);
             }
-            // As in the ring, only the timeout ends this wait.
+            // Like in the ring, only the timeout ends this wait.
             None if min > 0 && timeout_ns.is_some() => self.clock.advance_to(deadline),
             _ => {}
         }

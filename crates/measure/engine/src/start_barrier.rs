@@ -14,8 +14,8 @@ use plimsoll_sys::clock::monotonic_ns;
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Returns the start of a phase that is ready from `ready_ns` on. The start is never earlier than
-/// `ready_ns`. If the operator requests the end of the run, the phase starts now: a start at
-/// `ready_ns`, perhaps ten seconds ago, would make all operations of these seconds due at once.
+/// `ready_ns`. If the operator requests the end of the run, the phase starts now: if it started at
+/// `ready_ns`, perhaps ten seconds ago, all operations of these seconds would be due at once.
 fn begins_at(
     watcher: &mut dyn Watcher,
     interrupt: &AtomicBool,
@@ -53,7 +53,7 @@ pub(crate) fn delay_start(
     is_late
 }
 
-/// Waits until a phase may begin that starts as soon as it is driven. Returns the start.
+/// Waits until a phase may begin that starts as soon as the thread drives it. Returns the start.
 pub(crate) fn wait_for_start(
     watcher: &mut dyn Watcher,
     interrupt: &AtomicBool,

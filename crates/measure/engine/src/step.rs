@@ -1,6 +1,6 @@
 //! Drives a stateful workload (`plimsoll_workload::step`) against files.
 //!
-//! One thread owns one part of the workload with its files, buffers and queue. The threads share
+//! Each thread owns one part of the workload with its files, buffers and queue. The threads share
 //! only a few atomics that announce the phase ([`Control`]). Each thread records separately, and
 //! sends a snapshot ([`plimsoll_record::recorder`]) once per interval.
 

@@ -21,7 +21,7 @@ const URGENT_TIMEOUT: Duration = Duration::from_millis(300);
 pub(crate) const SETTLE_NS: u64 = 2_000_000_000;
 
 /// Time that the run waits for such a thread, in ns. After the thread's own wait, its queue waits
-/// another second before it leaves its memory to the kernel.
+/// for one more second and then leaves its memory to the kernel.
 pub(crate) const THREAD_EXIT_NS: u64 = 4_000_000_000;
 
 /// Time for a server to answer at the end of a run, in ns.
@@ -55,7 +55,7 @@ pub fn is_urgent() -> bool {
 }
 
 /// Returns the timeout for a target that does not answer, counted from its last answer or from the
-/// operator's request. Returns `otherwise_ns` without a request, and never more than that.
+/// operator's request. Without a request, returns `otherwise_ns`; never returns more than that.
 #[must_use]
 pub fn timeout_ns(otherwise_ns: u64) -> u64 {
     let timeout = match (is_urgent(), is_requested()) {

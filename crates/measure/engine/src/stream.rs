@@ -1,6 +1,6 @@
 //! Streams of operations against a target: closed and open loops, recorded in full.
 //!
-//! - [`source`]: sources of operations; [`matrix`]: a plan's streams as such a source.
+//! - [`source`]: sources of operations; [`matrix`]: the streams of a plan as a source.
 //! - [`pacing`]: start times of operations.
 //! - [`drive`]: the loop of a driving thread.
 //! - [`outbox`], `collect`: pass records ([`plimsoll_record::cells`]) from the threads to the

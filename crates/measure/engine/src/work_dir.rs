@@ -1,16 +1,16 @@
-//! Plimsoll's own directories inside those that a plan names: lock, name, creation and removal.
+//! Plimsoll's own directories inside those of the plan: lock, name, creation and removal.
 //!
-//! Below each directory that the plan names, a run has one of its own, `plimsoll-NAME`. A manifest
-//! in it describes the contents. A directory of that name without a manifest belongs to someone
-//! else and is never touched.
+//! In each directory that the plan names, a run has its own directory, `plimsoll-NAME`. A manifest
+//! in it describes the contents. A directory with that name but without a manifest is someone
+//! else's, and Plimsoll never changes it.
 //!
-//! - `lock`: the lock that keeps runs apart.
+//! - `lock`: the lock that prevents two runs on one target.
 //! - `contents`: names that belong to a run's data.
 //! - `find_manifest`: the manifest at a path, and the current location of the remaining data.
 //! - `removal`: removal of Plimsoll's own data, and completion of interrupted removals.
 //! - `maps`: expected contents of the data, in the state directory.
 //! - `space`: required and free space of a plan.
-//! - `clean`: removal of data that killed runs left.
+//! - `clean`: removal of the data of killed runs.
 
 pub(crate) mod clean;
 pub(crate) mod contents;
@@ -65,8 +65,8 @@ pub(crate) fn failed(
 /// removed earlier data. Several paths may lead to one target directory.
 ///
 /// # Errors
-/// Fails if something else has the name of an own directory. The directories created until then are
-/// removed again.
+/// Fails if another file or directory has the name of an own directory. The directories created
+/// until then are removed again.
 pub(crate) fn create_own_directories(
     targets: &[TargetDirectory],
     name: &str,
@@ -86,8 +86,8 @@ pub(crate) fn create_own_directories(
             Ok(own) => made.push(own),
             Err(error) => {
                 for own in &made {
-                    // The directories are empty. The caller needs the first error more than one of
-                    // this removal.
+                    // The directories are empty. The first error is more useful to the caller than
+                    // an error of this removal.
                     let _ = unlinkat(&own.parent.fd, own.name(), AtFlags::REMOVEDIR);
                 }
                 return Err(error);
@@ -129,7 +129,7 @@ pub(crate) trait DataManifest: Serialize + DeserializeOwned {
     fn check(&self) -> Result<(), String>;
 }
 
-/// Writes the manifest to each of `directories`, atomically in each.
+/// Writes the manifest to each of `directories`; each write is atomic.
 ///
 /// # Errors
 /// Fails if a directory cannot be written.
@@ -165,7 +165,7 @@ pub(crate) fn write_manifest<M: DataManifest>(
 /// Opens the directories that a plan names. Each must exist and be in an allowed place.
 ///
 /// # Errors
-/// Fails if one is missing, is not a directory, or is not allowed.
+/// Fails if a directory is missing, is not a directory, or is not allowed.
 pub(crate) fn named_directories<'a>(
     names: impl Iterator<Item = &'a String>,
     needs: &str,

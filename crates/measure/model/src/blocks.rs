@@ -2,9 +2,9 @@
 //!
 //! A block handles a [`Request`] at its level: which units are cached, which tier and which
 //! replicas have an extent, which columns a stripe has. It writes visits to its stations into the
-//! I/O's program, and routes the rest to lower blocks. Decisions are made when the I/O is issued;
-//! times come from the simulation. A block with work of its own (draining, moving, rebuilding)
-//! launches detached programs and is notified of their progress.
+//! I/O's program, and routes the remaining work to lower blocks. Blocks decide when the I/O is
+//! issued; times are the result of the simulation. A block that does background work (draining,
+//! moving, rebuilding) launches detached programs and is notified of their progress.
 
 mod cache;
 mod compress;

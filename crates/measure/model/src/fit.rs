@@ -1,10 +1,11 @@
 //! Fits a model's free parameters to a measured table, and predicts another table.
 //!
 //! The fit uses least squares on logarithms of rate and latency, within the bounds of each
-//! parameter. It starts from the model file and from other, seeded points. The search uses the
-//! quick analysis corrected by simulation (see `evaluate`) and ends when simulation confirms it. It
-//! also shows what the data do not determine: every parameter is profiled, rows are left out one by
-//! one, and a copy of the nearest measured row is scored beside the model.
+//! parameter. The search starts from the parameters of the model file and from other, seeded
+//! points. The search uses the quick analysis corrected by simulation (see `evaluate`) and ends
+//! when simulation confirms it. It also shows what the data cannot determine: every parameter is
+//! profiled, rows are omitted one by one, and a copy of the nearest measured row is scored next to
+//! the model.
 
 mod checks;
 mod evaluate;

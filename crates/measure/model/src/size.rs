@@ -1,12 +1,13 @@
-//! How much of a system a mail store needs: the smallest value of a model's sizing field at which the
-//! load is carried within its limits, what limits it next, and the load line at each size.
+//! Size of a system for a mail store: the smallest value of a model's sizing field at which the
+//! system sustains the load within its limits, the next bottleneck, and the load line at each size.
 //!
-//! The search doubles the size until it passes and then halves the gap. Each size is simulated at the
-//! required load. Its load line, the highest load within the limits, is found by the secant between a
-//! load that keeps them and one that does not, starting from the load at which the busiest station would
-//! be full (the utilisation law: utilisation grows with the load). While one size is simulated another
-//! core tries the one that comes next if it fails, and the load lines of all sizes are found side by side;
-//! what is tried and what comes out does not depend on the number of cores.
+//! The search doubles the size until it passes and then halves the gap. Each size is simulated at
+//! the required load. Its load line, the highest load within the limits, is searched by the secant
+//! between a load within the limits and a load that exceeds them, starting from the load at which
+//! the busiest station would be full (the utilisation law: utilisation grows with the load). While
+//! one size is simulated, another core simulates the size that would be next if this size failed,
+//! and the load lines of all sizes are searched in parallel. The tried sizes and the results do not
+//! depend on the number of cores.
 
 mod load;
 
@@ -39,7 +40,7 @@ pub struct SizeRequest {
 pub struct SizeTrial {
     /// The size.
     pub size: u64,
-    /// Whether the load is carried within the limits.
+    /// True if the system sustains the load within the limits.
     pub passes: bool,
     /// Why not.
     pub why: String,
@@ -73,7 +74,7 @@ pub enum SizeError {
     /// The model.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The model says nothing of sizes.
+    /// The model has no field for its size.
     #[error("the model {model} names no sizing field; say which: {known}")]
     NoField {
         /// The model.
@@ -86,7 +87,7 @@ pub enum SizeError {
 /// Operations that a size is judged by, and those before that are forgotten.
 const MEASURE_OPS: u64 = 12_000;
 const WARM_UP_OPS: u64 = 4_000;
-/// Simulations of a load line, beyond the one at the required load.
+/// Number of simulations for a load line, in addition to the one at the required load.
 const LINE_STEPS: usize = 3;
 /// Utilisation above which a station counts as saturated: its queue grows over longer times than
 /// are simulated.
@@ -95,7 +96,7 @@ const FULL: f64 = 0.98;
 /// Searches.
 ///
 /// # Errors
-/// [`SizeError`]: a model that names no field, a size that it cannot be built at.
+/// [`SizeError`]: the model names no field, or cannot be built at one of the sizes.
 pub fn size(model: &ConfiguredModel, asked: &SizeRequest) -> Result<Sizing, SizeError> {
     let field = field_of(model, asked)?;
     let mut tried: Vec<SizeTrial> = Vec::new();
@@ -150,7 +151,7 @@ fn field_of(model: &ConfiguredModel, asked: &SizeRequest) -> Result<String, Size
     }
 }
 
-/// One load on one size.
+/// One load on one size of the system.
 struct Point {
     read_ns: f64,
     log_ns: f64,
@@ -158,7 +159,8 @@ struct Point {
     bottleneck: String,
 }
 
-/// A system of one size that holds its data; in words, why it cannot.
+/// Returns a system of one size that has the data laid out, or a sentence with the reason why the
+/// data does not fit.
 fn laid_out(
     model: &ConfiguredModel,
     asked: &SizeRequest,
@@ -182,7 +184,7 @@ fn laid_out(
     Ok(Ok(system))
 }
 
-/// One load on a system that holds its data and has done nothing yet.
+/// Simulates one load on a system that has its data but has done no I/O yet.
 fn point(mut system: System, asked: &SizeRequest, rate_ios_per_s: f64) -> Result<Point, String> {
     let load = MailLoad { rate_ios_per_s, ..asked.load };
     let Some(measured) = simulate(&mut system, load, WARM_UP_OPS, MEASURE_OPS, asked.seed) else {
@@ -229,7 +231,7 @@ fn attempt(
     })
 }
 
-/// Which limit is not kept; empty: all are.
+/// Returns the limits that are exceeded, as text; empty if there are none.
 fn beyond(point: &Point, asked: &SizeRequest) -> String {
     let ms = |ns: f64| ns / 1e6;
     if point.read_ns > asked.read_ns_max as f64 {
@@ -243,7 +245,7 @@ fn beyond(point: &Point, asked: &SizeRequest) -> String {
     }
 }
 
-/// The highest load that keeps the limits, to about 5 %.
+/// Returns the highest load within the limits, to about 5 %.
 fn load_line(
     model: &ConfiguredModel,
     asked: &SizeRequest,
@@ -259,7 +261,7 @@ fn load_line(
     let Ok(system) = laid_out(model, asked, field, tried.size)? else { return Ok(None) };
     let mut system = Some(system);
     for step in 0..LINE_STEPS {
-        // The limit is mostly met not far below the load at which a station is full.
+        // The limit is mostly reached a little below the load at which a station is full.
         let part = if step == 0 { 0.8 } else { 0.5 };
         let rate = keeps + part * (breaks - keeps);
         if breaks - keeps < 0.05 * required || rate <= 0.0 {

@@ -15,9 +15,10 @@
 //! seek_ms_mean = { value = 8.2, from = "fitted: rows 3-9", free = [4.0, 12.0] }
 //! ```
 //!
-//! Every number has a source: its own `from`, or that of its table. A number that says `free` may be
-//! moved by a fit within its bounds. A model that says `base = "other"` in its head is the shipped model of
-//! that name with the fields that it gives itself in place of the other's. Unknown fields are errors which name the nearest known one.
+//! Every number has a source: its own `from`, or that of its table. A number marked `free` may be
+//! changed by a fit within its bounds. A model with `base = "other"` in its head inherits the
+//! fields of the shipped model of that name, and overrides those that it sets. Unknown fields are
+//! errors, which state the nearest known field.
 
 mod error;
 mod fact;
@@ -60,7 +61,7 @@ pub struct Table {
 pub struct Spec {
     /// Name of the model.
     pub name: String,
-    /// One line for lists.
+    /// One-line description for lists.
     pub title: String,
     /// The system it represents, with sources and limits.
     pub about: String,
@@ -70,9 +71,9 @@ pub struct Spec {
     pub head: Table,
     /// The blocks in the order of their names.
     pub blocks: BTreeMap<String, Table>,
-    /// The load of the published measurements, where the model has one.
+    /// The load of the published measurements, if the model has one.
     pub load: Option<Table>,
-    /// Which field a sizing moves, and how far.
+    /// The field that a sizing changes, and its range.
     pub size: Option<Table>,
     /// Errors against published figures; a model on another base does not inherit it.
     pub record: Option<Table>,
@@ -153,11 +154,11 @@ impl Spec {
         }
     }
 
-    /// Gives a field, which the file may lack, a value as it would be written in TOML.
+    /// Sets a field, which may be missing in the file, to a value in TOML syntax.
     ///
     /// # Errors
-    /// [`ModelError::Bad`] if the text is not a TOML value, [`ModelError::UnknownField`] if the model
-    /// has no such table.
+    /// [`ModelError::Bad`] if the text is not a TOML value, [`ModelError::UnknownField`] if the
+    /// model has no such table.
     pub fn assign(&mut self, path: &str, value: &str) -> Result<(), ModelError> {
         let (place, field) = path.split_once('.').unwrap_or((path, ""));
         let field_value = parse::value(&self.name, place, field, value)?;
@@ -192,8 +193,8 @@ impl Spec {
         }
     }
 
-    /// The line on which a field of a table stands, from 1; `None` if its value is not from there, or it
-    /// cannot be found.
+    /// Returns the line number of a field of a table, from 1; `None` if its value is not from the
+    /// file or cannot be found in it.
     pub(crate) fn line(&self, place: &str, field: &str) -> Option<usize> {
         let assigned = self.assigned.contains(&format!("{place}.{field}"));
         if assigned { None } else { parse::line(&self.text, place, field) }

@@ -45,7 +45,7 @@ pub struct System {
     failed: std::ops::Range<u16>,
     keeps_layout: bool,
     has_layout: bool,
-    /// By file: whether it is a hole only, and the units written since.
+    /// By file: true if the file has only a hole, and the units written later.
     empty: Vec<bool>,
     written: Bits,
     program: Program,
@@ -77,7 +77,7 @@ impl System {
         self.blocks.nodes as u16
     }
 
-    /// Returns the number of nodes that run load. These are the first ones; the others only store,
+    /// Returns the number of nodes that run load. These are the first nodes; the others only store,
     /// or have failed.
     pub fn compute_nodes(&self) -> u16 {
         self.compute_nodes - self.failed.len() as u16
@@ -149,9 +149,9 @@ impl System {
         self.launch();
     }
 
-    /// Lays out files that exist before the run: each is written from its beginning to its end by a
-    /// node (file, bytes, node), all at the same time. The blocks place the data in bulk as if it
-    /// had been written, without simulated I/O. Files are small numbers.
+    /// Lays out files that exist before the run: each is written by a node from its beginning to
+    /// its end (file, bytes, node), and all are written at the same time. The blocks place the data
+    /// in bulk, as after writing it, but without simulated I/O. Files are small numbers.
     pub fn lay_files(&mut self, files: &[(u32, u64, u16)]) {
         const STEP: u64 = 64 << 20;
         self.has_layout = true;
@@ -177,7 +177,7 @@ impl System {
     }
 
     /// Marks a file that exists but was never written: reads of unwritten parts return zeroes. (A
-    /// block that places data itself, such as a cluster, also knows this.)
+    /// block that places data itself, such as a cluster, also has this information.)
     pub fn leave_empty(&mut self, file: u32) {
         self.has_layout = true;
         let at = file as usize;
@@ -187,7 +187,7 @@ impl System {
         self.empty[at] = !self.blocks.strides.contains(&0);
     }
 
-    /// Returns whether a read is of a hole; a write fills one.
+    /// Returns the request, marked if it reads a hole; a write fills a hole.
     fn mark_hole(&mut self, request: &Request) -> Request {
         let units = request.units(HOLE_BYTES);
         match request.action {
@@ -252,7 +252,7 @@ impl System {
         self.sim.due_ns()
     }
 
-    /// Runs until the next event for the driver. `None` if no event is left.
+    /// Runs until the next event for the driver. `None` if no events remain.
     #[allow(clippy::should_implement_trait)] // An iterator could not be fed while it is read.
     pub fn next(&mut self) -> Option<Event> {
         loop {
@@ -298,7 +298,7 @@ impl System {
         let mut program = std::mem::take(&mut self.program);
         let reference = crate::blocks::BlockRef(block);
         self.write_program(&mut program, |cx, _| cx.with(reference, node, act));
-        // A block launches its own work as a new program, without a request to extend.
+        // A block starts its own work as a new program, without a request that it could extend.
         program.clear();
         self.program = program;
         self.shut();

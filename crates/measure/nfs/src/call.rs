@@ -8,8 +8,9 @@ use crate::rpc::{CallTemplate, set_record_mark};
 use crate::slot::Slot;
 use crate::xdr::{Writer, padded};
 
-/// Encodes READ or WRITE from the fields of the slot. The rest of a short transfer, and writes that
-/// are sent again, use it too. Returns the header's length, or `None` if there is not enough space.
+/// Encodes READ or WRITE from the fields of the slot. The remaining part of a short transfer, and
+/// writes that are sent again, also use this function. Returns the header's length, or `None` if
+/// there is not enough space.
 #[inline]
 pub(crate) fn encode_transfer(
     template: &CallTemplate,
@@ -46,7 +47,7 @@ pub(crate) fn encode_commit(
 }
 
 /// Encodes any operation except READ, WRITE and COMMIT. `first` is the handle of the object or
-/// directory, `second` that of the target directory of a rename.
+/// directory, `second` the handle of the target directory of a rename.
 pub(crate) fn encode_metadata(
     template: &CallTemplate,
     xid: u32,

@@ -161,7 +161,7 @@ impl<C: Clock> Client<C> {
     /// Connects to a server.
     ///
     /// # Errors
-    /// [`ConnectError`] if one of its connections fails.
+    /// [`ConnectError`] if a connection fails.
     pub fn add_server(&mut self, spec: &ServerSpec) -> Result<ServerId, ConnectError> {
         let address = spec.address;
         let failed = |error| ConnectError::Failed { address, error };
@@ -250,7 +250,7 @@ impl<C: Clock> Client<C> {
         self.down
     }
 
-    /// Sends submitted operations as far as the sockets accept data.
+    /// Sends submitted operations, as many as the sockets accept.
     ///
     /// # Errors
     /// [`PollError::Arena`].
@@ -268,7 +268,7 @@ impl<C: Clock> Client<C> {
     /// after the first completion or at the timeout.
     ///
     /// # Errors
-    /// [`PollError`]; never because of a server.
+    /// [`PollError`]; a server never causes it.
     pub fn poll(
         &mut self,
         arena: &mut [u8],
@@ -312,8 +312,8 @@ impl<C: Clock> Client<C> {
         Ok(())
     }
 
-    /// Delays the check for replies, so that the next one finds several. Returns the time after the
-    /// pause.
+    /// Delays the check for replies, so that the next check finds several. Returns the time after
+    /// the pause.
     fn pause(&mut self, timeout: Timeout, now_ns: u64) -> u64 {
         let mut pause_ns = self.core.reap_pause_ns();
         match timeout {
@@ -326,8 +326,8 @@ impl<C: Clock> Client<C> {
             return now_ns;
         }
         if !self.fine_timers {
-            // The kernel's default slack of 50 us would be as long as the pause. This changes the
-            // precision of this thread's timers only. If the kernel refuses, pauses are longer.
+            // The kernel's default timer slack of 50 us would be as long as the pause. This changes
+            // the precision of this thread's timers only. If the kernel refuses, pauses are longer.
             let _ =
                 rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(TIMER_SLACK_NS));
             self.fine_timers = true;

@@ -17,16 +17,17 @@ pub struct Config {
     pub give_up_after_ns: u64,
     /// Pause after NFS3ERR_JUKEBOX before the next try.
     pub jukebox_retry_ns: u64,
-    /// Maximum bytes of acknowledged unstable writes that the client keeps, to send them again if
-    /// the server loses them. When this space is full, the client sends a COMMIT itself.
+    /// Maximum bytes of acknowledged unstable writes that the client stores, in order to send them
+    /// again if the server loses them. When this space is full, the client sends a COMMIT itself.
     pub retain_bytes: usize,
-    /// True to keep a latency histogram per procedure. A driver with its own recorder needs none.
+    /// True to record a latency histogram per procedure. A driver that records latencies itself
+    /// does not need them.
     pub histograms: bool,
     /// 0, the default: the client checks for replies continuously. Otherwise, with 16 or more
     /// operations outstanding, it checks only once per this fraction of the mean latency, and at
     /// least every millisecond. That saves a wake-up for each single reply, and adds to the
-    /// latencies. With 16, the client sees a completion at most 6 % of the mean latency late, 3 %
-    /// on average. [`Stats`](crate::Stats) has the number and sum of the pauses.
+    /// latencies. With 16, the client sees a completion at most 6 % of the mean latency too late,
+    /// and 3 % on average. [`Stats`](crate::Stats) has the number and sum of the pauses.
     pub reap_pause_divisor: u32,
     /// First XID. Different clients of one server should use different values.
     pub xid_seed: u32,

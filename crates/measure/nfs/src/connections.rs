@@ -73,8 +73,8 @@ impl<C: Clock> Client<C> {
 
     fn interest(&self, index: usize, flags: epoll::EventFlags) {
         if let Some(fd) = &self.sockets[index].fd {
-            // This fails only for a descriptor that is not registered. Then no event comes, and the
-            // retransmission timer replaces the connection.
+            // This call only fails for a descriptor that is not registered. Then no event occurs,
+            // and the retransmission timer replaces the connection.
             let _ = epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(index as u64), flags);
         }
     }
@@ -162,12 +162,12 @@ impl<C: Clock> Client<C> {
         }
     }
 
-    /// Handles the loss of a connection. Its calls wait for the next one.
+    /// Handles the loss of a connection. Its calls wait for the next connection.
     fn lost(&mut self, index: usize, why: DisconnectReason, now_ns: u64) {
         let proven = self.core.links[index].proven;
         self.core.link_lost(index, why, now_ns);
         let socket = &mut self.sockets[index];
-        socket.fd = None; // closing takes it out of epoll
+        socket.fd = None; // closing the descriptor removes it from epoll
         socket.wants_write = false;
         if socket.phase == Phase::Up {
             self.down += 1;

@@ -1,8 +1,8 @@
 //! The protocol without sockets and clock: calls in flight, their order, replies and timers.
 //!
 //! A [`Core`] does no I/O. The caller submits operations and calls [`Core::hand_over`], which
-//! stamps them with the time. It then gathers the slices of each link and sends them. It puts
-//! received bytes into a link's [`Inbound`] and delivers them. The caller also passes the time.
+//! stamps them with the time. It then gathers the slices of each link and sends them. It copies
+//! received bytes to a link's [`Inbound`] and delivers them. The caller also passes the time.
 //! [`Client`](crate::Client) does this with real sockets, the tests and the fuzzer without sockets.
 
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ use crate::stats::{DisconnectReason, Stats};
 const INTERNAL_SLOTS: u32 = 8;
 /// Minimum limit on record size, in bytes, even if all transfers are small.
 const RECORD_BYTES_MIN: usize = 128 * 1024;
-/// Room in a READ reply's record beyond its data, in bytes: the longest header (528) rounded up.
+/// Size of a READ reply's record without its data, in bytes: the longest header (528) rounded up.
 const RECORD_OVERHEAD_BYTES: usize = 1024;
 /// With fewer outstanding operations than this, the client reads replies at once, because batches
 /// are rare.
@@ -53,7 +53,7 @@ pub(crate) struct Object {
     pub chain: Chain,
     /// True while lost writes to it are being sent again.
     pub recovering: bool,
-    /// The last write verifier from the server for it.
+    /// Last write verifier that the server sent for the object.
     pub verifier: Option<[u8; 8]>,
 }
 
@@ -122,9 +122,9 @@ pub struct Core {
     pub(crate) outstanding_bytes: u64,
     pub(crate) sequence: u64,
     pub(crate) arena_bytes_needed: u64,
-    /// Running mean latency of successful operations, over about 64 of them.
+    /// Running mean latency of successful operations, with a weight of about 1/64 for the latest.
     pub(crate) latency_ns_mean: u64,
-    /// Results of the last reply whose caller requested to keep them.
+    /// Results of the last reply, if its caller requested them.
     pub(crate) kept: Vec<u8>,
     /// Returns true if a call of this age, in ns, has timed out.
     pub(crate) is_over: Option<fn(u64) -> bool>,

@@ -117,7 +117,7 @@ fn fh(bytes: &[u8]) -> nfs_fh3 {
     nfs_fh3 { data: Opaque::owned(bytes.to_vec()) }
 }
 
-/// Decodes arguments and requires that no byte is left.
+/// Decodes arguments and requires that no bytes remain.
 fn arguments<T: Unpack>(call: &Call) -> T {
     let (value, size) = T::unpack(&mut &call.arguments[..]).unwrap();
     assert_eq!(size, call.arguments.len(), "procedure {}", call.procedure);
@@ -281,7 +281,7 @@ fn a_commit_confirms_only_what_was_acknowledged_before_it() {
     bench.answer_write(&writes[0], stable_how::UNSTABLE, 1);
     bench.submit(9, &Op::Commit { file, offset_bytes: 0, size_bytes: 0 });
     let commit = bench.wire();
-    // Acknowledged after the COMMIT was handed over, so the COMMIT may not cover it.
+    // The write was acknowledged after the COMMIT was submitted, so the COMMIT may not include it.
     bench.answer_write(&writes[1], stable_how::UNSTABLE, 1);
     bench.answer_commit(&commit[0], 1);
     assert_eq!(bench.completed(), [(0, Ok(4096)), (1, Ok(4096)), (9, Ok(0))]);
@@ -454,7 +454,7 @@ fn a_pause_is_a_share_of_the_latency_and_only_for_deep_queues() {
     }
     let pause = bench.core.reap_pause_ns();
     assert!((115_000..=125_000).contains(&pause), "a sixteenth of 2 ms: {pause}");
-    // By default replies are read as they arrive.
+    // By default, replies are read when they arrive.
     bench.core.config.reap_pause_divisor = Config::default().reap_pause_divisor;
     assert_eq!(bench.core.reap_pause_ns(), 0);
 }

@@ -4,8 +4,8 @@ use crate::xdr::Writer;
 
 /// Maximum number of supplementary groups in AUTH_SYS.
 pub const GROUPS_MAX: usize = 16;
-/// Maximum length of the machine name, in bytes (the standard allows 255; this keeps call headers
-/// small).
+/// Maximum length of the machine name, in bytes (the standard allows 255; a shorter name makes call
+/// headers small).
 pub const MACHINE_BYTES_MAX: usize = 64;
 
 /// Identity of the caller.

@@ -12,7 +12,7 @@ use crate::slot::{NONE, Owner, Payload, State};
 use crate::stats::Event;
 use crate::xdr::{Reader, padded};
 
-/// How the rest of a long READ reply is received.
+/// Plan for receiving the remaining part of a long READ reply.
 struct Plan {
     head_bytes: usize,
     into: (usize, usize),
@@ -45,7 +45,8 @@ impl Core {
         now_ns: u64,
         out: &mut Vec<Completion>,
     ) -> Result<(), Violation> {
-        // Taken out during the delivery, so that its records can be read while calls change.
+        // It is removed from the link during the delivery, so that its records can be read while
+        // calls change.
         let Some(mut inbound) = self.links[link].inbound.take() else { return Ok(()) };
         let result = self.drain(link, &mut inbound, arena, now_ns, out);
         self.links[link].inbound = Some(inbound);
@@ -236,7 +237,8 @@ impl Core {
         Ok(())
     }
 
-    /// Records that a READ returned `count` bytes, and completes it or requests the rest.
+    /// Records that a READ returned `count` bytes, and completes it or requests the remaining
+    /// bytes.
     #[inline]
     fn read_progress(
         &mut self,
@@ -296,7 +298,8 @@ impl Core {
         Ok(())
     }
 
-    /// A WRITE was acknowledged completely. Its data is kept if the server may still lose it.
+    /// A WRITE was acknowledged completely. The log preserves its data if the server may still lose
+    /// it.
     fn write_acknowledged(&mut self, index: u32, arena: &[u8]) {
         let slot = self.slots.get_mut(index);
         let (Some(entry), Payload::Arena(at)) = (slot.entry.take(), slot.payload) else { return };
@@ -310,7 +313,7 @@ impl Core {
         self.prune(index);
     }
 
-    /// Sends another call for the rest of a short transfer.
+    /// Sends another call for the remaining part of a short transfer.
     fn go_on(&mut self, index: u32, count: u32, now_ns: u64) {
         self.slots.renew_xid(index);
         let slot = self.slots.get_mut(index);

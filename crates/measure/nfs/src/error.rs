@@ -20,7 +20,7 @@ pub enum Violation {
     /// A record is longer than any possible reply to the calls.
     #[error("a record of {record_bytes} bytes exceeds the {limit_bytes} that any reply can need")]
     Oversized {
-        /// Size announced by the fragments received so far.
+        /// Size announced by the fragments that were received.
         record_bytes: u64,
         /// Maximum size.
         limit_bytes: u64,
@@ -152,7 +152,7 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// Returns the closest `errno`, for callers that need one.
+    /// Returns the closest `errno`, for callers that need an error number.
     #[must_use]
     pub fn errno(self) -> i32 {
         const EIO: i32 = 5;
@@ -168,8 +168,8 @@ impl CallError {
     }
 }
 
-/// Returns the Linux `errno` of an NFS status. The first ones are the same number by design (RFC
-/// 1813, 2.6).
+/// Returns the Linux `errno` of an NFS status. The first values are equal to the `errno` by design
+/// (RFC 1813, 2.6).
 fn errno_of(status: nfsstat3) -> i32 {
     match status {
         nfsstat3::NFS3ERR_STALE => 116,

@@ -1,10 +1,10 @@
 //! Record marking (RFC 5531, 11) of received data, in bounded memory.
 //!
 //! A complete record in one fragment, the usual case, stays in the receive buffer. As soon as the
-//! head of a long record (a large READ) is complete, the caller can receive the rest directly into
-//! its arena. A record in several fragments is assembled in a separate buffer. No record may be
-//! longer than `limit_bytes` or have more than [`FRAGMENTS_MAX`] fragments. The client rejects a
-//! peer that announces more before it allocates memory for it.
+//! head of a long record (a large READ) is complete, the caller can receive the remaining bytes
+//! directly into its arena. A record in several fragments is assembled in a separate buffer. No
+//! record may be longer than `limit_bytes` or have more than [`FRAGMENTS_MAX`] fragments. The
+//! client rejects a peer that announces more, before it allocates memory.
 
 use std::io::IoSliceMut;
 
@@ -36,7 +36,7 @@ pub enum InboundStep<'a> {
     /// The head of a long record. Call [`Inbound::stream`], [`Inbound::buffer_it`] or
     /// [`Inbound::discard`] next.
     Head {
-        /// Bytes received so far.
+        /// Head of the record, as far as it was received.
         head: &'a [u8],
         /// Length of the whole record.
         record_bytes: usize,
@@ -49,13 +49,13 @@ pub enum InboundStep<'a> {
 enum Mode {
     /// Before a record mark.
     Mark,
-    /// In a record of a single fragment; `asked` if the caller has received its head.
+    /// In a record that consists of a single fragment; `asked` if the caller has received its head.
     Whole { size: usize, asked: bool },
-    /// In a fragment of a record of several fragments.
+    /// In a fragment of a record that consists of several fragments.
     Fragment { left: usize, last: bool },
     /// The arena receives the payload, which `tail` bytes of padding follow.
     Stream { at: usize, left: usize, tail: usize },
-    /// Skips the rest of a discarded record.
+    /// Skips the remaining bytes of a discarded record.
     Discard { left: usize },
 }
 
@@ -150,8 +150,8 @@ impl Inbound {
         self.end = (self.end + rest).min(self.buffer.len());
     }
 
-    /// Appends bytes as if they had been received, for callers without a socket. Returns the number
-    /// of bytes used.
+    /// Appends bytes like bytes from a socket, for callers without a socket. Returns the number of
+    /// bytes used.
     pub fn feed(&mut self, bytes: &[u8], arena: &mut [u8]) -> usize {
         let mut rest = bytes;
         for window in &mut self.windows(arena) {
@@ -164,9 +164,9 @@ impl Inbound {
         taken
     }
 
-    /// Response to [`InboundStep::Head`]: after `head_bytes` come `payload_bytes` for the arena at
-    /// `at`, then `tail_bytes` of padding. The caller has checked that the three add up to the
-    /// record, and that the range is inside the arena.
+    /// Response to [`InboundStep::Head`]: after `head_bytes`, the record has `payload_bytes` for
+    /// the arena at `at`, and then `tail_bytes` of padding. The caller has checked that the three
+    /// add up to the record, and that the range is inside the arena.
     pub fn stream(
         &mut self,
         head_bytes: usize,
@@ -260,7 +260,7 @@ impl Inbound {
                     self.mode = Mode::Mark;
                 }
                 Mode::Stream { at, left, tail } => {
-                    // `stream` and `received` consume the payload, so only padding is left here.
+                    // `stream` and `received` consume the payload, so only padding remains here.
                     if left > 0 || have < tail {
                         self.mode = Mode::Stream { at, left, tail };
                         return Ok(InboundStep::More);

@@ -1,13 +1,13 @@
 //! An NFS version 3 client (RFC 1813) in user space, for load.
 //!
-//! There is no mount and no client cache. Every operation is one remote procedure call (RFC 5531,
-//! over TCP with record marking), and each of several connections has many calls outstanding. One
-//! thread owns a [`Client`] and drives its connections with epoll and non-blocking sockets. It uses
-//! no locks, and after a warm-up it allocates nothing per operation. One `sendmsg` sends a batch of
-//! calls. Replies are parsed in the receive buffer. Payloads are sent from and received into the
-//! caller's arena.
+//! There is no mount, and the client does not cache. Every operation is one remote procedure call
+//! (RFC 5531, over TCP with record marking), and each of several connections has many calls
+//! outstanding. One thread owns a [`Client`] and drives its connections with epoll and non-blocking
+//! sockets. It uses no locks, and after a warm-up it does not allocate memory for an operation. One
+//! `sendmsg` sends a batch of calls. Replies are parsed in the receive buffer. Payloads are sent
+//! from and received into the caller's arena.
 //!
-//! The layers, each usable without those that follow it:
+//! The layers, each usable without the layers that follow it:
 //!
 //! - [`xdr`], [`rpc`], [`inbound`]: bounded parsing of received data. Each length is checked
 //!   against the available data and against the request.
@@ -17,11 +17,11 @@
 //! - [`mount`], [`setup`]: blocking steps before a run: MOUNT, path lookup, creation of directories
 //!   and files.
 //!
-//! If the server is lost, the client sends calls without a reply again, first on the same
-//! connection, then on a new one. Their latency counts from the first transmission, so the figures
-//! include an outage. A restarted server (its write verifier changed) may have lost unstable
-//! writes. The client sends these again from a copy, before the COMMIT that covers them completes,
-//! and reports an [`Event`].
+//! If the connection to the server is lost, the client sends calls without a reply again, first on
+//! the same connection, then on a new one. Their latency counts from the first transmission, so the
+//! figures include an outage. A restarted server (its write verifier changed) may have lost
+//! unstable writes. The client sends these again from a copy, before it completes the COMMIT of
+//! these writes, and reports an [`Event`].
 
 pub mod client;
 pub mod core;

@@ -1,4 +1,4 @@
-//! The lifecycle of a call: handed over, queued on a connection or delayed, ended.
+//! The lifecycle of a call: passed on, queued on a connection or delayed, ended.
 
 use crate::core::Core;
 use crate::error::CallError;
@@ -23,7 +23,7 @@ impl Core {
         self.fresh.clear();
     }
 
-    /// True if submitted operations were not yet handed over.
+    /// True if submitted operations were not yet passed to a connection.
     #[must_use]
     pub fn has_fresh(&self) -> bool {
         !self.fresh.is_empty()
@@ -146,7 +146,7 @@ impl Core {
     }
 
     /// A call that ends while it is queued is not sent. If half of it was sent, its connection must
-    /// be closed too, because the caller owns its payload again.
+    /// also be closed, because the caller then owns the payload again.
     #[inline]
     pub(crate) fn leave_link(&mut self, index: u32) {
         let slot = self.slots.get(index);

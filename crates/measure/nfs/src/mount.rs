@@ -218,7 +218,7 @@ struct Service {
 impl Service {
     fn connect(name: &'static str, address: SocketAddr) -> Result<Self, MountError> {
         let failed = |source| MountError::Io { service: name, address, source };
-        // Uses a reserved port if possible, because mount services often require one.
+        // Uses a reserved port if possible, because many mount services require it.
         let fd = crate::socket::start(address, true).map_err(|error| failed(error.into()))?;
         let timeout_ns = ANSWER_TIMEOUT.as_nanos() as u64;
         match crate::socket::wait_writable(&fd, timeout_ns) {

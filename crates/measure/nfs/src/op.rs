@@ -70,7 +70,7 @@ impl Procedure {
         Self::Commit,
     ];
 
-    /// Returns the name in lower case, as in tags of histograms.
+    /// Returns the name in lower case, as used in tags of histograms.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -100,7 +100,7 @@ impl Procedure {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Stability {
-    /// The server may keep it in memory until a COMMIT.
+    /// The server may store the data in memory until a COMMIT.
     #[default]
     Unstable = 0,
     /// Data on stable storage, attributes possibly not.
@@ -124,7 +124,7 @@ pub enum CreateHow<'a> {
 /// One operation. Offsets into the buffer refer to the arena that the caller passes to `poll`. The
 /// range belongs to the client until the completion.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)] // the fields say what RFC 1813 says of the arguments of the same names
+#[allow(missing_docs)] // the fields are the arguments of the same names in RFC 1813
 pub enum Op<'a> {
     /// NULL.
     Null { server: ServerId },
@@ -139,7 +139,7 @@ pub enum Op<'a> {
     /// READ; completes with the number of bytes read, fewer than requested only at the end of the
     /// file.
     Read { file: ObjectId, offset_bytes: u64, size_bytes: u32, buffer_offset_bytes: u64 },
-    /// WRITE; completes with the number of bytes written, always as many as requested.
+    /// WRITE; completes with the number of written bytes, which is always the requested number.
     Write {
         file: ObjectId,
         offset_bytes: u64,
@@ -148,10 +148,10 @@ pub enum Op<'a> {
         stability: Stability,
     },
     /// COMMIT of a range, or of the whole file with size 0. When it completes, every unstable write
-    /// in the range that completed before the COMMIT was handed over is durable, even if the server
-    /// restarted.
+    /// in the range that completed before the COMMIT was passed to a connection is durable, even if
+    /// the server restarted.
     Commit { file: ObjectId, offset_bytes: u64, size_bytes: u32 },
-    /// CREATE; stores the handle in `into` if the server returns one.
+    /// CREATE; stores the handle in `into` if the reply has a handle.
     Create { dir: ObjectId, name: &'a [u8], how: CreateHow<'a>, into: Option<ObjectId> },
     /// MKDIR.
     MakeDir { dir: ObjectId, name: &'a [u8], attributes: &'a sattr3, into: Option<ObjectId> },
@@ -208,7 +208,8 @@ pub struct Completion {
     pub token: u64,
     /// Procedure of the operation.
     pub procedure: Procedure,
-    /// Bytes for READ and WRITE, the mask for ACCESS, entries for READDIR and READDIRPLUS, else 0.
+    /// Number of bytes for READ and WRITE, the mask for ACCESS, number of entries for READDIR and
+    /// READDIRPLUS, otherwise 0.
     pub result: Result<u32, CallError>,
     /// Time just before the operation was first sent, or would have been sent with a connection. A
     /// lost connection therefore counts in the latency.

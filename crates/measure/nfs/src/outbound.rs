@@ -1,5 +1,5 @@
-//! Sending: collects the calls queued on a link as slices for one `sendmsg`. Headers come from the
-//! slots, payloads from their buffers. Nothing is copied.
+//! Sending: collects the calls queued on a link as slices for one `sendmsg`. Headers are in the
+//! slots, payloads in the callers' buffers. Nothing is copied.
 
 use std::io::IoSlice;
 
@@ -7,8 +7,8 @@ use crate::core::Core;
 use crate::slot::{Payload, State};
 use crate::xdr::padded;
 
-/// Maximum number of slices of one `sendmsg`. A WRITE takes two (three with padding), so this is a
-/// batch of 64; the kernel accepts up to 1,024.
+/// Maximum number of slices of one `sendmsg`. A WRITE uses two slices (three with padding), so this
+/// is a batch of 64 WRITEs; the kernel accepts up to 1,024 slices.
 pub const SLICES_MAX: usize = 128;
 
 const PADDING: [u8; 3] = [0; 3];

@@ -1,10 +1,10 @@
 //! COMMIT, and writes that a restarted server lost.
 //!
-//! A COMMIT settles the acknowledged unstable writes whose write verifier it confirms. Another
-//! verifier means that an earlier instance of the server acknowledged the write. The client sends
-//! such writes again with FILE_SYNC, except parts that a later write replaced. The COMMIT completes
-//! after them. New writes to the file wait until then, so that an old block never overwrites a new
-//! one.
+//! A COMMIT whose reply has the write verifier of acknowledged unstable writes makes these writes
+//! durable. Another verifier means that an earlier instance of the server acknowledged the write.
+//! The client sends these writes again with FILE_SYNC, except parts that a later write replaced.
+//! The COMMIT completes after these writes. New writes to the file wait until that time, so that an
+//! old block never overwrites a new one.
 
 use crate::core::{Core, Resend};
 use crate::error::CallError;
@@ -27,7 +27,8 @@ impl Core {
         let verifier = committed(results)?;
         self.note_verifier(index, verifier, now_ns);
         if self.objects[self.slots.get(index).object as usize].recovering {
-            // Lost writes of another COMMIT are being sent again. This COMMIT is sent after them.
+            // Lost writes of another COMMIT are being sent again. This COMMIT is sent after those
+            // writes.
             self.slots.renew_xid(index);
             self.patch_xid(index);
             self.hold(index);
@@ -44,7 +45,7 @@ impl Core {
         Ok(())
     }
 
-    /// Settles writes that the COMMIT in `index` confirms, and returns the lost ones.
+    /// Removes writes that the COMMIT in `index` confirms, and returns the lost writes.
     fn settle_confirmed(&mut self, index: u32, verifier: [u8; 8]) -> Vec<u64> {
         let slot = self.slots.get(index);
         let start = slot.offset_bytes;
@@ -202,8 +203,8 @@ impl Core {
     }
 
     /// Handles the end of a COMMIT that frees space. If it failed, the writes that wait for space
-    /// fail too, or else the next write or COMMIT of the caller: a server may report the loss of
-    /// data once only.
+    /// fail too, or otherwise the next write or COMMIT of the caller: a server may report a loss of
+    /// data only once.
     pub(crate) fn room_done(
         &mut self,
         error: Option<CallError>,

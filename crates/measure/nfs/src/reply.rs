@@ -1,4 +1,4 @@
-//! Decoding of results. Each procedure's reply is parsed field by field to its end, even if no
+//! Decoding of results. Each procedure's reply is parsed field by field until its end, even if no
 //! field is used, so that a damaged reply never counts as a success.
 
 use nfs3_types::nfs3::{FSINFO3resok, FSSTAT3resok, PATHCONF3resok, fattr3, nfsstat3};
@@ -43,7 +43,7 @@ pub(crate) fn check_status(reader: &mut Reader<'_>) -> Result<(), CallError> {
     }
 }
 
-/// Parses READ up to its data. `asked` is the size of the request.
+/// Parses READ up to its data. `asked` is the requested size.
 #[inline]
 pub(crate) fn read_head<'a>(mut reader: Reader<'a>, asked: u32) -> Result<ReadHead<'a>, CallError> {
     check_status(&mut reader)?;
@@ -62,7 +62,7 @@ pub(crate) fn read_head<'a>(mut reader: Reader<'a>, asked: u32) -> Result<ReadHe
     Ok(ReadHead { count, eof, data: reader })
 }
 
-/// Parses WRITE. `asked` has the size and stability of the request.
+/// Parses WRITE. `asked` has the requested size and stability.
 #[inline]
 pub(crate) fn written(
     mut reader: Reader<'_>,

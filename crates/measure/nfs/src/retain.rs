@@ -1,13 +1,14 @@
 //! The log of uncommitted writes, which a restarted server may have lost.
 //!
 //! An acknowledged UNSTABLE write is durable only after a later COMMIT with the same write verifier
-//! (RFC 1813, 3.3.7 and 3.3.21). Until then, this log keeps its data. The log has a ring of entries
-//! in the order of hand-over, and a ring of bytes in the same order. It frees entries from the
-//! oldest on. Stable writes to a file with entries also get one, without data: a lost write must
-//! not overwrite later data.
+//! (RFC 1813, 3.3.7 and 3.3.21). Until that time, this log stores its data. The log has a ring of
+//! entries in the order of submission, and a ring of bytes in the same order. It frees entries from
+//! the oldest on. Stable writes to a file with entries also get an entry, without data: a lost
+//! write must not overwrite later data.
 //!
-//! One counter (`order`) decides what happened before. Each acknowledgement and each hand-over of a
-//! COMMIT takes the next number, and a COMMIT covers the writes with a smaller number.
+//! One counter (`order`) determines the order of these events. Each acknowledgement and each
+//! submission of a COMMIT gets the next number, and a COMMIT includes the writes with a smaller
+//! number.
 
 /// State of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub(crate) struct Entry {
     /// Virtual position of its data in the byte ring.
     data: Option<u64>,
     pub verifier: [u8; 8],
-    /// True if different instances of the server acknowledged parts of it.
+    /// True if different instances of the server acknowledged parts of the write.
     pub mixed: bool,
     /// True if a part of it was acknowledged as UNSTABLE.
     pub unstable: bool,
@@ -44,7 +45,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// One past its last byte.
+    /// Offset after its last byte.
     pub fn end_bytes(&self) -> u64 {
         self.offset_bytes.saturating_add(u64::from(self.size_bytes))
     }
@@ -62,7 +63,7 @@ pub(crate) struct Chain {
 pub(crate) struct Retain {
     entries: Vec<Entry>,
     capacity: u64,
-    /// Sequence numbers of the oldest entry and of the next one.
+    /// Sequence numbers of the oldest entry and of the next entry.
     oldest: u64,
     next: u64,
     data: Vec<u8>,
@@ -138,7 +139,7 @@ impl Retain {
         Some(sequence)
     }
 
-    /// Finds contiguous space in the byte ring, as a virtual position.
+    /// Returns contiguous space in the byte ring, as a virtual position.
     fn room(&mut self, size: u64) -> Option<u64> {
         if self.data.is_empty() {
             self.data = vec![0; usize::try_from(self.data_capacity).ok()?];
@@ -172,7 +173,7 @@ impl Retain {
         &mut self.entries[index]
     }
 
-    /// Oldest entry, whose data must be released first.
+    /// Returns the oldest entry, whose data must be released first.
     pub fn oldest(&self) -> Option<&Entry> {
         (self.oldest < self.next).then(|| self.get(self.oldest))
     }
@@ -189,7 +190,7 @@ impl Retain {
         &self.data
     }
 
-    /// Records that a write was acknowledged as UNSTABLE. Its data is kept.
+    /// Records that a write was acknowledged as UNSTABLE. The log keeps a copy of its data.
     pub fn acknowledge(&mut self, sequence: u64, data: &[u8]) {
         let order = self.next_order();
         if let Some(at) = self.position(sequence)
@@ -243,8 +244,8 @@ impl Retain {
             .sum()
     }
 
-    /// Returns the parts of an entry that no later write of its object overlaps, as (offset, size,
-    /// position of the data).
+    /// Returns the parts of an entry that do not overlap with a later write of its object, as
+    /// (offset, size, position of the data).
     pub fn untouched(&self, sequence: u64) -> Vec<(u64, u32, usize)> {
         let entry = self.get(sequence);
         let Some(position) = self.position(sequence) else { return Vec::new() };
@@ -254,7 +255,7 @@ impl Retain {
             let other = self.get(other);
             let (from, to) = (other.offset_bytes, other.end_bytes());
             later = other.next;
-            // Thousands of writes may follow, and few of them touch this one.
+            // Thousands of writes may follow, but few of them overlap with this one.
             if parts.iter().all(|(start, end)| to <= *start || *end <= from) {
                 continue;
             }

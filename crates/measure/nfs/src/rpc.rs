@@ -118,7 +118,7 @@ fn read_rejection(mut reader: Reader<'_>) -> Result<RpcError, Violation> {
     Ok(error)
 }
 
-/// Returns the results of an accepted reply, or the rejection as an error.
+/// Returns the results of an accepted reply; if the call was rejected, returns an error.
 ///
 /// # Errors
 /// The rejection, or a [`Violation`].

@@ -97,7 +97,7 @@ fn text(name: &[u8]) -> String {
 }
 
 impl<C: Clock> Client<C> {
-    /// Executes one call. Its results stay readable until the next one.
+    /// Executes one call. Its results stay readable until the next call.
     ///
     /// # Errors
     /// [`SetupError`]; its `name` describes the object of the call.
@@ -225,7 +225,7 @@ impl<C: Clock> Client<C> {
         Ok(at)
     }
 
-    /// Creates a file, or opens an existing one unchanged.
+    /// Creates a file, or opens an existing file without changing it.
     ///
     /// # Errors
     /// [`SetupError`].

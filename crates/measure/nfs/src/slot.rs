@@ -1,6 +1,6 @@
-//! Calls in flight. A slot holds one call from its submission to its completion: its operation, the
-//! location of its payload, its encoded header (kept for retransmission) and its times. All slots
-//! are allocated at the start.
+//! Calls in flight. A slot has the state of one call from its submission to its completion: its
+//! operation, the location of its payload, its encoded header (for retransmission) and its times.
+//! All slots are allocated at the start.
 //!
 //! An XID consists of a slot's index (low bits) and a generation (high bits). A reply therefore
 //! finds its slot without a search, and a reply to an earlier call of the same slot is recognised.
@@ -19,9 +19,9 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) enum State {
     /// Free.
     Free,
-    /// Submitted, not yet handed over.
+    /// Submitted, but not yet passed to a connection.
     Fresh,
-    /// In the send queue of its link.
+    /// The call is in the send queue of its link.
     Queued,
     /// Sent completely; waiting for the reply.
     Sent,
@@ -32,7 +32,7 @@ pub(crate) enum State {
     },
     /// Delayed, because its file is being recovered or its data cannot be retained yet.
     Held,
-    /// A COMMIT whose lost writes are being sent again.
+    /// The call is a COMMIT whose lost writes are being sent again.
     Recovering,
 }
 
@@ -41,7 +41,7 @@ pub(crate) enum State {
 pub(crate) enum Owner {
     /// The caller: the call ends with a completion.
     Caller,
-    /// A lost write, sent again on behalf of the COMMIT in this slot.
+    /// A lost write that is sent again for the COMMIT in this slot.
     Resend {
         /// Slot of the COMMIT.
         commit: u32,
@@ -53,9 +53,9 @@ pub(crate) enum Owner {
 /// Location of the payload of a WRITE or READ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Payload {
-    /// In the caller's arena, at this offset.
+    /// The payload is in the caller's arena, at this offset.
     Arena(u64),
-    /// In the log of uncommitted writes, at this offset.
+    /// The payload is in the log of uncommitted writes, at this offset.
     Retained(usize),
 }
 
@@ -74,7 +74,8 @@ pub(crate) struct Slot {
     /// The object of the operation, and the table entry for a returned handle.
     pub object: u32,
     pub into: u32,
-    /// Data of the current part. After a short transfer, another call transfers the rest.
+    /// Data of the current part. After a short transfer, another call transfers the remaining
+    /// bytes.
     pub offset_bytes: u64,
     pub payload: Payload,
     pub size_bytes: u32,
@@ -91,7 +92,7 @@ pub(crate) struct Slot {
     pub sequence: u64,
     pub submitted_ns: u64,
     pub sent_ns: u64,
-    /// Transmissions of the current XID, in all, and on the current connection.
+    /// Number of transmissions of the current XID: in total, and on the current connection.
     pub transmissions: u32,
     pub transmissions_on_link: u32,
     pub retransmissions: u32,
@@ -139,7 +140,7 @@ impl Slot {
         if self.procedure == Procedure::Write { self.size_bytes as usize } else { 0 }
     }
 
-    /// Returns the bytes that a READ or WRITE transfers in all, including earlier parts.
+    /// Returns the total bytes that a READ or WRITE transfers, including earlier parts.
     #[inline]
     pub fn moves_bytes(&self) -> u64 {
         match self.procedure {
@@ -211,7 +212,7 @@ impl SlotTable {
         slot.transmissions_on_link = 0;
     }
 
-    /// Returns the slot whose call has this XID and waits for a reply.
+    /// Returns the slot whose call has this XID and waits for its reply.
     #[inline]
     pub fn find(&self, xid: u32) -> Option<u32> {
         let index = xid & ((1 << self.index_bits) - 1);

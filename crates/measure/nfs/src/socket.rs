@@ -89,7 +89,7 @@ fn wait(fd: &OwnedFd, flags: PollFlags, timeout_ns: u64) -> Result<bool, Errno> 
 
 /// Converts a duration for the kernel.
 pub(crate) fn timespec(ns: u64) -> Timespec {
-    // Both parts fit: nanoseconds in a u64 span 584 years.
+    // Both parts fit: nanoseconds in a u64 are enough for 584 years.
     Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as i64 }
 }
 

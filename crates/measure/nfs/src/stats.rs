@@ -8,9 +8,10 @@ use crate::error::Violation;
 use crate::handle::{ObjectId, ServerId};
 use crate::op::Procedure;
 
-/// Maximum number of queued events. Further ones are only counted.
+/// Maximum number of queued events. Further events are only counted.
 const EVENTS_MAX: usize = 4096;
-/// Longest latency that a histogram resolves: one hour, in ns. Longer ones count as this.
+/// Longest latency that a histogram resolves: one hour, in ns. Longer latencies are recorded as one
+/// hour.
 const LATENCY_NS_MAX: u64 = 3_600_000_000_000;
 
 /// Reason for the end of a connection.
@@ -54,7 +55,7 @@ pub enum Event {
         at_ns: u64,
         /// Time without the connection.
         outage_ns: u64,
-        /// Number of calls that are sent again on it.
+        /// Number of calls that are sent again on the new connection.
         calls: u32,
     },
     /// The write verifier changed: the server restarted, and uncommitted writes may be lost.
@@ -74,7 +75,7 @@ pub enum Event {
         at_ns: u64,
         /// Number of writes lost.
         writes: u32,
-        /// Bytes sent again: those that no later write replaced.
+        /// Bytes that were sent again: all that no later write replaced.
         size_bytes: u64,
     },
 }
@@ -93,7 +94,7 @@ pub struct ProcedureStats {
     /// Bytes read or written by successful operations.
     pub size_bytes: u64,
     /// Latency of successful operations from first hand-over to reply, in ns, three significant
-    /// digits. `None` before the first one, or if histograms are off.
+    /// digits. `None` before the first operation, or if histograms are off.
     pub latency_ns: Option<Histogram<u64>>,
 }
 
@@ -104,12 +105,13 @@ pub struct Stats {
     histograms: bool,
     /// Duplicate replies to retransmitted calls, which were dropped.
     pub duplicate_replies: u64,
-    /// CREATE, MKDIR, REMOVE, RMDIR and RENAME that were sent more than once, and whose reply
-    /// (EXIST or NOENT) means that an earlier transmission was executed. They count as successes.
+    /// Number of CREATE, MKDIR, REMOVE, RMDIR and RENAME calls that were sent more than once, and
+    /// whose reply (EXIST or NOENT) means that the server had executed an earlier transmission.
+    /// These calls count as successes.
     pub replays: u64,
     /// Retries after NFS3ERR_JUKEBOX.
     pub jukebox_retries: u64,
-    /// Calls for the rest of a short transfer.
+    /// Number of calls for the remaining part of a short transfer.
     pub continuations: u64,
     /// COMMITs that the client sent itself, because the space for uncommitted data was full.
     pub room_commits: u64,

@@ -7,7 +7,7 @@ use crate::handle::{Handle, ObjectId, ServerId};
 use crate::op::{Op, Procedure};
 use crate::slot::{NONE, Owner, Payload, State};
 
-/// Maximum length of a name, in bytes, as in common file systems.
+/// Maximum length of a name, in bytes, the same as in common file systems.
 const NAME_BYTES_MAX: usize = 255;
 
 impl Core {
@@ -19,7 +19,7 @@ impl Core {
         self.submit_kept(token, op, false).map(|_| ())
     }
 
-    /// Like [`Core::submit`]; with `keep_reply`, stores the results in `kept`.
+    /// Like [`Core::submit`]; with `keep_reply`, the results are stored in `kept`.
     pub(crate) fn submit_kept(
         &mut self,
         token: u64,

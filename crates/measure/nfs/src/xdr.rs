@@ -60,7 +60,7 @@ impl<'a> Reader<'a> {
         Ok(u64::from_be_bytes(*self.array::<8>(field)?))
     }
 
-    /// Reads a boolean: 0 or 1, nothing else.
+    /// Reads a boolean, which must be 0 or 1.
     ///
     /// # Errors
     /// [`Violation::Truncated`], [`Violation::BadValue`].
@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// Reads a type of fixed size with the codec of `nfs3_types`. Not for types with
+    /// Reads a type of fixed size with the codec of `nfs3_types`. Not usable for types with
     /// variable-length fields: their decoder allocates before it checks.
     ///
     /// # Errors
@@ -158,7 +158,7 @@ impl<'a> Reader<'a> {
         self.skip_attributes()
     }
 
-    /// Requires that no bytes are left.
+    /// Requires that all bytes were read.
     ///
     /// # Errors
     /// [`Violation::Trailing`].

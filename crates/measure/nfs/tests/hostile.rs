@@ -68,7 +68,7 @@ fn config() -> Config {
     Config { size_bytes_max: SIZE, retain_bytes: 1 << 20, ..Config::default() }
 }
 
-/// For servers that never answer.
+/// For servers that never answer a call.
 fn impatient() -> Config {
     Config { give_up_after_ns: 1_500_000_000, retransmit_after_ns: 300_000_000, ..config() }
 }
@@ -84,7 +84,7 @@ fn outcome_with(config: Config, address: SocketAddr, kind: &str) -> (Completion,
     let id = client.add_server(&spec).unwrap();
     let file = client.register(id, Handle::new(&[9; 32]).unwrap());
     let mut arena = vec![0x55u8; 3 * SIZE as usize];
-    // In the middle of the arena, so that the test sees changes around it.
+    // In the middle of the arena, so that the test can see changes around it.
     let (offset_bytes, size_bytes, buffer_offset_bytes) = (0, SIZE, u64::from(SIZE));
     let op = match kind {
         "read" => Op::Read { file, offset_bytes, size_bytes, buffer_offset_bytes },
@@ -144,7 +144,7 @@ fn a_wrong_xid_is_refused() {
         let _ = stream.write_all(&framed(&record));
     });
     assert!(matches!(violation(address, "write"), Violation::UnknownXid { .. }));
-    // The same with a record so long that the client would stream it.
+    // The same with a record that is so long that the client would stream it.
     let address = serve(|stream, call| {
         let mut record = words(&[xid(call) ^ 0x8000, 1, 0, 0, 0, 0, 0, 0, SIZE, 0, SIZE]);
         record.resize(record.len() + SIZE as usize, 7);

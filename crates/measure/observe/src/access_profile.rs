@@ -1,14 +1,14 @@
 //! Access profile of a workload, counted from its own operations.
 //!
-//! Each driving thread passes its operations to an [`AccessProfiler`] as it issues them, and
-//! sometimes a read's content. At the end the profilers are merged into one [`AccessProfile`]. The
-//! per-operation path does not allocate, wait or read a clock.
+//! Each driving thread passes its operations to an [`AccessProfiler`] when it issues them, and
+//! sometimes the content of a read. At the end the profilers are merged into one [`AccessProfile`].
+//! The per-operation path does not allocate, wait or read a clock.
 //!
 //! Blocks of 4 KiB are numbered across all files. The working set is counted exactly in a bitmap,
 //! or in a spatial sample if the bitmap would be large ([`block_map`]). Reuse distances are always
 //! sampled ([`reuse`], after SHARDS: C. Waldspurger et al., *Efficient MRC Construction with
-//! SHARDS*, FAST '15). Other threads can read the counts meanwhile ([`live`]). Content is kept in a
-//! reservoir and analysed after the run ([`content`]).
+//! SHARDS*, FAST '15). Other threads can read the counts during the run ([`live`]). Samples of the
+//! content are stored in a reservoir and analysed after the run ([`content`]).
 
 mod block_map;
 mod content;
@@ -50,13 +50,13 @@ pub struct AccessProfiler {
     misaligned: u64,
     content: Reservoir,
     until_look: u32,
-    /// Number of merged threads. Each saw only its own operations.
+    /// Number of merged threads. Each thread saw only its own operations.
     parts: u32,
 }
 
 impl AccessProfiler {
-    /// Creates a profiler for `clients` issuers on files of these sizes. `seed` decides which
-    /// content is kept.
+    /// Creates a profiler for `clients` issuers on files of these sizes. `seed` determines which
+    /// content is stored.
     #[must_use]
     pub fn new(files_bytes: &[u64], clients: usize, seed: u64) -> Self {
         let blocks = Blocks::new(files_bytes);
@@ -214,9 +214,9 @@ impl AccessProfiler {
         }
     }
 
-    /// Each thread saw only its own reads, so its distances are too short: between two reads of a
-    /// block, the other threads read too. The scaled result is exact if threads use different
-    /// blocks, and an upper bound if they share blocks.
+    /// Each thread saw only its own reads, so its distances are too short: other threads also read
+    /// between two reads of a block. The scaled result is exact if threads use different blocks,
+    /// and an upper bound if they share blocks.
     fn miss_ratio(&self) -> Vec<MissRatio> {
         self.reuse.curve(u64::from(self.parts))
     }

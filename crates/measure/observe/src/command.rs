@@ -1,11 +1,11 @@
 //! Observation of a command from outside: its processes, the files that they open, and their
 //! storage I/O. It only reads `/proc`, so nothing is traced or slowed down.
 //!
-//! A process that ends leaves its counters to the parent that reaps it (kernel/exit.c,
-//! `wait_task_zombie`), and finally to this process. The total I/O is therefore known even for
-//! short-lived processes. This process adopts orphans (`PR_SET_CHILD_SUBREAPER`), so that
-//! background processes still belong to the command. Open files are only visible while a process
-//! lives.
+//! When a process ends, the kernel adds its counters to those of the parent that reaps it
+//! (kernel/exit.c, `wait_task_zombie`), and finally to those of this process. The total I/O is
+//! therefore known even for short-lived processes. This process adopts orphans
+//! (`PR_SET_CHILD_SUBREAPER`), so that background processes still belong to the command. Open files
+//! are only visible while a process lives.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -28,16 +28,18 @@ use proc_files::ProcFiles;
 const DATA_BYTES_MIN: u64 = 4 << 10;
 /// Time between a tool's last I/O and the end of its process: it computes and writes its result.
 const END_NS: u64 = 2_000_000_000;
-/// Maximum number of processes and of files kept by name: those with the most I/O, and the largest.
+/// Maximum number of processes and of files that are listed by name: those with the most I/O, and
+/// the largest.
 const KEPT_MAX: usize = 256;
-/// Maximum number of mapped files from outside the distribution that are kept by name.
+/// Maximum number of mapped files from outside the distribution that are listed by name.
 const FOREIGN_MAX: usize = 64;
-/// Samples in which the files of a new process are always listed. Later ones list them rarely.
+/// Samples in which the files of a new process are always listed. In later samples they are listed
+/// rarely.
 const EARLY_LOOKS: u32 = 25;
-/// Ratio of later samples to those that list the files.
+/// Ratio of all later samples to those that list the files.
 const LATE_EVERY: u32 = 10;
-/// The pause between samples is this multiple of the duration of the last one, so that sampling
-/// takes at most 2 % of one CPU.
+/// The pause between samples is this multiple of the duration of the last sample, so that sampling
+/// uses at most 2 % of one CPU.
 const REST_TIMES: u64 = 50;
 /// Interval of the I/O totals.
 const SUM_EVERY_NS: u64 = 250_000_000;
@@ -129,7 +131,7 @@ impl CommandWatch {
         self.due_ns = now_ns.saturating_add(took_ns.saturating_mul(REST_TIMES));
     }
 
-    /// Returns the I/O of live processes and of all reaped ones, without cancelled writes.
+    /// Returns the I/O of live and reaped processes, without cancelled writes.
     fn sum(&self) -> Option<IoBytes> {
         let (ended, cancelled) = own()?;
         let alive = || self.processes.values().filter(|process| process.alive);
@@ -147,7 +149,7 @@ impl CommandWatch {
     }
 
     /// Returns whether its processes opened data in these paths for writing (true) or only for
-    /// reading (false). `None` if they opened none.
+    /// reading (false). `None` if the processes opened none of them.
     #[must_use]
     pub fn writes_data(&self, paths: &[PathBuf]) -> Option<bool> {
         let real = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -193,7 +195,7 @@ impl CommandWatch {
                 self.sample_process(pid);
             }
         }
-        // Reap orphans that ended, so that their counters are kept. The caller reaps the root
+        // Reap orphans that ended, so that their counters are not lost. The caller reaps the root
         // process.
         for pid in of_this.into_iter().filter(|pid| *pid != self.root) {
             if let Some(pid) = Pid::from_raw(pid) {
@@ -229,7 +231,7 @@ impl CommandWatch {
             *began = Some(stat.starttime);
         }
         let known = self.processes.entry((pid, stat.starttime)).or_default();
-        // A zombie keeps its id, but its `/proc` files are empty.
+        // A zombie still has its id, but its `/proc` files are empty.
         let ended = stat.state == 'Z';
         (known.name, known.alive, known.ended) = (stat.comm, !ended, ended);
         match process.io() {
@@ -387,7 +389,7 @@ impl CommandWatch {
     }
 }
 
-/// `O_DIRECT` on this architecture, as shown in `/proc/PID/fdinfo`.
+/// Value of `O_DIRECT` on this architecture, as shown in `/proc/PID/fdinfo`.
 fn libc_o_direct() -> u32 {
     rustix::fs::OFlags::DIRECT.bits()
 }
@@ -436,7 +438,7 @@ mod tests {
         let mut made = fs::File::create(&file).unwrap();
         std::io::Write::write_all(&mut made, &vec![7u8; 4 << 20]).unwrap();
         made.sync_all().unwrap();
-        // A grandchild keeps the file open until it receives a line.
+        // A grandchild has the file open until it receives a line.
         let script = format!(
             "sh -c 'exec 3<>{0}; echo ready; read line; dd if=/dev/urandom of={0} bs=1M count=4 \
              conv=fsync,notrunc 2>/dev/null' & wait",

@@ -74,15 +74,16 @@ pub fn read_host(number: DeviceNumber) -> Option<Completion> {
     of(&Sysfs::host(), Path::new("/proc"), number)
 }
 
-/// Returns the directory of the device that raises the disk's interrupts: its nearest ancestor that
-/// has some.
+/// Returns the directory of the device that raises the disk's interrupts: the nearest ancestor that
+/// has interrupts.
 fn controller(disk: &Path) -> Option<PathBuf> {
     let real = fs::canonicalize(disk).ok()?;
     let has = |directory: &&Path| !interrupts_of(directory).is_empty();
     if let Some(found) = real.ancestors().find(has) {
         return Some(found.to_path_buf());
     }
-    // With NVMe multipathing, the disk is a child of a subsystem, which links to its controllers.
+    // With NVMe multipathing, the disk is a child of a subsystem, which has links to its
+    // controllers.
     let subsystem = real.ancestors().find(|directory| {
         directory.file_name().is_some_and(|name| name.to_string_lossy().starts_with("nvme-subsys"))
     })?;

@@ -1,8 +1,8 @@
 //! Block devices: description, underlying devices and counters.
 //!
 //! [`crate::stack`] follows underlying devices. Counters are from `/sys/dev/block/MAJOR:MINOR/stat`
-//! (kernel: Documentation/block/stat.rst). Sectors there are 512 bytes, whatever the device's block
-//! size.
+//! (kernel: Documentation/block/stat.rst). Sectors in this file are 512 bytes, whatever the
+//! device's block size.
 
 mod identity;
 mod unit;
@@ -132,7 +132,7 @@ pub fn describe(sysfs: &Sysfs, number: DeviceNumber) -> Option<DeviceDescription
     let device = Device {
         kind: kind.to_owned(),
         transport: identity.transport,
-        // virtio shows a PCI vendor id here.
+        // For virtio, this file has a PCI vendor id.
         vendor: read("device/vendor").filter(|vendor| !vendor.starts_with("0x")),
         driver: identity.driver,
         address: identity.address,

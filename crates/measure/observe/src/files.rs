@@ -57,8 +57,8 @@ fn add(sum: Option<Extents>, one: Extents) -> Extents {
 
 /// Opens a regular file to read; `None` if the path is another kind of file.
 ///
-/// The owner of the directory may replace a file by a FIFO, where `open` blocks, or by a device,
-/// where `open` may have an effect. The function checks the kind before it opens the file.
+/// The owner of the directory may replace a file by a FIFO, on which `open` blocks, or by a device,
+/// for which `open` may have an effect. The function checks the kind before it opens the file.
 fn open_regular(path: &Path) -> io::Result<Option<File>> {
     let found = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
     if !FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode).is_file() {
@@ -108,8 +108,8 @@ pub fn backing_files(paths: &[PathBuf]) -> Vec<PathBuf> {
     files
 }
 
-/// Reads the data settings of the file system at `path`. `file` is a file of the target on it,
-/// whose attributes override the mount options.
+/// Reads the data settings of the file system at `path`. `file` is a file of the target on this
+/// file system, whose attributes override the mount options.
 pub fn file_system(path: &Path, file: Option<&Path>) -> FileSystem {
     let mount = mount::describe(path);
     let flags = file.and_then(inode_flags);
@@ -128,7 +128,8 @@ pub fn file_system(path: &Path, file: Option<&Path>) -> FileSystem {
 }
 
 /// Returns the alignment that direct I/O on a file requires (`STATX_DIOALIGN`, Linux 6.1). 0 if the
-/// file system accepts the flag but buffers, as ext4 with journalled data does. `None` if unknown.
+/// file system accepts the flag but buffers anyway, for example ext4 with journalled data. `None`
+/// if unknown.
 pub(crate) fn direct_align_bytes(file: &Path) -> Option<u32> {
     let asked = StatxFlags::DIOALIGN;
     let stat = rustix::fs::statx(CWD, file, AtFlags::empty(), asked).ok()?;

@@ -96,8 +96,8 @@ impl HostReading {
         watch.kernel_ns = kernel.checked_sub(kernel_then);
     }
 
-    /// Records a step of the wall clock against the monotonic one, beyond the kernel's slewing of
-    /// 500 ppm, and a change of the clock source.
+    /// Records a step of the wall clock against the monotonic clock that exceeds the kernel's
+    /// slewing of 500 ppm, and a change of the clock source.
     pub fn record_clock_step(&self, before: &Self, watch: &mut ClockWatch) {
         let moved = (self.offset_ns - before.offset_ns).unsigned_abs();
         let slewed = u128::from(self.at_ns.saturating_sub(before.at_ns) / 2000);

@@ -1,4 +1,4 @@
-//! Detection of anything that can falsify the kernel's answers to this program: preloaded
+//! Detection of software that can falsify the kernel's answers to this program: preloaded
 //! libraries, a tracer, and mounts over files in `/proc` and `/sys`.
 
 use std::fs;
@@ -31,7 +31,7 @@ const OF_DEVICE: [&str; 9] = [
 ];
 
 /// Checks for preloaded libraries and a tracer, and for mounts over the files of these devices.
-/// `None` if nothing was found but not everything could be checked.
+/// `None` if nothing was found, but some checks were impossible.
 #[must_use]
 pub fn detect(devices: &[DeviceNumber]) -> Option<Vec<String>> {
     let mut found: Vec<String> = preloaded("self")
@@ -105,8 +105,8 @@ fn is_mapped(library: &str, maps: &str) -> bool {
     mapped.map(|path| name(Path::new(path))).any(|path| path.is_some() && names.contains(&path))
 }
 
-/// Returns those of `names` in `root` that are covered by another mount, and `root` if it is not
-/// the kernel's. `None` if the kernel cannot report mounts.
+/// Returns the `names` in `root` over which another file system is mounted, and `root` itself if it
+/// is not the kernel's file system. `None` if the kernel cannot report mounts.
 fn covered(
     root: &Path,
     magic: FsWord,
@@ -129,7 +129,7 @@ fn covered(
             }
             // The call is missing (before Linux 5.6) or blocked by a filter.
             Err(Errno::NOSYS | Errno::PERM) => return None,
-            // A missing file cannot be covered.
+            // A missing file cannot have a mount over it.
             _ => {}
         }
     }

@@ -1,5 +1,5 @@
 //! Storage I/O of kernel threads, from `/proc/PID/io`. Loop devices, file systems and in-kernel
-//! servers submit I/O through them on behalf of others. Needs root.
+//! servers use these threads to submit I/O for others. Needs root.
 //!
 //! A worker exits after five idle minutes (kernel/workqueue.c, `IDLE_WORKER_TIMEOUT`), and its
 //! counters are lost. More frequent readings lose nothing.
@@ -74,7 +74,7 @@ impl KernelWatch {
     }
 }
 
-/// Returns the I/O between two readings. A thread that is new counts in full.
+/// Returns the I/O between two readings. A new thread is counted from zero.
 fn rise(before: &BTreeMap<i32, ThreadCounters>, now: &BTreeMap<i32, ThreadCounters>) -> IoBytes {
     now.iter().fold(IoBytes::default(), |sum, (pid, now)| {
         let then = before.get(pid).filter(|then| then.started == now.started);

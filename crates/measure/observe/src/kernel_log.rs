@@ -27,7 +27,7 @@ impl KernelLog {
     }
 
     /// Returns the I/O errors of each block device since the start; `None` if the log cannot be
-    /// read. The kernel omits some if there are many at once.
+    /// read. The kernel omits some errors if there are many at once.
     pub fn errors(&mut self) -> Option<BTreeMap<String, u64>> {
         let log = self.log.as_mut()?;
         let (mut errors, mut record) = (BTreeMap::new(), [0; RECORD_BYTES_MAX]);

@@ -69,7 +69,7 @@ struct LimitReader {
 }
 
 impl LimitReader {
-    /// Reads a group and its ancestors. A container may see its own group as the root.
+    /// Reads a group and its ancestors. A container may see its own group as the root group.
     fn ancestors(&mut self, mounted: &Path, path: &str, read: fn(&mut Self, &Path, bool)) {
         let path = path.trim_start_matches('/');
         let mut own = true;
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!((limits.memory_bytes, limits.cpus), (Some(512 << 20), None));
         assert_eq!(limits.io, ["8:16 write-bytes-per-s 4096"]);
         assert_eq!(of_groups(root, "4:memory:/\n").memory_bytes, None);
-        // A container that sees its own group as the root.
+        // A container that sees its own group as the root group.
         group(root, "memory", &[("memory.limit_in_bytes", "1048576\n")]);
         assert_eq!(of_groups(root, "4:memory:/unseen/x\n").memory_bytes, Some(1 << 20));
         let nothing = of_groups(&root.join("none"), "0::/\n");

@@ -3,9 +3,9 @@
 //! snmp_counter.rst). Interface properties are from `/sys/class/net`
 //! (Documentation/ABI/testing/sysfs-class-net).
 //!
-//! `/proc/net` shows the process's own namespace; `/sys/class/net` shows the one in which it was
-//! mounted (after `nsenter` the host's). The latter is used only if both list the same interfaces
-//! with the same counts.
+//! `/proc/net` shows the process's own namespace; `/sys/class/net` shows the namespace in which it
+//! was mounted (after `nsenter`, the host's). The latter is used only if both list the same
+//! interfaces with the same counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -53,8 +53,8 @@ pub struct LinkWatch {
 }
 
 impl LinkWatch {
-    /// Reads the properties in `/sys` before the phase, because some drivers and configuration
-    /// tools make that slow.
+    /// Reads the properties in `/sys` before the phase, because this is slow with some drivers and
+    /// configuration tools.
     pub fn look(&mut self) {
         self.early_properties = Some(read_host_properties().unwrap_or_default());
     }
@@ -243,7 +243,7 @@ fn read_host_properties() -> Option<BTreeMap<String, InterfaceProperties>> {
     is_same(&before, &received, &Reading::now()?).then_some(traits)
 }
 
-/// True if `/sys` shows the same interfaces as the readings before and after it.
+/// True if `/sys` shows the same interfaces as the readings before and after.
 fn is_same(before: &Reading, received: &BTreeMap<String, u64>, after: &Reading) -> bool {
     before.interfaces.keys().eq(received.keys())
         && received.iter().all(|(name, bytes)| {

@@ -1,8 +1,8 @@
 //! Mapped executable files of a process, and those from outside the distribution.
 //!
 //! A fake library intercepts `pread64` however it was loaded: by `LD_LIBRARY_PATH`, an RPATH, a
-//! copy next to the program or a replaced file. The check therefore examines the mapped files, not
-//! the way in which they were loaded.
+//! copy next to the program or a replaced file. The check therefore examines the mapped files,
+//! regardless of the way in which they were loaded.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,7 +31,7 @@ const SYSTEM: [&str; 12] = [
 ];
 /// Default directories of the loader. A distribution may add one for the architecture below them.
 const DEFAULT: [&str; 4] = ["/lib", "/lib64", "/usr/lib", "/usr/lib64"];
-/// Name prefixes of C libraries, which make the system calls.
+/// Name prefixes of C libraries, which make the programs' system calls.
 const C_LIBRARIES: [&str; 4] = ["libc.so", "libc-", "libc.musl", "libpthread"];
 /// Suffix that the kernel appends to the name of a deleted file.
 const DELETED: &str = " (deleted)";
@@ -43,7 +43,7 @@ pub fn read(process: &str) -> Option<Vec<MappedFile>> {
     let program = || fs::read_link(format!("/proc/{process}/exe")).ok();
     let before = program()?;
     let maps = fs::read(format!("/proc/{process}/maps")).ok()?;
-    // A process that execs meanwhile would show files of both programs.
+    // If a process calls exec meanwhile, the list would contain files of both programs.
     let program = program().filter(|after| *after == before)?;
     let environment = fs::read(format!("/proc/{process}/environ")).unwrap_or_default();
     let paths = executable(&String::from_utf8_lossy(&maps));
@@ -102,8 +102,8 @@ fn foreign(path: &str, library_path: &[PathBuf]) -> Option<String> {
     owned_by_root(path, root).or_else(|| covered(path, root))
 }
 
-/// True for a default directory of the loader, its subdirectory for the architecture, or that for a
-/// newer processor.
+/// True for a default directory of the loader, its subdirectory for the architecture, or its
+/// subdirectory for a newer processor.
 fn is_default(directory: &Path) -> bool {
     let for_newer = directory.parent().filter(|parent| parent.ends_with("glibc-hwcaps"));
     let directory = for_newer.and_then(Path::parent).unwrap_or(directory);
@@ -121,7 +121,8 @@ fn owned_by_root(path: &Path, root: &Path) -> Option<String> {
         let Ok(metadata) = fs::metadata(place) else {
             return Some("its file cannot be examined".to_owned());
         };
-        // A package root may be group-writable, such as a store that a group builds into.
+        // A package root may be group-writable, for example a store in which a group builds
+        // packages.
         let others = if place == root { 0o002 } else { 0o022 };
         if metadata.uid() != 0 || metadata.mode() & others != 0 && metadata.mode() & 0o1000 == 0 {
             return Some(format!("users other than root can change {}", place.display()));
@@ -130,7 +131,7 @@ fn owned_by_root(path: &Path, root: &Path) -> Option<String> {
     None
 }
 
-/// Returns the reason if something is mounted over a file or one of its directories.
+/// Returns the reason if another file system is mounted over a file or over one of its directories.
 fn covered(path: &Path, root: &Path) -> Option<String> {
     // Each of these packages is a separate file system.
     if root == Path::new("/snap") {

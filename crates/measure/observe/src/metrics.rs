@@ -1,8 +1,8 @@
 //! Statistics of a storage system, in the Prometheus text format over HTTP.
 //!
-//! Each endpoint has a thread that polls at its interval, so that a slow response does not delay
-//! the others. Values are summed over all samples of a metric that match its labels. Counters are
-//! reported as their increase over the measured phase, the reduction ratio as its last value.
+//! Each endpoint has its own thread that polls at its interval, so that a slow response does not
+//! delay the others. Values are summed over all samples of a metric that match its labels. Counters
+//! are reported as their increase over the measured phase, the reduction ratio as its last value.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
@@ -18,7 +18,7 @@ use plimsoll_sys::inject;
 /// Timeout for a whole response, including name resolution. It also applies to a response that
 /// arrives byte by byte.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Longer responses are truncated. Metrics of whole clusters take a few MiB.
+/// Longer responses are truncated. Metrics of whole clusters are a few MiB.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
 /// Larger values are rejected: 10^12 terabytes.
 const VALUE_MAX: f64 = 1e24;
@@ -58,7 +58,7 @@ pub struct Watch {
 
 impl Watch {
     /// Starts polling and waits for the first response, so that a phase that starts immediately has
-    /// one.
+    /// values.
     pub fn new(endpoint: Endpoint) -> Self {
         let latest = Arc::new(Mutex::new(request_with_timeout(&endpoint)));
         let (stop, stopped) = channel();
@@ -129,7 +129,7 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         // The thread ends by itself after its current request, at the latest at the timeout. The
-        // caller does not wait for it.
+        // caller does not wait for the thread.
         self.stop = None;
         drop(self.thread.take());
     }
@@ -141,7 +141,7 @@ fn poll(endpoint: &Endpoint, latest: &Mutex<Latest>, stopped: &Receiver<()>) {
         inject::point("metrics");
         let answer = request(endpoint);
         let mut latest = latest.lock().unwrap_or_else(PoisonError::into_inner);
-        // A failed request keeps the previous values.
+        // After a failed request, the previous values stay.
         match answer.values {
             Some(_) => *latest = answer,
             None => latest.problem = answer.problem,
@@ -149,7 +149,7 @@ fn poll(endpoint: &Endpoint, latest: &Mutex<Latest>, stopped: &Receiver<()>) {
     }
 }
 
-/// As [`ask`], but in a separate thread, because name resolution cannot be cancelled.
+/// Like [`ask`], but in a separate thread, because name resolution cannot be cancelled.
 fn request_with_timeout(endpoint: &Endpoint) -> Latest {
     let (sender, answer) = channel();
     let asked = endpoint.clone();
@@ -169,7 +169,7 @@ fn request_with_timeout(endpoint: &Endpoint) -> Latest {
 /// The request fails; the reason in words.
 ///
 /// # Errors
-/// The request failed, with the reason in words.
+/// A text with the reason for the failed request.
 pub fn read(endpoint: &Endpoint) -> Result<Values, String> {
     let Latest { values, problem } = request_with_timeout(endpoint);
     values.ok_or_else(|| problem.unwrap_or_else(|| "it did not respond".to_owned()))
@@ -360,7 +360,7 @@ mod tests {
         assert!(!values.contains_key("write_destination.ssd"));
     }
 
-    /// The sum of two such values would be infinite, which JSON cannot represent.
+    /// The sum of two values of this size would be infinite, which JSON cannot represent.
     #[test]
     fn rejects_implausible_values() {
         let names = names(&[("read_source.cache", "hits"), ("read_source.hdd", "reads")]);

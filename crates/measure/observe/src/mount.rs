@@ -1,5 +1,5 @@
 //! File system of a path and its underlying storage: block devices, a directory of another file
-//! system (overlays), a process of this host (FUSE), or none on this host.
+//! system (overlays), a process of this host (FUSE), or nothing on this host.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ pub fn underlying_storage(path: &Path) -> UnderlyingStorage {
     let sysfs = Sysfs::host();
     let mut mount = Mount { path: path.display().to_string(), ..Mount::default() };
     if is_block_device(path) {
-        // The file system that holds the device node is irrelevant.
+        // The file system of the device node is irrelevant.
         let on: Vec<_> = DeviceNumber::of_path(path).into_iter().collect();
         mount.on = on.iter().filter_map(|number| sysfs.name(*number)).collect();
         return UnderlyingStorage { mount, on, ..UnderlyingStorage::default() };
@@ -71,7 +71,7 @@ fn is_block_device(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_block_device())
 }
 
-/// Returns the block device whose number the file has as `st_dev`.
+/// Returns the block device whose number is the `st_dev` of the file.
 fn own_device(sysfs: &Sysfs, path: &Path) -> Option<DeviceNumber> {
     let own = DeviceNumber::of_path(path).ok()?;
     sysfs.name(own).map(|_| own)
@@ -134,7 +134,7 @@ fn btrfs_members(sysfs: &Sysfs, one: DeviceNumber) -> Vec<DeviceNumber> {
     groups.into_iter().find(|group| group.contains(&one)).unwrap_or_else(|| vec![one])
 }
 
-/// Returns the directories that hold the data of a mount.
+/// Returns the directories with the data of a mount.
 fn lower(info: &MountInfo) -> Vec<PathBuf> {
     let option = |name: &str| info.super_options.get(name).cloned().flatten();
     let paths: Vec<PathBuf> = match info.fs_type.as_str() {
@@ -149,7 +149,7 @@ fn lower(info: &MountInfo) -> Vec<PathBuf> {
     paths.into_iter().filter(|path| path.is_absolute() && path.exists()).collect()
 }
 
-/// Returns the reason why no device behind `path` is visible, and the remedy; `None` if one is
+/// Returns the reason why no device of `path` is visible, and the remedy; `None` if a device is
 /// visible.
 pub fn explain_unseen(path: &Path) -> Option<ObservationGap> {
     let sysfs = Sysfs::host();
@@ -178,8 +178,8 @@ pub fn explain_unseen(path: &Path) -> Option<ObservationGap> {
 /// Remedy if only the number of a block device is known.
 const MOUNTED_SYS: &str = "a mounted /sys, which a container may be given read-only";
 
-/// Returns the mount of the path by its number (`STATX_MNT_ID`, Linux 5.8). Without that, returns
-/// the mount point that is the longest prefix; if several are stacked, the last.
+/// Returns the mount of the path by its number (`STATX_MNT_ID`, Linux 5.8). Otherwise, returns the
+/// mount point that is the longest prefix of the path; if several mounts are stacked, the last.
 fn mount_of(path: &Path) -> Option<MountInfo> {
     let path = path.canonicalize().ok()?;
     let mounts = Process::myself().and_then(|process| process.mountinfo()).ok()?;

@@ -9,7 +9,7 @@ const FIRST_PID: &str = "pid:[4026531836]";
 const FIRST_USER: &str = "user:[4026531837]";
 
 /// True if `/proc` may lack processes of the host, because this is a container's PID namespace. If
-/// `/proc` is not readable, no process is visible either.
+/// `/proc` is not readable, all processes are hidden.
 pub(crate) fn hides_processes() -> bool {
     !is(Path::new("/proc/self/ns/pid"), FIRST_PID)
 }

@@ -38,7 +38,7 @@ impl NeighbourReading {
             }
             // The process has ended.
             let Ok(stat) = process.stat() else { continue };
-            // Kernel threads do I/O on behalf of others.
+            // Kernel threads do I/O for other processes.
             if stat.flags & PF_KTHREAD != 0 {
                 continue;
             }

@@ -47,7 +47,7 @@ fn parse(text: &str) -> Vec<NetworkMount> {
         } else if let Some((name, numbers)) = line.split_once(": ")
             && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
         {
-            // Operation: calls, transmissions, …. Transmissions beyond the calls are
+            // Operation: calls, transmissions, …. Transmissions in excess of the calls are
             // retransmissions.
             let mut numbers = numbers.split_ascii_whitespace().map(|n| n.parse::<u64>());
             if let (Some(Ok(calls)), Some(Ok(sent))) = (numbers.next(), numbers.next()) {

@@ -30,7 +30,7 @@ use crate::{LiveAccess, files, interposition, limits, mapped_files, mount, netwo
 /// Observer of the devices behind some paths, the host and this process.
 pub struct Observer {
     paths: Vec<PathBuf>,
-    /// All devices; true if a path is directly on it.
+    /// All devices, each with a flag that is true if a path is directly on the device.
     devices: Vec<(DeviceNumber, bool)>,
     outside_devices: OutsideDevices,
     backing: Vec<stack::BackingFile>,
@@ -181,16 +181,16 @@ impl Observer {
     }
 
     /// Starts the totals of the measured phase. I/O since the last sample belongs to the previous
-    /// phase, whose rows are `before`. So does the load's own I/O of that time. `clock` returns the
-    /// time since the start of the run. `from_ns` is the start of the phase on the same clock; the
-    /// counters may be read somewhat later.
+    /// phase, which has the rows `before`. So does the load's own I/O of that time. `clock` returns
+    /// the time since the start of the run. `from_ns` is the start of the phase on the same clock;
+    /// the counters may be read somewhat later.
     pub fn begin(
         &mut self,
         from_ns: u64,
         clock: impl Fn() -> u64,
         before: Option<(u32, &mut Vec<Row>)>,
     ) {
-        // Slow readings come first, so that the counters are read at the start of the phase.
+        // Slow readings are made first, so that the counters are read at the start of the phase.
         let (backing, servers) =
             (BackingWatch::begin(&self.backing), ServerWatch::begin(&self.sought));
         self.outside_devices.begin();
@@ -273,7 +273,7 @@ impl Observer {
         self.last = now;
     }
 
-    /// Returns the totals since [`Observer::begin`]; empty without one.
+    /// Returns the totals since [`Observer::begin`]; empty if it was not called.
     pub fn end(&mut self, now_ns: u64) -> Observed {
         let called_ns = clock::monotonic_ns();
         let mut observed = Observed::default();
@@ -296,7 +296,7 @@ impl Observer {
         if let (Some(after), Some(before)) = (ProcessReading::now(), &phase_start.process) {
             observed.generator = after.since(before);
             let time_ns = now_ns.saturating_sub(phase_start.reading.at_ns).max(1) as f64;
-            // CPU time is counted in ticks, which may exceed the elapsed time by one.
+            // CPU time is counted in ticks, so it may exceed the elapsed time by one tick.
             let share = |ns: u64| (ns as f64 / time_ns).min(1.0);
             observed.generator.busiest_thread_share =
                 after.busiest_thread_ns_since(before).map(share);
@@ -506,7 +506,7 @@ mod tests {
             .filter(gauge)
             .map(|row| (row.phase, row.start_ns, row.start_ns + row.duration_ns))
             .collect();
-        // The last two readings are only microseconds apart.
+        // Only microseconds are between the last two readings.
         assert_eq!(
             spans,
             [

@@ -9,7 +9,7 @@ use plimsoll_evidence::observed::{DeviceTotals, IoBytes, OtherDisks};
 use crate::device::{self, DeviceNumber};
 use crate::sysfs::{Sysfs, names_in};
 
-/// Devices whose counters show I/O that is not the target's.
+/// Devices whose counters show I/O of others, in addition to that of the target.
 #[derive(Clone, Debug, Default)]
 pub struct OutsideDevices {
     /// Device of the stack, an outside device on top of it, and the number of devices that share

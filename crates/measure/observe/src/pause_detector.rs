@@ -33,7 +33,7 @@ const PAUSES_MAX: usize = 100;
 
 /// Pause detector. It runs until it is ended or dropped.
 pub(crate) struct PauseDetector {
-    /// The thread, and the sender whose drop ends it.
+    /// The thread, and the sender that ends the thread when it is dropped.
     watching: Option<(Sender<()>, JoinHandle<Pauses>)>,
     continued: SigId,
 }
@@ -61,7 +61,8 @@ struct ClockReading {
     /// Bounds on the lead of the boot clock over the monotonic clock.
     ahead_ns: (u64, u64),
     cpu_ns: u64,
-    /// Time that this thread was runnable without a CPU; `None` if the kernel does not count it.
+    /// Time in which this thread was runnable but had no CPU; `None` if the kernel does not count
+    /// it.
     waited_ns: Option<u64>,
 }
 
@@ -186,7 +187,8 @@ fn watch(start_ns: u64, stopped: &Receiver<()>, continued: &AtomicBool) -> Pause
         }
         let late_ns = (now.monotonic_ns - last.monotonic_ns).saturating_sub(PERIOD_NS);
         if late_ns >= SHORT_NS_MIN {
-            // The kernel may deliver the signal to any thread, which may run later than this one.
+            // The kernel may deliver the signal to any thread, which may run later than this
+            // thread.
             std::thread::sleep(Duration::from_nanos(PERIOD_NS));
             let fresh = Counters::now();
             let late = LateWakeUp {
@@ -286,7 +288,7 @@ impl Counters {
         }
         let waited_ns = now.waited_ns?.saturating_sub(last.waited_ns?);
         let stolen_ns = cpu.stolen_ns_since(before.cpu.as_ref()?);
-        // Without a quota counter there is no readable quota: version 2 always has the counter.
+        // Without a quota counter, there is no readable quota: version 2 always has the counter.
         let throttled_ns = match (self.throttled_ns, before.throttled_ns) {
             (Some(now), Some(then)) => now.saturating_sub(then),
             _ => 0,
@@ -300,7 +302,7 @@ fn is_virtual() -> bool {
     may_be_virtual(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
 }
 
-/// Checks the processor flag. Processors other than x86 lack it and may be virtual.
+/// Checks the processor flag. Processors other than x86 do not report it and may be virtual.
 fn may_be_virtual(cpuinfo: &str) -> bool {
     let flags = cpuinfo.lines().find(|line| line.starts_with("flags"));
     flags.is_none_or(|flags| flags.split_ascii_whitespace().any(|flag| flag == "hypervisor"))
@@ -320,7 +322,7 @@ mod tests {
 
     #[test]
     fn distinguishes_a_stop_from_a_busy_host() {
-        // The thread neither ran nor was runnable.
+        // The thread was neither running nor runnable.
         assert_eq!(kind(3, 0, Some(0), true), PauseKind::Signalled);
         assert_eq!(kind(3, 0, Some(0), false), PauseKind::Frozen);
         // The thread was runnable all the time, or its CPU was stolen.

@@ -1,6 +1,6 @@
 //! Servers of a target that is not a device: the process at the other end of a connection or a FUSE
-//! mount, if it is on this host. Its storage I/O is read from its own counters. A server that only
-//! relays requests is followed to the next one.
+//! mount, if it is on this host. Its storage I/O is read from its own counters. If a server only
+//! relays requests, the search continues with the next server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -90,7 +90,7 @@ impl ServerWatch {
         });
         let mut found = world.of_connections(&rows);
         for address in &sought.addresses {
-            // Without a connection, only the address identifies the server.
+            // Without a connection, only the address can identify the server.
             if !rows.iter().any(|row| row.remote == Some(plain(*address))) {
                 let local = address.ip().to_canonical().is_loopback().then_some(true);
                 found.push(DetectedServer {
@@ -106,15 +106,15 @@ impl ServerWatch {
             row.remote.is_some_and(|to| sought.kernel_addresses.contains(&plain(to).ip()))
         });
         found.extend(world.of_connections(&held));
-        // For a connection that a process holds for the kernel (iscsid), the address identifies the
-        // server.
+        // If a process holds a connection for the kernel (iscsid), only the address can identify
+        // the server.
         let by_address = sought.kernel_addresses.iter().filter(|address| {
             !held.iter().any(|row| row.remote.is_some_and(|to| plain(to).ip() == **address))
         });
         found.extend(by_address.filter_map(|address| world.of_address(*address)));
         if sought.nbd {
-            // The kernel does not report which of its connections is this one. A server is
-            // recognised by its name.
+            // The kernel does not report which of its connections belongs to this mount. A server
+            // is recognised by its name.
             let near = world.of_connections(&world.rows_of_kernel());
             let serves = |found: &DetectedServer| {
                 found.processes.iter().any(|pid| named(*pid).contains("nbd"))
@@ -178,7 +178,7 @@ fn plain(address: SocketAddr) -> SocketAddr {
 }
 
 impl DetectedServer {
-    /// Returns the processes whose counters are read.
+    /// Returns the processes whose counters are read during the run.
     fn all(&self) -> impl Iterator<Item = i32> {
         self.processes.iter().chain(&self.beside).copied()
     }
@@ -192,7 +192,8 @@ impl HostSnapshot {
             let Ok(stat) = process.stat() else { continue };
             world.children.entry(stat.ppid).or_default().push(process.pid);
             let space = fs::read_link(format!("/proc/{}/ns/net", process.pid)).ok();
-            // If the namespace is not readable, only this process's own is known to be listed.
+            // If the namespace is not readable, only the namespace of this process is certainly
+            // listed.
             let own = process.pid as u32 == std::process::id();
             if (own || space.is_some()) && spaces.insert(space) {
                 let (four, six) = (process.tcp(), process.tcp6());
@@ -231,8 +232,8 @@ impl HostSnapshot {
         self.rows.iter().filter(|row| row.remote.is_some()).filter(held).copied().collect()
     }
 
-    /// Returns the connections that no process holds, which are the kernel's own. Empty if not
-    /// every process is visible.
+    /// Returns the connections of the kernel, which no process holds. Empty if not every process is
+    /// visible.
     fn rows_of_kernel(&self) -> Vec<Row> {
         let held = |row: &&Row| self.owners.contains_key(&row.inode);
         let rows = self.rows.iter().filter(|row| row.remote.is_some() && row.inode != 0);
@@ -265,8 +266,8 @@ impl HostSnapshot {
 
     fn of_connection(&self, row: &Row, remote: SocketAddr) -> DetectedServer {
         let mut found = DetectedServer { serves: remote.to_string(), ..DetectedServer::default() };
-        // The other end of a local connection has our address as its remote one, even if its own
-        // address was translated.
+        // The other end of a local connection has our address as its remote address, even if its
+        // own address was translated.
         let ends: Vec<&Row> = self
             .rows
             .iter()
@@ -286,8 +287,8 @@ impl HostSnapshot {
         found
     }
 
-    /// Counts the connections to the same server that belong to neither this process nor the server
-    /// itself.
+    /// Counts the connections to the same server from processes other than this process and the
+    /// server itself.
     fn others(&self, found: &DetectedServer, row: &Row, remote: SocketAddr) -> u64 {
         let own = self.owners.get(&row.inode).map_or(&[][..], Vec::as_slice);
         let is_own = |end: SocketAddr| {
@@ -420,8 +421,8 @@ mod tests {
         Row { local: address(local), remote, inode }
     }
 
-    /// A client (1) of a server (20) with a child (21), of a relay (30) to that server, and of
-    /// another host.
+    /// A client (1) of a server (20) with a child (21), a client of a relay (30) to that server,
+    /// and a client of another host.
     fn world() -> HostSnapshot {
         HostSnapshot {
             rows: vec![
@@ -474,7 +475,7 @@ mod tests {
     #[test]
     fn counts_other_clients_of_the_same_server() {
         let mut world = world();
-        // A relay's connection to it, which belongs to another process.
+        // A connection of a relay to it, which belongs to another process.
         assert_eq!(serves(&world, "127.0.0.1:9000").others, 1);
         assert_eq!(serves(&world, "127.0.0.1:8000").others, 0);
         world.rows.push(row("127.0.0.1:5003", "127.0.0.1:9000", 10));

@@ -1,6 +1,6 @@
-//! Storage stack of a path, down to the disks. It goes from the file system to its devices, and
-//! through partitions, device mapper, software RAID and caches. From a loop device it continues in
-//! the file system of the backing file.
+//! Storage stack of a path, down to the disks. The search goes from the file system to its devices,
+//! and through partitions, device mapper, software RAID and caches. From a loop device it continues
+//! in the file system of the backing file.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -23,7 +23,7 @@ pub struct Layer {
     pub number: DeviceNumber,
     /// Description.
     pub device: Device,
-    /// True if the path is directly on it.
+    /// True if the path is directly on this device.
     pub top: bool,
 }
 
@@ -32,7 +32,8 @@ pub struct Layer {
 pub struct BackingFile {
     /// Kernel name of the loop device.
     pub device: String,
-    /// Path of the file, or a mount point of its file system if the file has no name here.
+    /// Path of the file, or a mount point of its file system if the file has no name in this
+    /// namespace.
     pub path: PathBuf,
     /// True if `path` is the file itself.
     pub is_file: bool,
@@ -43,7 +44,7 @@ pub struct BackingFile {
 pub struct Stack {
     /// Block devices without duplicates, upper ones first.
     pub layers: Vec<Layer>,
-    /// Underlying file systems below the path's own, upper ones first.
+    /// Underlying file systems of the path's file system, upper ones first.
     pub below: Vec<Mount>,
     /// Backing files of loop devices.
     pub backing: Vec<BackingFile>,
@@ -98,7 +99,7 @@ fn follow_path(
     if depth > 0 {
         stack.below.push(rest.mount);
     }
-    // An overlay has no device of its own, so the devices of its lower directory are the top ones.
+    // An overlay has no device, so the devices of its lower directory are the top devices.
     for lower in &rest.lower {
         follow_path(stack, seen, lower, top, depth + 1);
     }
@@ -108,7 +109,7 @@ fn follow_path(
     }
 }
 
-/// Follows a device downwards level by level, so that upper devices come first.
+/// Follows a device downwards level by level, so that upper devices are first in the list.
 fn follow(
     stack: &mut Stack,
     seen: &mut BTreeSet<DeviceNumber>,
@@ -172,8 +173,8 @@ pub fn of_tree(sysfs: &Sysfs, top: DeviceNumber) -> Vec<Layer> {
     layers
 }
 
-/// Locates the backing file of a loop device. Its name may be gone, belong to another mount
-/// namespace or now refer to another file. The kernel tells root which file it is
+/// Locates the backing file of a loop device. The name may be deleted, belong to another mount
+/// namespace, or refer to another file now. The kernel reports the file only to root
 /// (`LOOP_GET_STATUS64`).
 fn locate(device: &str, named: &Path) -> (PathBuf, bool) {
     let status = plimsoll_sys::loops::status(Path::new(&format!("/dev/{device}"))).ok();

@@ -15,8 +15,8 @@ pub struct DeviceNumber {
 }
 
 impl DeviceNumber {
-    /// Returns the device that holds the file or directory at `path`, or the block device at `path`
-    /// itself.
+    /// Returns the device on which the file or directory at `path` is stored, or the block device
+    /// at `path` itself.
     ///
     /// # Errors
     /// `stat` fails.

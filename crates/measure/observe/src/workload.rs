@@ -31,7 +31,7 @@ impl WorkloadWatch {
     /// Appends rows if the interval has passed.
     pub fn sample(&mut self, now_ns: u64, phase: u32, rows: &mut Vec<Row>) {
         let (start_ns, duration_ns) = (self.looked_ns, now_ns.saturating_sub(self.looked_ns));
-        // Samples come on time or slightly early.
+        // Samples are on time or slightly early.
         if duration_ns < EVERY_NS / 10 * 9 {
             return;
         }

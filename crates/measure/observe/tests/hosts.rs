@@ -98,7 +98,7 @@ fn reads_queues_and_interrupts_of_a_disk() {
     assert_eq!((nvme.device.as_str(), nvme.queues), ("nvme0n1", vec![vec![0], vec![1]]));
     assert_eq!(nvme.lines.iter().map(|l| l.number).collect::<Vec<_>>(), [40, 41, 42]);
     assert_eq!((&nvme.lines[2].cpus, nvme.local_cpus), (&vec![1], vec![1]));
-    // For a disk of a subsystem, those of the controller.
+    // For a disk of a subsystem, the interrupts of the controller.
     let ports = Host::new("nvme-two-ports").completion("nvme0n1", "", &[]);
     assert_eq!(ports.lines.iter().map(|l| l.number).collect::<Vec<_>>(), [50]);
     // Devices without interrupts have no completion path.

@@ -5,9 +5,9 @@ use crate::histogram::Tally;
 /// Counters and histograms of one class of one client over one interval.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
-    /// From the intended start to the completion.
+    /// Times from the intended start to the completion.
     pub latency: Tally,
-    /// From the submission to the completion.
+    /// Times from the submission to the completion.
     pub service: Tally,
     /// Exact sums.
     pub sums: Sums,
@@ -18,19 +18,20 @@ pub struct Cell {
 pub struct Sums {
     /// Operations that completed without error.
     pub operations: u64,
-    /// Bytes moved by them.
+    /// Bytes that the operations moved.
     pub bytes: u64,
     /// Sum of latencies, including waits of abandoned and never started operations.
     pub latency_ns: u64,
     /// Sum of service times, including waits of abandoned operations.
     pub service_ns: u64,
-    /// Operations that had not completed when the thread ended. Their waits until then count as
-    /// latencies, as lower bounds.
+    /// Operations that had not completed when the thread ended. Their waiting times until then
+    /// count as latencies, which are lower bounds.
     pub abandoned: u64,
-    /// Operations that were due before the stop and not started when the thread ended. Their waits
-    /// count as latencies but not as service times.
+    /// Operations that were due before the stop and not started when the thread ended. Their
+    /// waiting times count as latencies but not as service times.
     pub never_started: u64,
-    /// Operations that failed, transferred too little or failed their check. They have no latency.
+    /// Operations that failed, transferred too few bytes, or whose check failed. They have no
+    /// latency.
     pub errors: u64,
 }
 

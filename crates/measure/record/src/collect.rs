@@ -1,4 +1,4 @@
-//! Collects snapshots of all threads, keeps totals and produces one row per interval.
+//! Collects snapshots of all threads, adds them to totals and produces one row per interval.
 //!
 //! A row is complete when every thread has reported up to its end. A blocked thread delays rows by
 //! at most [`PENDING_MAX`] intervals; its later snapshots become supplements to these rows. Memory
@@ -26,9 +26,9 @@ pub struct DrainTotals {
 pub struct ClassTotals {
     /// Exact sums.
     pub sums: Sums,
-    /// From the intended start to the completion.
+    /// Times from the intended start to the completion.
     pub latency: Totals,
-    /// From the submission to the completion.
+    /// Times from the submission to the completion.
     pub service: Totals,
 }
 
@@ -56,9 +56,9 @@ pub struct Interval {
     pub supplement: bool,
     /// By class.
     pub classes: Vec<ClassTotals>,
-    /// By class: longest latency of operations completed before the stop.
+    /// By class: longest latency of an operation that completed before the stop.
     pub within_ns_max: Vec<u64>,
-    /// By class: operations completed after the stop, or never.
+    /// By class: operations that completed after the stop, or never.
     pub drained: Vec<DrainTotals>,
     /// User processor time of the threads.
     pub cpu_user_ns: u64,
@@ -71,7 +71,7 @@ pub struct Interval {
 /// Totals of one group.
 #[derive(Clone, Debug, Default)]
 pub struct GroupTotals {
-    /// By client and class (`client × classes + class`), if recorded; the measurement only.
+    /// By client and class (`client × classes + class`), if recorded; only for the measurement.
     pub cells: Vec<ClassTotals>,
     /// The generator's own lateness.
     pub lag_own: Totals,
@@ -101,11 +101,11 @@ pub struct Collector {
     /// Per group: all intervals below this number have been reported.
     reached: Vec<i64>,
     emitted_below: i64,
-    /// By class: measurement and drain.
+    /// By class: totals of measurement and drain.
     pub totals: Vec<ClassTotals>,
-    /// By class: operations completed in the measurement, which count for the rate.
+    /// By class: operations that completed in the measurement, which count for the rate.
     pub window: Vec<Sums>,
-    /// By class: before the measurement.
+    /// By class: totals before the measurement.
     pub warm_up: Vec<Sums>,
     /// By group.
     pub groups: Vec<GroupTotals>,
@@ -168,7 +168,7 @@ impl Collector {
         (snapshot.cpu_user_ns, snapshot.cpu_system_ns, snapshot.calls) = (0, 0, 0);
         snapshot.spun_ns = 0;
         // A snapshot of the same number may follow, because the stop cuts an interval in two. The
-        // number is complete only after a later one.
+        // number is complete only when a later number has arrived.
         let complete_below = self.reached.iter().copied().min().unwrap_or(i64::MAX);
         self.flush(complete_below, each);
         while self.pending.len() > PENDING_MAX {

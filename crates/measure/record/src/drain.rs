@@ -3,8 +3,8 @@
 //! The policy is the same for every driver. An operation in flight at the end of the measurement
 //! counts with its full latency. So does an arrival of an open loop that was due before the end. A
 //! stall then has the same weight at the end as in the middle. Rates exclude these operations,
-//! because they completed later. An operation that has not completed by the end of the drain is
-//! *abandoned*: it is counted, and its waiting time enters every latency as a lower bound.
+//! because they completed later. An operation that has not completed at the end of the drain is
+//! *abandoned*: it is counted, and its waiting time is added to every latency as a lower bound.
 //!
 //! | not completing | timeout |
 //! |---|---|
@@ -12,19 +12,19 @@
 //! | one operation while others complete, during a phase | [`one_max_ns`]; then the run fails |
 //! | operations in flight at the end, while some complete | [`IN_FLIGHT_NS`]; then they are abandoned |
 
-/// Timeout of operations in flight after the stop. Linux aborts a request of a SCSI disk after 180
-/// s (six tries of 30 s, `SD_TIMEOUT` and `SD_MAX_RETRIES`), and of an NVMe device no later. The S3
-/// client of this workspace aborts after 60 s. An operation outstanding for longer is unlikely to
-/// complete.
+/// Timeout of operations in flight after the stop. Linux aborts a request to a SCSI disk after 180
+/// s (six tries of 30 s, `SD_TIMEOUT` and `SD_MAX_RETRIES`), and a request to an NVMe device no
+/// later. The S3 client of this workspace aborts after 60 s. An operation outstanding for longer is
+/// unlikely to complete.
 pub const IN_FLIGHT_NS: u64 = 180_000_000_000;
 
 /// Time after the stop during which due arrivals of an open loop are still started. The mail store
 /// also uses [`plimsoll_workload::step::BACKLOG_NS`].
 pub const BACKLOG_NS: u64 = plimsoll_workload::step::BACKLOG_NS;
 
-/// Lead time of a phase's start or end, so that every thread knows it in time. Threads check after
-/// each completion and before recording it, and a store is visible to other processors within a
-/// microsecond.
+/// Time between the decision on a phase's start or end and that moment, so that every thread can
+/// read it in time. Threads check after each completion and before recording it, and a store is
+/// visible to other processors within a microsecond.
 pub const AHEAD_NS: u64 = 1_000_000;
 
 /// Returns the timeout of one operation while others complete: at least the timeout at the end of a
@@ -41,9 +41,9 @@ pub struct OldestOperation {
 }
 
 impl OldestOperation {
-    /// Returns true if the oldest operation, submitted at `since_ns`, was over [`one_max_ns`] at
-    /// this check and at the previous one. A single check is not enough: a process that was stopped
-    /// may have completions queued.
+    /// Returns true if the oldest operation, submitted at `since_ns`, had exceeded [`one_max_ns`]
+    /// at this check and at the previous check. A single check is not enough: a process that was
+    /// stopped may have completions queued.
     pub fn is_lost(&mut self, since_ns: Option<u64>, now_ns: u64, outage_max_ns: u64) -> bool {
         let max_ns = one_max_ns(outage_max_ns);
         let too_old = since_ns.filter(|since_ns| now_ns.saturating_sub(*since_ns) >= max_ns);
@@ -116,11 +116,11 @@ mod tests {
         // Stopped for five minutes: its completion is processed before the next check.
         assert!(!oldest.is_lost(Some(SECOND), 302 * SECOND, 0));
         assert!(!oldest.is_lost(Some(302 * SECOND), 303 * SECOND, 0));
-        // This operation never completes.
+        // One operation never completes.
         assert!(!oldest.is_lost(Some(302 * SECOND), 482 * SECOND, 0));
         assert!(oldest.is_lost(Some(302 * SECOND), 483 * SECOND, 0));
         assert!(!oldest.is_lost(None, 484 * SECOND, 0));
-        // With a longer outage limit, one operation may take longer too.
+        // With a longer outage limit, one operation may also take longer.
         assert!(!oldest.is_lost(Some(0), 500 * SECOND, 600 * SECOND));
         assert!(!oldest.is_lost(Some(0), 501 * SECOND, 600 * SECOND));
     }

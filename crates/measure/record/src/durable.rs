@@ -1,19 +1,19 @@
 //! Writes that wait for a flush. A write is durable once its file was flushed and the flush began
-//! after the write completed. All writes covered by the flush wait for its end.
+//! after the write completed. All writes that the flush makes durable wait for its end.
 //!
-//! A driver reports each write and flush of its clients. Nothing here allocates while a client has
+//! A driver reports each write and flush of its clients. No memory is allocated while a client has
 //! at most [`PENDING_MAX`] waiting writes.
 
 /// Maximum number of individual waiting writes of a client. Further writes of a file are merged
 /// with its oldest one, which only lengthens their latency.
 pub const PENDING_MAX: usize = 16_384;
 
-/// One or several completed writes that are not yet durable.
+/// One or more completed writes that are not yet durable.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     file: u32,
     count: u32,
-    /// Number of the last one among the client's writes.
+    /// Number of the last of these writes among the client's writes.
     number: u64,
     at: WriteTimes,
 }

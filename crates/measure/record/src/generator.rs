@@ -53,7 +53,7 @@ impl GeneratorFigures {
         used.spun_ns = Some(used.spun_ns.unwrap_or(0) + spun_ns);
         if !waits.times.is_empty() {
             let times = self.times.get_or_insert_with(latency::histogram);
-            // Both have the same range, so this cannot fail.
+            // Both histograms have the same range, so this call cannot fail.
             let _ = times.add(waits.times.unpack());
             let (tag, histogram) = (LAG_TAG.to_owned(), waits.times.clone());
             intervals.push(Interval { tag, start_ns, duration_ns, histogram });

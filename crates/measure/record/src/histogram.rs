@@ -2,9 +2,9 @@
 //!
 //! Values below 2,048 ns have a bucket each; above, each octave has 1,024. The error is below one
 //! part in a thousand, as in an [HdrHistogram](http://hdrhistogram.org) with `sigfig = 3` and
-//! lowest value 1, which has the same layout. The table covers all 16-bit indexes, which is every
-//! time below 292 years. Recording therefore needs no check, scaling or branch, and only pages that
-//! are hit use memory.
+//! lowest value 1, which has the same layout. The table has all 16-bit indices, which is enough for
+//! every time below 292 years. Recording therefore needs no check, scaling or branch, and only
+//! pages that are hit use memory.
 
 use hdrhistogram::Histogram;
 
@@ -14,7 +14,7 @@ pub const BUCKETS: usize = 1 << 16;
 /// Significant bits of a value.
 const KEPT_BITS: u32 = 11;
 
-/// Largest value in reports: one hour. Larger values count as this.
+/// Largest value in reports: one hour. Larger values are counted as this value.
 pub const VALUE_NS_MAX: u64 = 3_600_000_000_000;
 
 /// Returns the bucket of a value below 2⁶³.

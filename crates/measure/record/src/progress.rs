@@ -28,13 +28,13 @@ pub struct Progress {
 /// Receives the progress of a run.
 pub trait Watcher {
     /// Returns the start time of a phase that drives the target and is ready from `ready_ns` on.
-    /// `None`: ask again later. A fleet delays the start here until the last host is ready. All
-    /// times, and `run_start_ns`, the start of the run, are on the driver's clock.
+    /// `None`: call again later. In a fleet, this delays the start until the last host is ready.
+    /// All times, and `run_start_ns`, the start of the run, are on the driver's clock.
     fn begins_at(&mut self, kind: PhaseKind, run_start_ns: u64, ready_ns: u64) -> Option<u64> {
         let _ = (kind, run_start_ns);
         Some(ready_ns)
     }
-    /// Who stopped the run and why, if it was not the operator of this host.
+    /// Returns who stopped the run and why, if it was not the operator of this host.
     fn stop_reason(&self) -> Option<String> {
         None
     }

@@ -1,8 +1,8 @@
-//! Records of one thread of a stateful workload: sums and histograms per class, handed over by
+//! Records of one thread of a stateful workload: sums and histograms per class, sent once per
 //! interval.
 //!
-//! Sums are handed over every interval. Histograms are handed over less often in long runs: an hour
-//! does not need 3,600 per class.
+//! Sums are sent every interval. Histograms are sent less often in long runs: for one hour, 3,600
+//! histograms per class would be useless.
 
 use plimsoll_evidence::latency::Packed;
 use plimsoll_sys::cpu::{CpuTime, thread_time};
@@ -26,8 +26,8 @@ pub struct ClassSums {
     pub service_ns_max: u64,
     /// I/Os that failed.
     pub errors: u64,
-    /// I/Os that had not completed when the thread ended. Their waits until then are in the sums
-    /// and maxima, as lower bounds.
+    /// I/Os that had not completed when the thread ended. Their waiting times until then are in the
+    /// sums and maxima, as lower bounds.
     pub abandoned: u64,
     /// Operations that were due in the measured phase and never issued. Their waits are in the
     /// latencies.
@@ -58,9 +58,9 @@ impl ClassSums {
 /// Latency and service time of one class.
 #[derive(Clone, Debug)]
 pub struct Latencies {
-    /// From the intended start to the completion.
+    /// Times from the intended start to the completion.
     pub latency: Packed,
-    /// From just before submission to the completion.
+    /// Times from just before the submission to the completion.
     pub service: Packed,
 }
 
@@ -73,7 +73,7 @@ pub struct Waits {
     pub ns_sum: u64,
     /// Longest wait.
     pub ns_max: u64,
-    /// Histogram since the snapshot's `histogram_start_ns`; empty if not handed over yet.
+    /// Histogram since the snapshot's `histogram_start_ns`; empty until it is sent.
     pub times: Packed,
 }
 
@@ -99,7 +99,7 @@ pub struct Snapshot {
     pub end_ns: u64,
     /// Sums by class.
     pub classes: Vec<ClassSums>,
-    /// Histograms by class since `histogram_start_ns`; empty if not handed over yet.
+    /// Histograms by class since `histogram_start_ns`; empty until they are sent.
     pub latencies: Vec<Latencies>,
     /// Start of the histograms' interval.
     pub histogram_start_ns: u64,
@@ -115,8 +115,8 @@ pub struct Snapshot {
     pub progress_bytes: (u64, u64),
     /// True if the phase may end, for example because the store is warm.
     pub ready: bool,
-    /// Contains I/Os that were in flight or due at the end of the phase. They count for the phase's
-    /// latencies, not for its rates. There is one such snapshot, at the thread's end.
+    /// Contains I/Os that were in flight or due at the end of the phase. They count in the phase's
+    /// latencies, not in its rates. There is one snapshot of this kind, at the thread's end.
     pub drained: bool,
 }
 
@@ -125,9 +125,9 @@ pub struct Snapshot {
 pub struct Recorder {
     sums: Vec<ClassSums>,
     /// Three tallies per class. The first counts I/Os whose latency equals their service time,
-    /// which is usual if nothing waits before submission. The others count latency and service time
-    /// of all other I/Os. Most I/Os are therefore counted once. One further tally counts waits in
-    /// the thread.
+    /// which is the usual case if nothing waits before submission. The others count latency and
+    /// service time of all other I/Os. Most I/Os are therefore counted once. Another tally counts
+    /// waits in the thread.
     tallies: Tallies,
     waits: Waits,
     cpu: CpuTime,

@@ -134,8 +134,8 @@ impl Recording {
         self.reported = (self.series.len(), self.intervals.len());
     }
 
-    /// Records the reason for an early end. The first reason is kept, but a defect replaces any
-    /// other.
+    /// Records the reason for an early end. The first reason is preserved, but a defect replaces
+    /// any other reason.
     pub fn fail(&mut self, kind: EndKind, says: impl Into<String>) {
         let first = self.end.kind == EndKind::Completed;
         if first || kind == EndKind::Defect && self.end.kind != EndKind::Defect {
@@ -143,7 +143,7 @@ impl Recording {
         }
     }
 
-    /// Records an error as the reason for the end.
+    /// Records an error as the reason for the end of the run.
     pub fn fail_with(&mut self, error: &impl Failure) {
         self.left_behind |= error.leaves_a_call();
         self.fail(error.end_kind(), error.says());

@@ -13,8 +13,8 @@ use crate::recording::Recording;
 /// Tag of the histogram of start delays relative to the trace.
 pub const LAG_TAG: &str = "generator.trace_lag";
 
-/// Time after the end of the replay during which due operations are still started. The others are
-/// reported as never started. A slow target does not extend a replay.
+/// Time after the end of the replay during which due operations are still started. Later arrivals
+/// are reported as never started. A slow target does not extend a replay.
 pub const BACKLOG_NS: u64 = 1_000_000_000;
 
 /// A trace to replay.

@@ -171,9 +171,9 @@ pub fn totals(recording: &mut Recording, classes: &[Class], collected: &Collecto
     }
 }
 
-/// Writes the latencies of each client of a group, if they were recorded separately: a histogram of
-/// the measured phase per class, tagged `CLASS.client-N`. `numbers`: client numbers in their
-/// stream, whose classes begin with `first_class`.
+/// Writes the latencies of each client of a group, if they were recorded separately: for each
+/// class, a histogram of the measured phase with the tag `CLASS.client-N`. `numbers`: client
+/// numbers in their stream; the classes of the stream begin with `first_class`.
 pub fn clients(
     recording: &mut Recording,
     classes: &[Class],
@@ -232,14 +232,15 @@ mod tests {
         assert_eq!(longest, [7, 9]);
     }
 
-    /// A process that was stopped for the whole measurement: all due operations complete after it.
+    /// A process that was stopped for the whole measurement: all due operations complete after the
+    /// measurement.
     #[test]
     fn what_ended_after_a_measurement_in_which_nothing_did_is_in_its_histogram() {
         assert_eq!(taken(10).0, [500, 1_000]);
     }
 
     /// Returns the starts of histograms and the longest latency of each row: a row of the warm-up,
-    /// and one that drained in interval `number` of a measurement of ten.
+    /// and a row that drained in interval `number` of a measurement of ten intervals.
     fn taken(number: i64) -> (Vec<u64>, Vec<u64>) {
         let classes = vec![Class {
             name: "matrix.read".into(),

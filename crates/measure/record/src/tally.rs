@@ -4,8 +4,8 @@
 //! nothing. Only the memory differs. A store of sixteen databases has two hundred histograms, and
 //! each I/O adds to one or two of them, rarely near each other. They share one table in large
 //! pages. A count is added a few I/Os after its cache line was prefetched, and the table is emptied
-//! and reused. Buckets are narrow and counts small, so each has two bytes, and overflows are kept
-//! separately.
+//! and reused. Buckets are narrow and counts small, so each bucket has two bytes, and overflows are
+//! stored separately.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use plimsoll_sys::large::Large;
 
 use crate::histogram::{index_of, value_of};
 
-/// Largest value of the last octave of the bundle's histograms. Longer values count as the largest
-/// latency.
+/// Largest value of the last octave of the bundle's histograms. Longer values are counted as the
+/// largest latency.
 const LAST: u64 = (latency::LATENCY_NS_MAX + 1).next_power_of_two() - 1;
 /// Buckets per tally.
 const BUCKETS: usize = index_of(LAST) + 1;
@@ -63,7 +63,7 @@ impl Tallies {
         }
     }
 
-    /// Counts a value in a tally. A value beyond the range counts as its end.
+    /// Counts a value in a tally. A value outside the range counts in the last bucket.
     #[inline(always)]
     pub fn count(&mut self, tally: usize, value_ns: u64) {
         let bucket = bucket(value_ns);
@@ -147,14 +147,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Values of every magnitude, and beyond the range.
+    /// Values of every magnitude, also outside the range.
     fn values() -> impl Strategy<Value = Vec<u64>> {
         let value = (0u32..50, any::<u64>()).prop_map(|(bits, noise)| noise >> (63 - bits));
         prop::collection::vec(value, 0..200)
     }
 
     proptest! {
-        /// A tally gives the same counts as the library's histogram of the bundle.
+        /// A tally has the same counts as the library's histogram of the bundle.
         #[test]
         fn a_tally_is_the_librarys_histogram(values in values(), others in values()) {
             let mut tallies = Tallies::new(2);
@@ -171,7 +171,7 @@ mod tests {
             prop_assert_eq!(one.with(&none), Packed::from(&whole));
             prop_assert_eq!(tallies.take(1), none.clone());
             prop_assert_eq!(zero.with(&none).count(), values.len().min(others.len()) as u64);
-            // Two tallies together equal one that counted everything.
+            // The sum of two tallies equals one tally that counted everything.
             others.iter().take(values.len()).for_each(|other| whole.saturating_record((*other).max(1)));
             prop_assert_eq!(one.with(&zero), Packed::from(&whole));
             prop_assert_eq!(zero.with(&one), Packed::from(&whole));

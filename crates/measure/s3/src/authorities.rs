@@ -14,7 +14,8 @@ pub(crate) fn bundle() -> Option<PathBuf> {
     std::env::var_os("AWS_CA_BUNDLE").filter(|file| !file.is_empty()).map(PathBuf::from)
 }
 
-/// Builds the TLS configuration with the authorities of a file, or else those of the host.
+/// Builds the TLS configuration with the authorities of a file or, without a file, with those of
+/// the host.
 pub(crate) fn config(
     endpoint: &str,
     file: Option<&Path>,
@@ -46,7 +47,8 @@ fn from_file(file: &Path) -> Result<RootCertStore, String> {
 fn from_host() -> Result<RootCertStore, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // Some authorities of a host cannot be parsed. One readable authority is enough to start.
+    // Some authorities of a host cannot be parsed, and are ignored. One readable authority is
+    // enough to start.
     roots.add_parsable_certificates(found.certs);
     if roots.is_empty() {
         let why = found.errors.first().map_or_else(String::new, |error| format!(" ({error})"));

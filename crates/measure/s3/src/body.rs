@@ -8,7 +8,7 @@ const LINE_BYTES_MAX: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum DecodeState {
-    /// In a body of known length, or of one that ends with the connection.
+    /// In a body with a known length, or in a body that ends with the connection.
     Plain,
     /// In the line with a chunk's size: digits read, whether the digits have ended, and length of
     /// the line.
@@ -33,7 +33,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// At the start of a body.
+    /// Creates the state at the start of a body.
     #[must_use]
     pub fn new(framing: Framing) -> Self {
         match framing {
@@ -111,7 +111,7 @@ impl Decoder {
         Ok(taken)
     }
 
-    /// One byte too many.
+    /// There was one byte too many.
     fn step(&mut self, byte: u8) -> Result<(), Violation> {
         self.state = match self.state {
             DecodeState::Size { value, digits, .. } if byte == b'\n' => match (digits, value) {

@@ -18,7 +18,7 @@ use crate::target::Target;
 
 /// First pause before a retry, in ns; it doubles with each try.
 const BACKOFF_NS: u64 = 50_000_000;
-/// Longest such pause, in ns.
+/// Longest pause between tries, in ns.
 const BACKOFF_NS_MAX: u64 = 2_000_000_000;
 /// Interval between checks for due retries and timeouts, in ns.
 const TICK_NS: u64 = 20_000_000;
@@ -183,8 +183,8 @@ impl Client {
         self.slots.len() - self.free.len()
     }
 
-    /// Returns when the first byte of an object arrived whose GET has not completed; `None` if
-    /// none has arrived.
+    /// Returns the time at which the first byte of an object arrived whose GET has not completed;
+    /// `None` if no byte has arrived.
     #[must_use]
     pub fn first_byte_ns(&self, token: u64) -> Option<u64> {
         let mut jobs = self.slots.iter().filter_map(|slot| slot.job.as_ref());
@@ -218,7 +218,7 @@ impl Client {
         Ok(())
     }
 
-    /// Executes one operation and waits for it.
+    /// Executes one operation and waits for its completion.
     ///
     /// # Errors
     /// [`CallError`].
@@ -288,7 +288,7 @@ impl Client {
         self.events.clear();
         let mut room = [const { MaybeUninit::uninit() }; EVENTS_MAX];
         // An interrupted wait has no events. Other errors mean invalid arguments, which cannot
-        // occur here.
+        // happen here.
         if let Ok((events, _)) = epoll::wait(&self.epoll, &mut room, Some(&timeout)) {
             self.events.extend(events.iter().map(|event| event.data.u64() as usize));
         }
@@ -460,7 +460,7 @@ impl Client {
                 let last =
                     if job.last.is_empty() { "no answer".to_owned() } else { job.last.clone() };
                 let error = CallError::GivenUp { after_ns, tries: job.tries, last };
-                // The rest of its response is discarded.
+                // The remaining bytes of its response are discarded.
                 self.slots[index].connection.drop_socket();
                 self.complete(index, Err(error), now_ns, out);
             }
@@ -476,8 +476,8 @@ impl Client {
     ) {
         let slot = &mut self.slots[index];
         let Some(job) = slot.job.take() else { return };
-        // The response came before the whole request was sent, or no response came: the connection
-        // is not usable.
+        // The response arrived before the whole request was sent, or no response arrived: the
+        // connection cannot be used again.
         if !slot.connection.is_idle() {
             slot.connection.drop_socket();
         }

@@ -1,4 +1,5 @@
-//! One connection. It sends a request, receives the response, and then sends the next.
+//! One connection. A connection sends a request, receives the response, and then sends the next
+//! request.
 
 use std::io::IoSlice;
 use std::net::SocketAddr;
@@ -32,7 +33,7 @@ pub(crate) enum ConnectionError {
 impl ConnectionError {
     fn from_io(stopped: IoStop, doing: &str) -> Self {
         match stopped {
-            // Callers wait until a socket is ready, so a handshake cannot start without one.
+            // Callers wait until a socket is ready, so a handshake always starts with a socket.
             IoStop::Blocked => Self::Lost(doing.to_owned()),
             IoStop::Lost(says) => Self::Lost(format!("{doing}: {says}")),
             IoStop::Tls(says) => Self::Tls(says),
@@ -367,7 +368,7 @@ impl Connection {
         Err(ConnectionError::Lost("the server ended the connection".to_owned()))
     }
 
-    /// On an idle connection, data other than TLS records ends the connection.
+    /// On an idle connection, any data except TLS records ends the connection.
     fn watch_idle(&mut self) -> Result<Option<Response>, ConnectionError> {
         if !self.wire.as_mut().is_some_and(Wire::is_quiet) {
             self.drop_socket();
@@ -379,8 +380,8 @@ impl Connection {
         let head = self.head.take();
         let early = self.phase == Phase::Sending;
         (self.phase, self.proven) = (Phase::Idle, true);
-        // If the server answered before it received the whole body, it may misread the rest as a
-        // request.
+        // If the server answered before it received the whole body, it may misinterpret the
+        // remaining bytes as a request.
         if early || head.as_ref().is_none_or(|head| head.closes) {
             self.drop_socket();
         }

@@ -42,7 +42,7 @@ pub enum CallError {
     Status {
         /// HTTP status.
         status: u16,
-        /// Error code of S3, such as `NoSuchKey`; `no code` without one.
+        /// Error code of S3, such as `NoSuchKey`; `no code` if the response has none.
         code: String,
     },
     /// The server broke the protocol.
@@ -64,7 +64,7 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// Returns the closest `errno`, for callers that need one.
+    /// Returns the closest `errno`, for callers that need an error number.
     #[must_use]
     pub fn errno(&self) -> i32 {
         match self {

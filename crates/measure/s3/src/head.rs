@@ -12,9 +12,9 @@ const HEADERS_MAX: usize = 128;
 pub enum Framing {
     /// After this many bytes (Content-Length).
     Length(u64),
-    /// With an empty chunk.
+    /// The body ends with an empty chunk.
     Chunked,
-    /// With the end of the connection.
+    /// The body ends when the connection closes.
     Close,
 }
 

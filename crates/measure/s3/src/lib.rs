@@ -1,20 +1,22 @@
-//! S3-compatible object stores, as a load generator needs them: many requests at once from one thread.
+//! Client of S3-compatible object stores for a load generator: many requests at once from one
+//! thread.
 //!
-//! `rusty-s3` makes the addresses, `signature` signs headers (AWS Signature Version 4, the payload unsigned),
-//! `httparse` reads heads, and `rustls` speaks TLS. The rest of HTTP/1.1 (RFC 9112) is ours: non-blocking sockets under epoll, one request at a time on each
-//! connection, bodies sent from and received into the caller's arena, everything that a server
-//! sends bounded. Ready-made clients bring a runtime with threads of its own, or block a thread per
-//! request; either would be in the figures.
+//! `rusty-s3` builds the addresses, `signature` signs headers (AWS Signature Version 4, without the
+//! payload), `httparse` parses heads, and `rustls` implements TLS. The other parts of HTTP/1.1 (RFC
+//! 9112) are implemented here: non-blocking sockets with epoll, one request at a time on each
+//! connection, bodies sent from and received into the caller's arena, and limits for everything
+//! that a server sends. Existing clients have a runtime with its own threads, or block one thread
+//! per request; both would change the measured figures.
 //!
-//! - [`Target`]: where the store is, and whose it is.
-//! - [`Op`], [`Completion`]: what can be asked: PUT (in parts where it is large), GET of an object or a
-//!   range, HEAD, DELETE, LIST.
+//! - [`Target`]: address of the store, and its credentials.
+//! - [`Op`], [`Completion`]: the possible requests: PUT (in parts if it is large), GET of an object
+//!   or a range, HEAD, DELETE, LIST.
 //! - [`Client`]: connections, requests in flight, retries.
 //! - [`head`], [`body`]: bounded reading of responses.
 //!
-//! A request that meets a lost connection, or one of 429, 500, 502, 503 and 504, is made again until it
-//! is given up; its latency counts from the first time. The first request of a connection carries the time that
-//! connecting takes, TLS included.
+//! If a connection is lost, or if the store answers 429, 500, 502, 503 or 504, the client repeats
+//! the request until a limit is reached; the latency is measured from the first attempt. The first
+//! request of a connection includes the time for connecting and for TLS.
 
 pub mod body;
 pub mod client;

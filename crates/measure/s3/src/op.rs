@@ -102,7 +102,7 @@ pub struct Completion {
     pub token: u64,
     /// Kind of operation.
     pub kind: Kind,
-    /// Bytes for GET and PUT, names for LIST, else 0.
+    /// Number of bytes for GET and PUT, number of names for LIST, otherwise 0.
     pub result: Result<u32, CallError>,
     /// Time of the submission.
     pub submitted_ns: u64,

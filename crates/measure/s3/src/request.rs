@@ -1,4 +1,4 @@
-//! Requests as they go over the wire.
+//! Encodes requests.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
@@ -39,9 +39,9 @@ pub(crate) enum S3Request<'a> {
     Complete { key: &'a str, upload: &'a str, etags: &'a [String] },
 }
 
-/// Writes the head of a request into `out`; returns its document, where it has one.
+/// Writes the head of a request into `out`; returns its document, if it has one.
 pub(crate) fn write(target: &Target, ask: &S3Request<'_>, out: &mut Vec<u8>) -> Option<String> {
-    // URLs are not signed here: the headers are.
+    // URLs are not signed: the headers are.
     let (bucket, credentials) = (&target.bucket, None);
     let mut document = None;
     let (method, url, length) = match *ask {

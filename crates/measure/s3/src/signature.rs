@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use rusty_s3::Credentials;
 use sha2::{Digest, Sha256};
 
-/// Hash of a body that the signature does not cover, as with signed URLs.
+/// Value in place of the hash of a body that is not signed, as with signed URLs.
 const UNSIGNED: &str = "UNSIGNED-PAYLOAD";
 
 /// Request to sign.

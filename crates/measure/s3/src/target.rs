@@ -28,10 +28,11 @@ pub struct Target {
 
 impl Target {
     /// Creates the target for the bucket `s3://bucket/prefix` of the store at `endpoint`
-    /// (`https://host:port` or `http`). The credentials come from the environment
-    /// (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`). Authorities in the file
-    /// that `AWS_CA_BUNDLE` names, or else those of this host (`SSL_CERT_FILE`, `SSL_CERT_DIR`, or
-    /// the system's directories), verify the certificate of an `https` store.
+    /// (`https://host:port` or `http`). The credentials are read from the environment
+    /// (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`). The certificate of an
+    /// `https` store is verified by authorities in the file that `AWS_CA_BUNDLE` names or, without
+    /// this file, by those of this host (`SSL_CERT_FILE`, `SSL_CERT_DIR`, or the system's
+    /// directories).
     ///
     /// # Errors
     /// [`TargetError`].

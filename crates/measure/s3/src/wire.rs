@@ -84,7 +84,7 @@ impl Wire {
     /// Sends as much of the slices as possible without blocking. Returns the number of bytes sent.
     pub fn send(&mut self, slices: &[IoSlice<'_>]) -> Result<usize, IoStop> {
         let Some(session) = &mut self.session else { return Ok(send(&self.fd, slices)?) };
-        // The handshake comes first. It continues when the socket becomes readable.
+        // The handshake must be finished first. It continues when the socket becomes readable.
         flush(session, &self.fd)?;
         if session.is_handshaking() {
             receive(session, &self.fd)?;
@@ -155,7 +155,7 @@ fn send(fd: &OwnedFd, slices: &[IoSlice<'_>]) -> Result<usize, Errno> {
     }
 }
 
-/// The socket as a stream for TLS.
+/// The socket as a stream, for TLS.
 struct Socket<'a>(&'a OwnedFd);
 
 impl Write for Socket<'_> {

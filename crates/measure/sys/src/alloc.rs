@@ -20,7 +20,7 @@ pub fn allocations() -> u64 {
 }
 
 fn count() {
-    // A thread that is ending has no counter, and no one reads one.
+    // A thread that is ending has no counter, and nobody reads it.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 

@@ -1,8 +1,8 @@
 //! Page-aligned anonymous memory for I/O buffers.
 //!
 //! Direct I/O needs buffers aligned to the device's block size, and registered buffers need whole
-//! pages. Large pages make pinning and address translation cheaper. One anonymous mapping serves
-//! all three.
+//! pages. With large pages, pinning and address translation are cheaper. One anonymous mapping
+//! serves all three.
 
 use core::ptr::NonNull;
 
@@ -51,7 +51,7 @@ pub(crate) fn map_anonymous(len_bytes: usize) -> Result<NonNull<u8>, SysError> {
 }
 
 impl AlignedBuffer {
-    /// Maps `len_bytes` (at least one page), and advises huge pages if it is large enough for one.
+    /// Maps `len_bytes` (at least one page), and advises huge pages if the mapping is large enough.
     ///
     /// # Errors
     /// `ENOMEM` if the system refuses the mapping.
@@ -82,8 +82,8 @@ impl AlignedBuffer {
         self.huge_advised
     }
 
-    /// Faults in every page, so that no measured operation pays for it. Returns false if the kernel
-    /// cannot (`MADV_POPULATE_WRITE`, Linux 5.14); then pages are faulted on first use.
+    /// Touches every page, so that no measured operation causes a page fault. Returns false if the
+    /// kernel cannot (`MADV_POPULATE_WRITE`, Linux 5.14); then pages are faulted on first use.
     pub fn populate(&mut self) -> bool {
         // SAFETY: the range is this mapping; populating writable anonymous pages preserves their
         // content.

@@ -69,7 +69,7 @@ pub fn sleep_until_ns(deadline_ns: u64) {
 pub enum ClockSource {
     /// The processor's cycle counter, anchored to `CLOCK_MONOTONIC`.
     CycleCounter,
-    /// The kernel's vDSO, or a system call if its own source is slow.
+    /// The kernel's vDSO; a system call if the kernel's clock source is not usable in the vDSO.
     Kernel,
 }
 
@@ -104,8 +104,8 @@ struct Anchor {
 }
 
 impl Anchor {
-    /// Returns the tightest of three readings: an interrupt between the two sources widens only
-    /// one.
+    /// Returns the tightest of three readings: an interrupt between the two clocks makes only one
+    /// reading wider.
     fn take() -> Self {
         let one = || {
             let before = cycles();
@@ -138,7 +138,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// Creates the cheapest clock that this machine supports. Calibration takes about 2 ms.
+    /// Creates the cheapest clock that this machine supports. Calibration lasts about 2 ms.
     #[must_use]
     pub fn new() -> Self {
         let source = if cycle_counter_is_trusted() {
@@ -225,11 +225,11 @@ pub struct ClockQuality {
     pub cost_ns_hundredths: u64,
     /// Smallest non-zero step between consecutive readings.
     pub resolution_ns: u64,
-    /// Largest deviation from the kernel's clock, beyond the width of the reading.
+    /// Largest deviation from the kernel's clock, in excess of the width of the reading.
     pub error_ns_max: u64,
 }
 
-/// Measures a clock with `readings` readings (100,000 take about 1 ms).
+/// Measures a clock with `readings` readings (100,000 last about 1 ms).
 #[must_use]
 pub fn measure(clock: &mut Clock, readings: u32) -> ClockQuality {
     let readings = readings.max(2);

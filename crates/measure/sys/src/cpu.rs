@@ -65,7 +65,7 @@ pub struct CpuTime {
 }
 
 impl CpuTime {
-    /// Returns the sum of both.
+    /// Returns the sum of the two.
     #[must_use]
     pub fn total_ns(&self) -> u64 {
         self.user_ns + self.system_ns
@@ -134,8 +134,8 @@ pub fn enter_kernel() {
 }
 
 /// Returns the number and CPU time of the kernel's worker threads (`iou-wrk-…`, `iou-sqp-…`) for
-/// the ring that `owner` submits to. The owner's CPU time does not include operations punted to
-/// them. They exit after seconds of idleness.
+/// the ring that `owner` submits to. The owner's CPU time does not include operations that these
+/// threads execute. They exit after seconds of idleness.
 #[must_use]
 pub fn ring_workers(owner: i32) -> (usize, CpuTime) {
     let mut sum = CpuTime::default();

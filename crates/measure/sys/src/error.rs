@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 pub struct SysError {
     /// Name of the call, such as `open` or `io_uring_setup`.
     pub call: &'static str,
-    /// File of the call, if there is one.
+    /// File of the call; `None` if it has no file.
     pub path: Option<PathBuf>,
     /// Positive `errno`.
     pub errno: i32,

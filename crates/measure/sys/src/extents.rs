@@ -6,7 +6,7 @@ use crate::SysError;
 
 /// `_IOWR('f', 11, struct fiemap)`: read and write, 32 bytes, type `f`, number 11.
 const FS_IOC_FIEMAP: libc::Ioctl = 0xC020_660B_u32 as libc::Ioctl;
-/// Writes the file back first, so that delayed allocations get their location.
+/// Writes the file back first, so that data with delayed allocation gets a location.
 const FIEMAP_FLAG_SYNC: u32 = 1;
 const FIEMAP_EXTENT_LAST: u32 = 1;
 const FIEMAP_EXTENT_UNWRITTEN: u32 = 0x800;
@@ -56,12 +56,12 @@ pub struct Extent {
     pub unwritten: bool,
     /// True if shared with another file or snapshot.
     pub shared: bool,
-    /// True if compressed or encrypted: the location does not hold a plain copy of the data.
+    /// True if compressed or encrypted: the location does not have a plain copy of the data.
     pub encoded: bool,
 }
 
 /// Returns the extents of a file in file order, at most `extents_max`. The second value is true if
-/// these are all.
+/// the list is complete.
 ///
 /// # Errors
 /// `EOPNOTSUPP` if the file system does not support it (tmpfs, NFS).

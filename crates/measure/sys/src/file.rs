@@ -22,13 +22,13 @@ pub enum DirectMode {
 /// Options of opening a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenFlags {
-    /// Open for writing too.
+    /// True to open for writing too.
     pub write: bool,
     /// Create the file if it is missing.
     pub create: bool,
-    /// With `create`: fail if the file exists.
+    /// With `create`: fails if the file exists.
     pub exclusive: bool,
-    /// Each write completes on stable storage (`O_DSYNC`).
+    /// Each write is on stable storage when it completes (`O_DSYNC`).
     pub dsync: bool,
     /// Fail on a mounted block device (`O_EXCL` without `O_CREAT`).
     pub exclusive_device: bool,

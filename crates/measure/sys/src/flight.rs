@@ -1,10 +1,10 @@
-//! Operations in flight: a slot for each, and the arena pages that it uses.
+//! Operations in flight: each has a slot, and uses pages of the arena.
 //!
 //! The kernel (or a worker thread) accesses a buffer while its operation is in flight. Two rules
-//! make that sound behind a safe interface. A buffer's range is checked against the arena when the
-//! operation starts. [`Flight::bytes`] returns no page that an operation in flight uses; it counts
-//! the users of each page, so that writes may share one. The slot also has what is needed to
-//! continue a short transfer and to retry an interrupted one.
+//! make this sound with a safe interface. A buffer's range is checked against the arena when the
+//! operation starts. [`Flight::bytes`] never returns a page that an operation in flight uses; it
+//! counts the users of each page, so that several writes may share a page. The slot also has the
+//! data for continuing a short transfer and for retrying an interrupted one.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(crate) struct Slot {
 pub(crate) enum CompletionAction {
     /// The operation has ended and its slot is free.
     Done { user_data: u64, result: Result<u32, i32> },
-    /// The rest must be issued again from the same slot.
+    /// The remaining bytes must be issued again from the same slot.
     Again,
 }
 
@@ -175,8 +175,9 @@ impl Flight {
             return None;
         }
         // SAFETY: the range is inside the arena's mapping, which lives as long as `self`. No
-        // operation in flight uses any page of it, and none can start while `self` is borrowed, so
-        // neither the kernel nor a worker thread accesses it. `&mut self` excludes other borrows.
+        // operation in flight uses any of these pages, and none can start while `self` is borrowed,
+        // so neither the kernel nor a worker thread accesses the range. `&mut self` excludes other
+        // borrows.
         Some(unsafe {
             core::slice::from_raw_parts_mut(
                 self.arena.base().as_ptr().add(offset_bytes as usize),

@@ -2,10 +2,10 @@
 //! as releases, do not contain it.
 //!
 //! `PLIMSOLL_INJECT=panic:PLACE` makes the first thread that reaches PLACE panic, and `hang:PLACE`
-//! makes it wait forever. `panic:PLACE:7` takes effect the seventh time. A test in the same process
-//! can register an action for all threads that reach a place ([`on`]).
+//! makes it wait forever. `panic:PLACE:7` takes effect at the seventh time. A test in the same
+//! process can register an action for all threads that reach a place ([`on`]).
 
-/// Injection point. Does nothing unless a test requested a fault here.
+/// Injection point. Does nothing unless a test requested a fault at this place.
 ///
 /// # Panics
 /// If a test requested it.
@@ -13,7 +13,7 @@
 #[inline(always)]
 pub fn point(_place: &str) {}
 
-/// Injection point. Does nothing unless a test requested a fault here.
+/// Injection point. Does nothing unless a test requested a fault at this place.
 ///
 /// # Panics
 /// If a test requested it.
@@ -53,7 +53,7 @@ pub fn on(place: &'static str, each: impl Fn() + Send + Sync + 'static) {
     *action = Some((place, std::sync::Arc::new(each)));
 }
 
-/// Returns a clone, so that a thread that waits in the action does not hold the lock.
+/// Returns a clone, so that a thread that waits in the action does not hold the mutex.
 #[cfg(debug_assertions)]
 fn registered_action(place: &str) -> Option<Action> {
     let action = ACTION.read().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -92,7 +92,7 @@ mod tests {
         assert!(fault.hangs && fault.place == "driver" && fault.number == 7);
         assert_eq!(Fault::parse("panic:driver").unwrap().number, 1);
         assert!(Fault::parse("burn:driver").is_none());
-        // No fault is requested here.
+        // No fault is requested at this place.
         point("driver");
     }
 

@@ -2,10 +2,11 @@
 //!
 //! Most of the cost of a random access is the page walk, especially under nested virtualisation.
 //! Tables of at least [`MAPPED_BYTES`] therefore use their own mappings, which begin at a huge page
-//! boundary (2 MiB) and request huge pages (`madvise(2)`, `MADV_HUGEPAGE`). That made two hours of
-//! a modelled mail store 10 % faster. A table that is filled in order uses small pages at its end.
-//! First access to memory is expensive too: the host needs 3 to 4 ms per MiB to find and zero it.
-//! Without huge pages in the kernel, tables work but are slower. Smaller tables are on the heap.
+//! boundary (2 MiB) and request huge pages (`madvise(2)`, `MADV_HUGEPAGE`). It made two hours of a
+//! modelled mail store 10 % faster. A table that is filled in order uses small pages at its end.
+//! The first access to memory is also expensive: the host needs 3 to 4 ms per MiB to find and zero
+//! it. Without huge pages in the kernel, tables work but are slower. Smaller tables are on the
+//! heap.
 
 use core::alloc::Layout;
 use core::fmt;
@@ -17,7 +18,7 @@ use crate::arena::{HUGE_PAGE_BYTES, map_anonymous};
 /// Minimum size of mapped tables.
 pub const MAPPED_BYTES: usize = 512 << 10;
 
-/// Mappings are a multiple of this: whole pages for any base page size.
+/// Mappings are a multiple of this size, which is whole pages for any base page size.
 const PIECE_BYTES: usize = 64 << 10;
 
 /// Vector of plain values.
@@ -28,12 +29,12 @@ pub struct Large<T: Copy> {
     is_mapped: bool,
 }
 
-// SAFETY: the table owns its memory and returns references as a vector does.
+// SAFETY: the table owns its memory and returns references like a vector.
 unsafe impl<T: Copy + Send> Send for Large<T> {}
 // SAFETY: as above.
 unsafe impl<T: Copy + Sync> Sync for Large<T> {}
 
-/// Numbers whose zero has all bits zero, so that a table of zeroes needs no writes.
+/// Numbers whose zero consists of zero bits, so that a table of zeroes needs no writes.
 pub trait Zero: Copy + sealed::Zero {}
 impl Zero for u16 {}
 impl Zero for u32 {}
@@ -140,7 +141,7 @@ impl<T: Copy> Large<T> {
         self.grow_in(needed, PIECE_BYTES);
     }
 
-    /// As [`Self::grow`], in mappings that are multiples of `piece_bytes`.
+    /// Like [`Self::grow`], in mappings that are multiples of `piece_bytes`.
     fn grow_in(&mut self, needed: usize, piece_bytes: usize) {
         let mut grown = Self::with_room(needed.max(self.capacity + self.capacity / 2), piece_bytes);
         // SAFETY: two separate allocations with space for `len` values each; the source has that
@@ -176,7 +177,7 @@ impl<T: Copy> Large<T> {
     fn layout(capacity: usize) -> Layout {
         match Layout::array::<T>(capacity) {
             Ok(layout) => layout,
-            // More than an address space: the same panic as a vector's.
+            // The size exceeds the address space: the same panic as in a vector.
             Err(_) => panic!("capacity overflow"),
         }
     }
@@ -196,7 +197,7 @@ fn map(bytes: usize, piece_bytes: usize) -> Option<(NonNull<u8>, usize)> {
     let before = base.align_offset(HUGE_PAGE_BYTES);
     let after = HUGE_PAGE_BYTES - before;
     // SAFETY: the parts before and after the requested range are inside the new mapping and have no
-    // other user. The advice changes neither content nor protection.
+    // other user. The advice does not change content or protection.
     unsafe {
         let start = base.add(before);
         if before > 0 {

@@ -1,9 +1,9 @@
 //! The only crate with `unsafe`: kernel and processor functions for the engine, behind safe
 //! interfaces.
 //!
-//! Everything here takes and returns plain data, without knowledge of plans, workloads or bundles.
-//! Each `unsafe` block states why it is sound. Safe code cannot violate memory safety through any
-//! function of this crate.
+//! All functions use plain data, and know nothing of plans, workloads or bundles. Each `unsafe`
+//! block states why it is sound. Safe code cannot violate memory safety through any function of
+//! this crate.
 
 pub mod alloc;
 pub mod arena;

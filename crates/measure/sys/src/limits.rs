@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Values from here on mean unlimited, as control groups of version 1 represent it.
+/// Values from this on mean unlimited; control groups of version 1 use such values.
 const UNLIMITED_BYTES: u64 = 1 << 60;
 
 /// Available memory.
@@ -17,7 +17,7 @@ pub struct Room {
 }
 
 /// Returns the memory that this process can still use: the minimum of the machine's available
-/// memory and the rest of its control groups' limits. `None` if neither can be read.
+/// memory and the unused parts of its control groups' limits. `None` if neither value can be read.
 #[must_use]
 pub fn memory() -> Option<Room> {
     memory_below(Path::new("/"))
@@ -48,11 +48,11 @@ pub fn file_bytes() -> Option<u64> {
 /// I/O priority of a thread: its class and level (0 is the highest, 7 the lowest).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoPriority {
-    /// Not set: derived from the nice value.
+    /// The class is not set: the kernel derives it from the nice value.
     None,
     /// Served before all others.
     RealTime(u8),
-    /// Served in turn with others.
+    /// Served in rotation with others.
     BestEffort(u8),
     /// Served only if the disk is otherwise idle.
     Idle,
@@ -95,7 +95,7 @@ fn memory_below(root: &Path) -> Option<Room> {
     machine.into_iter().chain(group).min_by_key(|room| room.bytes)
 }
 
-/// Returns the rest of the limits of a control group and its ancestors. `line` is one of
+/// Returns the unused part of the limits of a control group and its ancestors. `line` is a line of
 /// `/proc/self/cgroup`.
 fn group_bytes(root: &Path, line: &str) -> Option<u64> {
     let mut parts = line.splitn(3, ':');

@@ -1,4 +1,4 @@
-//! Cells in a mapped file: state that survives the process, such as the generations for
+//! Cells in a mapped file, for state that survives the process, such as the generations for
 //! verification.
 //!
 //! A store to a cell reaches the page cache immediately, so a killed process loses nothing. A
@@ -55,8 +55,8 @@ impl<T: Cell> CellMap<T> {
         Self::of_file(open(path, flags)?.fd, path, cells)
     }
 
-    /// As [`CellMap::open`], for a file that is open for reading and writing. `path` is for
-    /// messages.
+    /// Like [`CellMap::open`], for a file that is already open for reading and writing. `path` is
+    /// for messages.
     ///
     /// # Errors
     /// See [`CellMap::open`].
@@ -81,7 +81,7 @@ impl<T: Cell> CellMap<T> {
         unsafe { core::slice::from_raw_parts(self.base.as_ptr(), self.cells) }
     }
 
-    /// Extends the map to `cells` cells; new ones are zero. Never shrinks it.
+    /// Extends the map to `cells` cells; new cells are zero. Never shrinks it.
     ///
     /// # Errors
     /// See [`CellMap::open`]; the map is then unchanged.

@@ -1,4 +1,4 @@
-//! Metadata operations on local files, each by the system calls that an application makes.
+//! Metadata operations on local files, each with the system calls that an application uses.
 //!
 //! | operation | system calls |
 //! |---|---|
@@ -27,7 +27,7 @@ const PATH_BYTES: usize = 256;
 /// Maximum length of a small file's name, including the leading `/` and the terminator: `m`, 10
 /// digits, `-`, 20 digits.
 const NAME_BYTES: usize = 34;
-/// Buffer size for `getdents64`, as in the C library.
+/// Buffer size for `getdents64`, the same as in the C library.
 const DIR_BYTES: usize = 32 * 1024;
 /// Permissions of a small file, also set by setattr.
 const MODE: libc::mode_t = 0o644;
@@ -85,7 +85,7 @@ pub struct NameTable {
 
 impl NameTable {
     /// Opens the roots, and records the directories of small files (`per_share` for each share,
-    /// share by share) and the data files. Each must be below a root.
+    /// share by share) and the data files. All of them must be in one of the roots.
     ///
     /// # Errors
     /// The `errno` of `open`; `EINVAL` if a path is below none of the roots or too long.
@@ -99,7 +99,7 @@ impl NameTable {
         Self::beneath(opened.collect::<Result<_, SysError>>()?, small, per_share, data)
     }
 
-    /// As [`Self::open`], for roots that are already open, with their paths. The caller owns them
+    /// Like [`Self::open`], for roots that are already open, with their paths. The caller owns them
     /// and everything below them: resolution from a root follows links.
     ///
     /// # Errors
@@ -209,7 +209,7 @@ impl NameTable {
     }
 }
 
-/// Terminated path of a small file, or of a directory of them, below its root; built without
+/// Terminated path of a small file, or of a directory of small files, in its root; built without
 /// allocation.
 struct SmallPath {
     bytes: [u8; PATH_BYTES],
@@ -219,7 +219,7 @@ struct SmallPath {
 impl SmallPath {
     fn of(directory: &[u8], name: Option<(u32, u64)>) -> Self {
         let mut path = Self { bytes: [0; PATH_BYTES], used: directory.len() };
-        // The table rejects directories whose path leaves too little space for a name.
+        // The table rejects directories whose path has too little space for a name.
         path.bytes[..directory.len()].copy_from_slice(directory);
         if let Some((client, number)) = name {
             let _ = write!(path, "/m{client:05}-{number:010}");
@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(does(NameKind::Access, 0, 0), -libc::ENOENT);
         assert!(!table.has(&NameOp { file: 1, ..op(NameKind::Getattr, 0, 0) }));
         assert!(!table.has(&NameOp { directory: 2, ..op(NameKind::Create, 0, 0) }));
-        // Paths below no root, or without space for a name, are rejected.
+        // Paths that are in no root, or without space for a name, are rejected.
         assert!(open(&["/elsewhere".into()]).is_err());
         assert!(open(&[root.join("x".repeat(PATH_BYTES - NAME_BYTES + 1))]).is_err());
         assert!(NameTable::open(std::slice::from_ref(&data), &[], 1, &[]).is_err());

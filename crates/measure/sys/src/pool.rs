@@ -1,11 +1,11 @@
 //! Fallback queue: worker threads that each execute one operation with `preadv2`/`pwritev2`.
 //!
-//! It has the semantics of [`crate::ring::Ring`]. Each worker has a slot. The issuing thread fills
-//! the slot, marks it ready and unparks the worker. The worker marks it done, pushes itself on the
-//! completion list (a Treiber stack: one compare-and-swap), and unparks the issuer if that is
-//! waiting. The issuer takes the whole list at once and reverses it, so that completions are reaped
-//! in order of completion. It uses no locks. At depth 1 there is no worker: the issuing thread
-//! makes the call itself, which is the plain synchronous engine.
+//! The pool has the semantics of [`crate::ring::Ring`]. Each worker has a slot. The issuing thread
+//! fills the slot, marks it ready and unparks the worker. The worker marks it done, pushes itself
+//! on the completion list (a Treiber stack: one compare-and-swap), and unparks the issuer if that
+//! is waiting. The issuer removes the whole list at once and reverses it, so that completions are
+//! reaped in order of completion. It uses no locks. At depth 1 there is no worker: the issuing
+//! thread makes the call itself, like a plain synchronous engine.
 
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
@@ -26,10 +26,11 @@ use crate::op::{OpKind, PushError, RingOp};
 /// Maximum worker threads of one pool, and so maximum operations in flight.
 pub const DEPTH_MAX: u32 = 1024;
 
-/// Stack size of a worker. It makes one system call, which may list a directory into 32 KiB of it.
+/// Stack size of a worker. It makes one system call, for which it may use 32 KiB of the stack as a
+/// buffer for directory entries.
 const STACK_BYTES: usize = 128 << 10;
 
-/// Timeout for the workers of a dropped pool, after which it leaves them behind.
+/// Timeout for the workers of a dropped pool. After it, the pool no longer waits for them.
 const DROP_WAIT_NS: u64 = 1_000_000_000;
 
 const IDLE: u8 = 0;
@@ -101,7 +102,7 @@ impl Call {
 struct WorkerSlot {
     state: AtomicU8,
     call: UnsafeCell<Call>,
-    /// Next worker on the completion list, which completed before this one.
+    /// Next worker on the completion list, which completed before this worker.
     next: AtomicU32,
 }
 
@@ -141,7 +142,7 @@ pub struct Pool {
     named: Box<[Option<NameOp>]>,
     /// Maximum wait if the caller passes no timeout.
     tick_ns: Option<u64>,
-    /// Workers unpark the thread that created the pool, so the pool must stay there.
+    /// Workers unpark the thread that created the pool, so the pool must stay in that thread.
     _one_thread: PhantomData<*const ()>,
 }
 
@@ -169,7 +170,7 @@ impl Pool {
         Self::with_names(entries, files, direct, arena, None)
     }
 
-    /// As [`Pool::new`], with directories for metadata operations.
+    /// Like [`Pool::new`], with directories for metadata operations.
     ///
     /// # Errors
     /// See [`Pool::new`].
@@ -244,7 +245,7 @@ impl Pool {
         self.workers.len()
     }
 
-    /// Number of operations that the next [`Pool::submit_and_wait`] hands over.
+    /// Number of operations that the next [`Pool::submit_and_wait`] passes to the workers.
     #[must_use]
     pub fn queued(&self) -> u32 {
         self.queued.len() as u32
@@ -262,7 +263,7 @@ impl Pool {
         &self.files
     }
 
-    /// As [`crate::ring::Ring::tick_every`]. At depth 1 a call that hangs still blocks.
+    /// Like [`crate::ring::Ring::tick_every`]. At depth 1 a call that hangs still blocks.
     pub fn tick_every(&mut self, every_ns: u64) {
         self.tick_ns = self.tick_ns.or(Some(every_ns));
     }
@@ -287,8 +288,8 @@ impl Pool {
     /// Queues a metadata operation. It completes with 0 bytes.
     ///
     /// # Errors
-    /// [`PushError::NoNames`] in a pool without directories, [`PushError::UnknownFile`] if its
-    /// table lacks the file; nothing was queued.
+    /// [`PushError::NoNames`] in a pool without directories, [`PushError::UnknownFile`] if the file
+    /// is not in its table; nothing was queued.
     pub fn push_name(&mut self, op: &NameOp, user_data: u64) -> Result<(), PushError> {
         let names = self.shared.names.as_ref().ok_or(PushError::NoNames)?;
         if !names.has(op) {
@@ -312,7 +313,7 @@ impl Pool {
     /// ignores the timeout.
     ///
     /// # Errors
-    /// None; the signature is that of the ring.
+    /// Never fails; the signature is that of the ring.
     pub fn submit_and_wait(
         &mut self,
         min_complete: u32,
@@ -321,7 +322,7 @@ impl Pool {
         if self.workers.is_empty() {
             if let Some(index) = self.queued.pop() {
                 let call = self.call(index);
-                // SAFETY: this operation holds the slot's pages until it is reaped.
+                // SAFETY: the slot's pages belong to this operation until it is reaped.
                 self.inline_answer =
                     Some((index, unsafe { call.make(self.shared.names.as_ref()) }));
             }
@@ -379,7 +380,7 @@ impl Pool {
         }
     }
 
-    /// As [`crate::ring::Ring::arrived`].
+    /// Like [`crate::ring::Ring::arrived`].
     #[inline]
     pub fn arrived(&mut self) -> usize {
         if self.inline_answer.is_some() {
@@ -402,7 +403,7 @@ impl Pool {
         self.done.make_contiguous()[known..].reverse();
     }
 
-    /// As [`crate::ring::Ring::reap`].
+    /// Like [`crate::ring::Ring::reap`].
     #[inline]
     pub fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
         if let Some((index, answer)) = self.inline_answer.take() {
@@ -447,7 +448,7 @@ impl Pool {
         }
     }
 
-    /// As [`crate::ring::Ring::bytes`].
+    /// Like [`crate::ring::Ring::bytes`].
     #[inline]
     pub fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
         self.flight.bytes(offset_bytes, size_bytes)
@@ -479,12 +480,13 @@ fn work(shared: &PoolState, index: usize) {
     loop {
         match seat.state.load(Ordering::Acquire) {
             READY => {
-                // SAFETY: in READY the issuer has handed over the call and does not access it; the
-                // operation holds the pages of its buffer.
+                // SAFETY: in READY the issuer has passed the call to this worker and does not
+                // access it; the pages of the buffer belong to the operation.
                 unsafe {
                     (*seat.call.get()).answer = (*seat.call.get()).make(shared.names.as_ref())
                 };
-                // Not a plain store: the pool may have requested the end meanwhile.
+                // A plain store is not possible: the pool may have requested the end in the
+                // meantime.
                 let handed =
                     seat.state.compare_exchange(READY, DONE, Ordering::AcqRel, Ordering::Acquire);
                 if handed.is_err() {
@@ -514,8 +516,8 @@ impl Drop for Pool {
             seat.state.store(END, Ordering::Release);
             worker.thread().unpark();
         }
-        // A worker whose call hangs keeps arena and files alive through `PoolState`; do not join
-        // it.
+        // A worker whose call hangs still references arena and files through `PoolState`; do not
+        // join it.
         if self.flight.in_flight() == 0 {
             for worker in self.workers.drain(..) {
                 // A worker cannot panic: it makes one call and stores the result.

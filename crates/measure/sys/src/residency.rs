@@ -54,7 +54,7 @@ pub fn of_file(fd: &OwnedFd) -> Result<Residency, SysError> {
     }
 }
 
-/// As [`of_file`], by `cachestat` only.
+/// Like [`of_file`], with `cachestat` only.
 ///
 /// # Errors
 /// `ENOSYS` before Linux 6.5.
@@ -77,7 +77,7 @@ pub fn by_cachestat(fd: &OwnedFd) -> Result<Residency, SysError> {
     })
 }
 
-/// As [`of_file`], by `mincore` only, 1 GiB at a time.
+/// Like [`of_file`], with `mincore` only, 1 GiB at a time.
 ///
 /// # Errors
 /// The `errno` of `mmap` or `mincore`.

@@ -1,10 +1,10 @@
 //! Safe io_uring that owns its file table and its buffers.
 //!
-//! A ring belongs to one thread (it is not [`Send`]); the kernel is set up for that. The submitting
-//! call itself runs completions (`DEFER_TASKRUN`). Files, buffers and the ring's own descriptor are
-//! registered, so that no operation has to look them up or pin pages. Each feature is left out if
-//! the kernel or a limit refuses it; [`Ring::report`] has the result. Memory that cannot be pinned
-//! (`RLIMIT_MEMLOCK`) reduces speed, but is never an error.
+//! A ring belongs to one thread (it is not [`Send`]); the kernel's setup relies on this. The
+//! submitting call itself runs completions (`DEFER_TASKRUN`). Files, buffers and the ring's own
+//! descriptor are registered, so that operations need no look-up and no pinning of pages. A feature
+//! is not used if the kernel or a limit refuses it; [`Ring::report`] has the result. Memory that
+//! cannot be pinned (`RLIMIT_MEMLOCK`) reduces speed, but is never an error.
 //!
 //! Per operation: one slot, one submission entry, one completion entry. Per batch: one system call.
 
@@ -62,7 +62,7 @@ impl RingConfig {
 
 /// Timer in the ring that ends a wait periodically.
 struct Tick {
-    /// Interval. The kernel reads it when it takes the entry; the box keeps its address stable.
+    /// Interval. The kernel reads it when it consumes the entry; the box makes its address stable.
     every: Box<types::Timespec>,
 }
 
@@ -76,7 +76,7 @@ pub struct Ring {
     files: Vec<OwnedFd>,
     direct: Box<[bool]>,
     report: RingReport,
-    /// Entries pushed that the kernel has not taken yet.
+    /// Pushed entries that the kernel has not consumed yet.
     queued: u32,
     /// Operations on buffers below this offset use registered buffers.
     fixed_below_bytes: u64,
@@ -98,8 +98,8 @@ impl Ring {
     /// Sets up a ring for the calling thread.
     ///
     /// # Errors
-    /// [`RingError`] if the kernel has no io_uring, forbids it or is too old. The configuration is
-    /// returned with it, so that the thread pool can use its files and arena.
+    /// [`RingError`] if the kernel has no io_uring, forbids it or is too old. The error also
+    /// returns the configuration, so that the thread pool can use its files and arena.
     pub fn new(config: RingConfig) -> Result<Self, Box<(RingError, RingConfig)>> {
         let entries = config.entries.clamp(1, ENTRIES_MAX);
         let (mut ring, mut report) = match setup::build(&config, entries) {
@@ -162,8 +162,8 @@ impl Ring {
         &self.files
     }
 
-    /// From the next submission on, ends each wait after at most `every_ns`. A timer in the ring
-    /// adds no cost to a wait, unlike a timeout argument. Can be set once.
+    /// After the next submission, each wait ends after at most `every_ns`. A timer in the ring adds
+    /// no cost to a wait, unlike a timeout argument. Can be set once.
     pub fn tick_every(&mut self, every_ns: u64) {
         if self.tick.is_some() || self.report.poll_completions {
             return;
@@ -214,7 +214,7 @@ impl Ring {
         let is_idle = min_complete == 0 && self.queued == 0;
         let RingReport { defer_taskrun, poll_completions, .. } = self.report;
         if is_idle && defer_taskrun && !poll_completions && !ring.submission().taskrun() {
-            // Nothing to hand over, and no completion to fetch.
+            // There are no entries to submit, and no completions to fetch.
             return Ok(());
         }
         let submitter = ring.submitter();
@@ -227,8 +227,9 @@ impl Ring {
                 let args = types::SubmitArgs::new().timespec(&timeout);
                 submitter.submit_with_args(min_complete as usize, &args)
             }
-            // GETEVENTS always: with deferred task work nothing completes without it. SAFETY:
-            // `push` queued the entries, whose buffers outlive them; there is no argument block.
+            // Always with GETEVENTS: with deferred task work, nothing completes without it. SAFETY:
+            // `push` queued the entries, and their buffers live longer than the entries; there is
+            // no argument block.
             _ => unsafe {
                 submitter.enter::<libc::sigset_t>(self.queued, min_complete, ENTER_GETEVENTS, None)
             },
@@ -244,7 +245,8 @@ impl Ring {
 
     #[cold]
     fn after_failed_enter(&mut self, error: &std::io::Error) -> Result<(), SysError> {
-        // Entries that the kernel took before it failed are gone from the queue: count the rest.
+        // The queue no longer has entries that the kernel consumed before it failed: count the
+        // others.
         if let Some(ring) = &mut self.ring {
             self.queued = ring.submission().len() as u32;
         }
@@ -256,7 +258,7 @@ impl Ring {
     }
 
     /// Returns the number of completions that the kernel has posted and [`Ring::reap`] has not
-    /// taken, without a system call.
+    /// returned, without a system call.
     #[inline]
     pub fn arrived(&mut self) -> usize {
         self.ring.as_mut().map_or(0, |ring| ring.completion().len())
@@ -264,9 +266,9 @@ impl Ring {
 
     /// Takes up to `most` available completions without a system call. It passes those of
     /// operations to `each` in order of completion, with user data and bytes or `errno`. Short
-    /// transfers are queued again for the rest, interrupted ones for a retry. These and a tick
-    /// count towards `most`, so this function never looks beyond the first `most` completions.
-    /// Returns the number of completions passed on.
+    /// transfers are queued again for their remaining bytes, interrupted ones for a retry. These
+    /// and the timer's entries count towards `most`, so this function never processes more than the
+    /// first `most` completions. Returns the number of completions passed on.
     #[inline]
     pub fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize {
         let Some(ring) = &mut self.ring else { return 0 };
@@ -300,8 +302,8 @@ impl Ring {
         ended
     }
 
-    /// Returns the bytes of a range of the arena; `None` if it is outside, or an operation in
-    /// flight uses a page of it.
+    /// Returns the bytes of a range of the arena; `None` if the range is outside the arena, or an
+    /// operation in flight uses a page of it.
     #[inline]
     pub fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
         self.flight.bytes(offset_bytes, size_bytes)
@@ -319,7 +321,7 @@ fn arm(tick: &Tick, submissions: &mut squeue::SubmissionQueue<'_>) -> bool {
     unsafe { submissions.push(&entry) }.is_ok()
 }
 
-/// Returns the submission entry for the rest of a slot's operation.
+/// Returns the submission entry for the remaining part of a slot's operation.
 #[inline(always)]
 fn entry(
     flight: &Flight,

@@ -3,8 +3,8 @@
 //! `cargo run --release -p plimsoll-workload --example content_rate [REPEATS]`
 //!
 //! Each rate is the median of the repeats (default 9) of 64 MiB each, into one buffer that stays in
-//! cache, with the best rate beside it. Time is the thread's CPU time, so other work on the machine
-//! counts only if it slows the core down.
+//! cache, with the best rate next to it. Time is the thread's CPU time, so other work on the
+//! machine counts only if it slows the core down.
 
 use std::hint::black_box;
 

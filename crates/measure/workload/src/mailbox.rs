@@ -18,7 +18,7 @@
 //! | [`Verify`] | proves that every durably committed change is there, and names what is not |
 //!
 //! A [`Store`] passes from machine to machine. A driver without data ([`crate::step::NoBytes`])
-//! gets the same I/Os. The store then keeps 16 bits of occupancy per page instead of its content.
+//! issues the same I/Os. The store then has 16 bits of occupancy per page instead of the content.
 
 mod arrivals;
 mod attention;

@@ -13,7 +13,7 @@
 //! A client's operations depend only on the seed and on its number, not on the distribution of
 //! clients over threads. (Sequential streams that mix sizes and share one cursor are the
 //! exception.) A driver owns one [`StreamPart`] per stream and thread, and requests operations from
-//! it. It shares one [`Tracker`] per thread over the [`crate::stamp::Generations`] of all.
+//! it. It shares one [`Tracker`] per thread, over the [`crate::stamp::Generations`] of all files.
 
 mod choice;
 mod config;

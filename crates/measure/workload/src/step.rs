@@ -4,7 +4,7 @@
 //! [`StepWorkload::step`] with the current time and the completions since the last call, and issues
 //! the returned I/Os: to files (`plimsoll-engine`), to a model in virtual time (`plimsoll-model`),
 //! or to a simulated disk that loses and tears writes (the crash tests). Time, randomness and I/O
-//! are parameters, so all three get the same choices.
+//! are parameters, so the choices are the same in all three.
 
 use core::fmt;
 
@@ -44,8 +44,8 @@ pub struct Io {
     /// Offset of its bytes in the arena, a multiple of 4,096. The workload does not use that range
     /// until the completion.
     pub buffer_offset_bytes: u64,
-    /// Intended start: the time of the step in a closed loop, the scheduled arrival in an open one.
-    /// Latency counts from here.
+    /// Intended start: in a closed loop the time of the step, in an open loop the scheduled
+    /// arrival. The latency is measured from this time.
     pub intended_ns: u64,
 }
 
@@ -66,7 +66,7 @@ pub struct Completion {
 /// Event that a workload waits for after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Nothing until at least one of its I/Os completes.
+    /// The workload has nothing to do until at least one of its I/Os completes.
     Completion,
     /// A completion, or this time, whichever is earlier.
     Until(u64),
@@ -77,7 +77,7 @@ pub enum Wait {
 /// Memory of I/O buffers.
 pub trait Arena {
     /// Returns the bytes of a range, or `None` if the driver transfers no data (a model). The
-    /// workload then neither fills nor parses buffers, and uses its own record of the content.
+    /// workload then neither fills nor parses buffers, and uses its own record of their content.
     fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]>;
 }
 
@@ -102,8 +102,7 @@ impl Arena for HeapArena {
     }
 }
 
-/// Group of an I/O class, which decides its table in reports and whether it counts as
-/// transactional.
+/// Group of an I/O class, which determines its table in reports and whether it is transactional.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ClassGroup {
     /// I/Os that count for the achieved rate: database reads and writes, data of a matrix.
@@ -112,7 +111,7 @@ pub enum ClassGroup {
     Metadata,
     /// Syncs, which make earlier writes of a matrix durable.
     Sync,
-    /// Writes of a matrix or of a log, each up to the end of the flush that made it durable.
+    /// Writes of a matrix or of a log, each until the end of the flush that made it durable.
     Durable,
     /// Reads from an object store, each until its first byte.
     FirstByte,
@@ -169,7 +168,7 @@ pub struct FileSpec {
     pub size_bytes: u64,
 }
 
-/// A stateful workload: a state machine without I/O of its own.
+/// A stateful workload: a state machine that does no I/O itself.
 pub trait StepWorkload {
     /// Returns its files; [`Io::file`] is an index into them.
     fn files(&self) -> &[FileSpec];
@@ -203,8 +202,7 @@ pub trait StepWorkload {
     fn durable(&mut self, each: &mut dyn FnMut(u16, u64, u64)) {
         let _ = each;
     }
-    /// Reports the writes that no flush has made durable, in the same way. Called once, after the
-    /// end.
+    /// Reports in the same way the writes that never became durable. Called once, after the end.
     fn never_durable(&mut self, each: &mut dyn FnMut(u16, u64, u64)) {
         let _ = each;
     }

@@ -1,5 +1,5 @@
-//! Recorded operations as a source of operations. They are mapped to a target of any size, and
-//! replayed at the times of the trace, faster, slower, or at full speed.
+//! Recorded operations as a source of a stream's operations. They are mapped to a target of any
+//! size, and replayed at the times of the trace, faster, slower, or at full speed.
 //!
 //! A [`Trace`] is the recording, in order of time; [`Replay`] is its mapping to a target. The
 //! devices of a trace follow each other in its address space. One client, with one [`Cursor`],
@@ -27,7 +27,7 @@ pub enum TraceOperation {
     WriteDurable,
     /// Flush of earlier writes to stable storage (`fsync`).
     Sync,
-    /// The same, without metadata that reading does not need (`fdatasync`).
+    /// Like `Sync`, but without metadata that reading does not need (`fdatasync`).
     DataSync,
 }
 
@@ -75,7 +75,7 @@ impl Trace {
             latest_ns = latest_ns.max(event.at_ns);
         }
         if out_of_order > 0 {
-            // Stable: operations with equal times keep the order of the file.
+            // Stable: operations with equal times stay in the order of the file.
             events.sort_by_key(|event| event.at_ns);
         }
         let first_ns = events.first().map_or(0, |event| event.at_ns);
@@ -96,7 +96,7 @@ impl Trace {
         self.events.iter().filter(|event| event.asked.moves()).count() as u64
     }
 
-    /// Returns the number of operations that the file lists after a later one.
+    /// Returns the number of operations that the file lists after an operation with a later time.
     #[must_use]
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order
@@ -109,8 +109,8 @@ impl Trace {
     }
 }
 
-/// Returns the start of each device when devices follow each other, rounded up to whole pieces, and
-/// the end of the last one.
+/// Returns the start of each device in a space in which the devices follow each other, rounded up
+/// to whole pieces, and the end of the last device.
 fn bases(events: &[Event]) -> (Vec<u64>, u64) {
     let mut ends: Vec<u64> = Vec::new();
     for event in events {
@@ -130,7 +130,7 @@ fn bases(events: &[Event]) -> (Vec<u64>, u64) {
     (bases, extent)
 }
 
-/// Returns the pieces that a range of bytes covers.
+/// Returns the pieces that a range of bytes touches.
 fn chunks(offset_bytes: u64, size_bytes: u32) -> std::ops::RangeInclusive<u64> {
     let last = offset_bytes.saturating_add(u64::from(size_bytes.max(1)) - 1);
     offset_bytes / CHUNK_BYTES..=last / CHUNK_BYTES

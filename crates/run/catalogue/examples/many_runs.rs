@@ -55,7 +55,7 @@ fn one(bundle: &Path, runs: &Path, ledger: &Ledger, number: u64) -> Result<(), B
     fs::write(to.join("verdict.json"), format!("{verdict:#}\n"))?;
     let of = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let verdict = of(&verdict["verdict"]);
-    // The plan files must carry the plan name that the run states.
+    // The plan files must have the plan name that the run states.
     let (was, is) = (format!("name = \"{}\"", of(&run["name"])), format!("name = \"{plan}\""));
     for name in ["plan.toml", "resolved.toml"] {
         let text = fs::read_to_string(to.join(name))?;

@@ -13,10 +13,11 @@ use crate::error::CatalogueError;
 use crate::labels::{SUFFIX, labels_path};
 use crate::scan::FLEET;
 
-/// Maximum unpacked size. A bundle takes megabytes and an experiment has hundreds of bundles; a
+/// Maximum unpacked size. A bundle has megabytes and an experiment has hundreds of bundles; a
 /// larger archive was not written by `export`.
 const UNPACKED_BYTES_MAX: u64 = 64 << 30;
-/// Bytes that each file counts in addition to its contents: millions of empty files fill a disk too.
+/// Bytes that each file counts in addition to its contents: millions of empty files also fill a
+/// disk.
 const FILE_BYTES: u64 = 4096;
 /// Maximum depth of a path: published experiment, search, run, hosts of a fleet, host, bundle,
 /// file.
@@ -31,7 +32,7 @@ pub fn export(directory: &Path, to: &Path) -> Result<(), CatalogueError> {
     let file = File::options().write(true).create_new(true).open(to).map_err(io)?;
     let packed = pack(directory, file);
     if packed.is_err() {
-        // Do not leave an incomplete archive behind.
+        // Remove an incomplete archive.
         let _ = fs::remove_file(to);
     }
     packed.map_err(io)
@@ -54,15 +55,16 @@ fn pack(directory: &Path, file: File) -> io::Result<()> {
 /// existing file and accepts only regular files below one directory.
 ///
 /// # Errors
-/// The archive contains anything else, the name exists already, or the directory cannot be written.
+/// The archive contains something else, the name exists already, or the directory cannot be
+/// written.
 pub fn import(archive: &Path, into: &Path) -> Result<PathBuf, CatalogueError> {
     import_at_most(archive, into, UNPACKED_BYTES_MAX)
 }
 
-/// As [`import`], with a limit of the unpacked size.
+/// Like [`import`], with a limit on the unpacked size.
 ///
 /// # Errors
-/// As [`import`], or a larger archive.
+/// The errors of [`import`], or the archive is larger than the limit.
 pub fn import_at_most(
     archive: &Path,
     into: &Path,
@@ -74,7 +76,7 @@ pub fn import_at_most(
     let half = into.join(format!(".import-{}", std::process::id()));
     fs::create_dir(&half).map_err(|error| CatalogueError::io("create", &half, error))?;
     let placed = unpack(archive, file, &half, bytes_max).and_then(|name| place(&half, into, &name));
-    // After a successful import only an empty directory is left here.
+    // After a successful import, this directory is empty.
     let _ = fs::remove_dir_all(&half);
     placed
 }
@@ -86,7 +88,7 @@ fn unpack(
     bytes_max: u64,
 ) -> Result<String, CatalogueError> {
     let wrong = |reason: String| CatalogueError::Archive { path: archive.to_path_buf(), reason };
-    // The decoder reports a file that is not an archive, or an incomplete one, as a read error.
+    // If a file is not an archive, or is incomplete, the decoder reports this as a read error.
     let io = |error: io::Error| match error.kind() {
         io::ErrorKind::InvalidInput
         | io::ErrorKind::InvalidData

@@ -13,7 +13,7 @@ use crate::labels::Labels;
 use crate::scan::{FLEET, ScannedDirectory};
 use crate::verification::{LedgerRecord, UNVERIFIED};
 
-/// A run, known from the ledger, from its bundle, or from both.
+/// A run that is known from the ledger, from its bundle, or from both.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// Line of the ledger that records the start of the run, and the number that users refer to it
@@ -145,7 +145,8 @@ fn target_summary(plan: &Plan, environment: &Environment) -> Option<String> {
 const REFUSED: &str = "refused";
 
 impl Entry {
-    /// Returns whether the bundle can be read here, or after a download from the team's catalogue.
+    /// Returns true if the bundle can be read on this host, or after a download from the team's
+    /// catalogue.
     pub fn has_bundle(&self) -> bool {
         self.bundle.is_some() || self.origin.is_some()
     }
@@ -214,7 +215,7 @@ impl Entry {
         self.headroom = None;
     }
 
-    /// Returns the remarks that a list shows beside the figures of the run.
+    /// Returns the remarks that a list shows next to the figures of the run.
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks: Vec<String> = match self.end.as_deref() {
             Some("completed") => Vec::new(),
@@ -262,7 +263,7 @@ impl Entry {
         // The run is listed even if a newer version wrote its plan; only the search by target
         // misses it.
         let plan = file("resolved.toml").and_then(|bytes| toml::from_slice::<Plan>(&bytes).ok());
-        // Commands that show labels report unreadable ones.
+        // Commands that show labels report labels that cannot be read.
         let labels = Labels::of(&scanned.directory).unwrap_or_default();
         let id = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
         let mut entry = Self {
@@ -358,7 +359,7 @@ impl Entry {
     }
 }
 
-/// Returns the mean latency of reads or writes. Writes that wait for a flush end with it.
+/// Returns the mean latency of reads or writes. A write that waits for a flush ends with the flush.
 fn mean_ns(run: &Run, is_read: bool) -> Option<u64> {
     let has_durable = run.classes.iter().any(|class| class.group == "durable");
     let group = if has_durable && !is_read { "durable" } else { "transactional" };

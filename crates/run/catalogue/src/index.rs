@@ -1,5 +1,5 @@
 //! The index: an SQLite file built from bundles and ledger. An unusable index is deleted and
-//! rebuilt. If the file cannot be written, the index is kept in memory.
+//! rebuilt. If the file cannot be written, the index stays in memory.
 
 mod mirror;
 
@@ -30,7 +30,7 @@ const TABLES: &str = "
     CREATE TABLE mirrors (identity TEXT PRIMARY KEY, change INTEGER NOT NULL) WITHOUT ROWID;
     PRAGMA user_version = 4;";
 
-/// Conditions that listed runs must meet; `None` accepts every run.
+/// Conditions for listed runs; `None` accepts every run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     pub verdict: Option<String>,
@@ -49,9 +49,9 @@ pub struct Filter {
     pub until_unix_ns: Option<u64>,
     /// Only runs whose bundle exists.
     pub with_bundle: bool,
-    /// Only runs that have neither an end nor a bundle.
+    /// Only runs that have no end and no bundle.
     pub is_open: bool,
-    /// Maximum number of runs; the latest ones are returned.
+    /// Maximum number of runs; the latest runs are returned.
     pub limit: Option<u32>,
 }
 
@@ -59,8 +59,8 @@ pub struct Filter {
 #[derive(Debug)]
 pub struct Catalogue {
     connection: Connection,
-    /// Directories of bundles. If two directories have a bundle of the same name, the first one
-    /// counts.
+    /// Directories of bundles. If two directories have a bundle with the same name, the bundle in
+    /// the first directory is used.
     directories: Vec<PathBuf>,
     /// State of the files that the index was built from.
     fingerprint: Fingerprint,
@@ -79,10 +79,10 @@ impl Catalogue {
         Self::open_with(roots, &CachedLedger::new(Ledger::at(&roots.ledger)))
     }
 
-    /// As [`Self::open`], with a ledger that caches lines read earlier.
+    /// Like [`Self::open`], with a ledger that caches the lines that were read earlier.
     ///
     /// # Errors
-    /// As [`Self::open`].
+    /// The errors of [`Self::open`].
     pub fn open_with(roots: &Roots, ledger: &CachedLedger) -> Result<Self, CatalogueError> {
         let started = SystemTime::now();
         let (links, torn) = ledger.read()?;
@@ -119,8 +119,8 @@ impl Catalogue {
     }
 
     /// Returns whether ledger, bundles and labels are unchanged, judged by the ledger and the
-    /// modification times of directories. It misses a change that another program makes inside a
-    /// bundle.
+    /// modification times of directories. It does not detect a change that another program makes
+    /// inside a bundle.
     #[must_use]
     pub fn is_current(&self, roots: &Roots) -> bool {
         self.fingerprint.is_unchanged(roots)
@@ -164,7 +164,7 @@ impl Catalogue {
         )
     }
 
-    /// Returns the run whose start is at this line of the ledger.
+    /// Returns the run that starts at this line of the ledger.
     pub(crate) fn run_at_position(&self, position: u64) -> Result<Option<Entry>, CatalogueError> {
         let position = i64::try_from(position).unwrap_or(i64::MAX);
         let found = self.query_entries(
@@ -223,7 +223,7 @@ impl Catalogue {
         Ok(entries)
     }
 
-    /// Returns whether a process has reserved the directory of the run's bundle, in a directory of
+    /// Returns true if a process has reserved the directory of the run's bundle, in a directory of
     /// the catalogue or of its experiment.
     fn is_under_way(&self, entry: &Entry) -> Result<bool, CatalogueError> {
         if entry.end.is_some() || entry.bundle.is_some() {
@@ -289,7 +289,7 @@ fn delete_index(path: &Path) {
     for end in ["", "-journal", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(end);
-        // If the file remains, the index is kept in memory.
+        // If the file cannot be removed, the index stays in memory.
         let _ = std::fs::remove_file(name);
     }
 }

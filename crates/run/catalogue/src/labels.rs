@@ -1,5 +1,5 @@
-//! Tags and notes that users add to a run. They are stored in `NAME.labels.json` beside the bundle
-//! or experiment `NAME`, are not covered by its seal, and are exported with it.
+//! Tags and notes that users add to a run. They are stored in `NAME.labels.json` next to the bundle
+//! or experiment `NAME`, are not part of its seal, and are exported with it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -3,7 +3,7 @@
 //!
 //! Bundles and the ledger are the source. The index is an SQLite file built from them and updated
 //! each time it is opened ([`index`]); deleting it loses nothing. Tags and notes are not evidence:
-//! no seal covers them, and they are stored in a file beside the bundle ([`labels`]). A team's
+//! no seal includes them, and they are stored in a file next to the bundle ([`labels`]). A team's
 //! catalogue ([`team`]) stores the runs of many hosts with their bundles.
 //!
 //! # Where to change what

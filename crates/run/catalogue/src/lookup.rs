@@ -1,5 +1,5 @@
-//! Lookup of a run or experiment by what users type: `last`, a number from `plimsoll runs`, a name
-//! or its beginning, or the name of a plan (its latest run).
+//! Lookup of a run or experiment by the word that users type: `last`, a number from
+//! `plimsoll runs`, a name or its beginning, or the name of a plan (its latest run).
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ const CANDIDATES_MAX: usize = 5;
 pub enum Lookup {
     /// Directory of a bundle or an experiment.
     Local(PathBuf),
-    /// A known run whose bundle does not exist here.
+    /// A known run whose bundle does not exist on this host.
     Removed(Box<Entry>),
     /// Another user's run whose bundle is in the team's catalogue ([`crate::TeamClient::fetch`]).
     Remote(Box<Entry>),

@@ -10,7 +10,7 @@ use plimsoll_evidence::seal;
 
 use crate::labels::labels_path;
 
-/// Maximum nesting of experiments: a published one, its searches, their runs.
+/// Maximum nesting of experiments: a published experiment, its searches, their runs.
 const DEPTH_MAX: u32 = 4;
 /// File that marks a directory as an experiment.
 const EXPERIMENT: &str = "experiment.json";
@@ -21,8 +21,8 @@ pub(crate) const FLEET: &str = "all/fleet.json";
 /// Paths of one user's runs, ledger and index.
 #[derive(Clone, Debug, Default)]
 pub struct Roots {
-    /// Directories of bundles and experiments. If two have a bundle of the same name, the first one
-    /// counts.
+    /// Directories of bundles and experiments. If two directories have a bundle with the same name,
+    /// the bundle in the first directory is used.
     pub directories: Vec<PathBuf>,
     pub ledger: PathBuf,
     /// Path of the index, which may be deleted at any time.
@@ -81,8 +81,9 @@ fn scan_below(
     }
 }
 
-/// Adds a directory to `scanned` if it is a bundle or an experiment. `siblings` are the files
-/// beside it. Returns whether it is an experiment, or `None` if it is neither.
+/// Adds a directory to `scanned` if it is a bundle or an experiment. `siblings` are the files in
+/// the same directory. Returns true for an experiment, false for a bundle, and `None` for other
+/// directories.
 fn scan_directory(
     path: &Path,
     experiment: Option<&Path>,
@@ -119,8 +120,8 @@ fn file_stamp(metadata: &fs::Metadata) -> String {
     format!("{}:{}", metadata.len(), changed.map_or(0, |since| since.as_nanos()))
 }
 
-/// Margin for the resolution of modification times. A change this shortly before the scan, or at
-/// any time after it started, may leave the time of a directory as it was.
+/// Margin for the resolution of modification times. If a change happens this shortly before the
+/// scan, or at any time after its start, the modification time of the directory may stay the same.
 const TIMESTAMP_TICK: Duration = Duration::from_millis(100);
 
 /// Lengths and modification times of the ledger and of the directories that contain bundles and
@@ -143,7 +144,7 @@ impl Fingerprint {
         Self { is_settled: stamps.iter().all(settled), experiments, stamps }
     }
 
-    /// Returns whether the state is the recorded one.
+    /// Returns true if the state equals the recorded one.
     pub fn is_unchanged(&self, roots: &Roots) -> bool {
         self.is_settled && stamps(roots, &self.experiments) == self.stamps
     }

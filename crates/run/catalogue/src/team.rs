@@ -6,7 +6,7 @@
 //!   other users' runs into the local index, so that lists work while the server is unavailable.
 //!
 //! The database stores bundles in parts of 4 MiB. A run and its evidence are written in one
-//! transaction, the database's backup and replication cover both, and hosts need no shared
+//! transaction, the database's backup and replication include both, and hosts need no shared
 //! directory.
 
 mod address;
@@ -35,8 +35,8 @@ pub use client::{SyncReport, TeamClient};
 const PART_BYTES: usize = 4 << 20;
 /// Maximum number of changes per query.
 const CHANGES_PER_QUERY: i64 = 500;
-/// Advisory lock held while a change gets its number, so that readers see numbers in order. Any
-/// number works that differs from the lock of the schema.
+/// Advisory lock that is held while a change gets its number, so that readers see numbers in order.
+/// Any number works that differs from the lock of the schema.
 const CHANGE_LOCK: i64 = schema::LOCK + 1;
 
 /// A run that was added to the team's catalogue or changed in it.
@@ -95,7 +95,7 @@ impl Team {
     }
 
     /// Uploads a run with its bundle in one transaction. It replaces a run whose stamp differs
-    /// (judged again or tagged) and skips an unchanged one.
+    /// (because the run was judged again or tagged) and skips an unchanged run.
     ///
     /// # Errors
     /// The connection is lost, or the archive cannot be read.
@@ -219,7 +219,7 @@ impl Team {
         let write = |error| CatalogueError::io("write", to, error);
         let mut file = File::create(to).map_err(write)?;
         let mut digest = Sha256::new();
-        // Read part by part, to hold only one part in memory.
+        // Read the parts one by one, so that only one is in memory.
         let sql = "SELECT bytes FROM plimsoll.parts WHERE run = $1 AND number = $2";
         for number in 0_i32.. {
             let part = self.connection.row_if_any(sql, &[&id, &number]);

@@ -1,5 +1,5 @@
 //! Checks of a bundle's files against the ledger. Anyone who can write to a bundle can write any
-//! verdict into it, so lists show the ledger's.
+//! verdict into it, so lists show the verdict in the ledger.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::Path;
 use plimsoll_evidence::ledger::{Event, Link};
 use plimsoll_evidence::seal::{self, sha256_hex};
 
-/// Verdict that lists show if the ledger does not confirm the one in the bundle.
+/// Verdict in lists for runs whose verdict is not confirmed by the ledger.
 pub const UNVERIFIED: &str = "UNVERIFIED";
 
 /// End of a run in the ledger, with the verdict of the last judgement.
@@ -55,8 +55,8 @@ impl<'a> LedgerRecord<'a> {
         records
     }
 
-    /// Returns whether the ledger has the hash of this `verdict.json`. If it has no hashes, the
-    /// verdict itself must be the ledger's.
+    /// Returns whether the ledger has the hash of this `verdict.json`. If the ledger has no hashes,
+    /// the verdict itself must equal the one in the ledger.
     pub fn confirms_verdict_file(&self, bytes: &[u8], verdict: &str) -> bool {
         let sha256 = sha256_hex(bytes);
         match &self.verdict_sha256[..] {
@@ -65,8 +65,8 @@ impl<'a> LedgerRecord<'a> {
         }
     }
 
-    /// Returns whether the seal in this directory is the ledger's, and these files are the sealed
-    /// ones.
+    /// Returns true if the seal in this directory is the one in the ledger, and these files are the
+    /// sealed files.
     pub fn confirms_files(&self, directory: &Path, files: &[(&str, &[u8])]) -> bool {
         let Ok(sums) = fs::read(directory.join(seal::FILE)) else { return false };
         let sums_text = String::from_utf8_lossy(&sums);

@@ -152,7 +152,7 @@ fn a_run_that_the_ledger_lacks_is_unverified() {
     assert_eq!(of("pass"), 0);
 }
 
-/// A bundle that lost a file was called removed.
+/// Earlier, a bundle that had lost a file was called removed.
 #[test]
 fn a_damaged_bundle_is_called_damaged() {
     let place = Place::new();
@@ -247,7 +247,7 @@ fn a_rebuilt_index_has_the_same_runs() {
     bytes[4096..at.max(4097)].fill(0xff);
     fs::write(index, bytes).unwrap();
     assert_eq!(place.open().runs(&Filter::default()).unwrap(), before);
-    // If the file cannot be written, the index is kept in memory.
+    // If the file cannot be written, the index stays in memory.
     fs::remove_file(index).unwrap();
     fs::create_dir(index).unwrap();
     fs::write(index.join("in the way"), "").unwrap();
@@ -334,7 +334,7 @@ fn a_cached_ledger_gives_the_same_runs() {
     assert!(Catalogue::open_with(&place.roots, &kept).is_err(), "a line was changed");
 }
 
-/// The entry of a run without a bundle comes from the ledger and changes with it.
+/// The entry of a run without a bundle is built from the ledger and changes with it.
 #[test]
 fn a_run_without_a_bundle_follows_the_ledger_and_is_indexed_once() {
     let place = Place::new();
@@ -346,7 +346,7 @@ fn a_run_without_a_bundle_follows_the_ledger_and_is_indexed_once() {
     let index = fs::read(&place.roots.index).unwrap();
     assert_eq!(of().name, "mail");
     assert!(fs::read(&place.roots.index).unwrap() == index, "nothing had to be written");
-    // Another ledger has a run of that name at the same line.
+    // Another ledger has a run with that name at the same line.
     fs::remove_dir_all(place.roots.ledger.parent().unwrap()).unwrap();
     let start = Start { run_id: "r1", name: "web", plan_sha256: "00", ..Start::default() };
     Ledger::at(&place.roots.ledger).start(&start).unwrap();

@@ -1,15 +1,15 @@
-//! Hero numbers and honest ones on file systems of this machine's own making.
+//! Hero numbers and honest numbers, on file systems that the program creates on this machine.
 //!
 //! ```console
 //! # cargo build --release && cargo run --release -p plimsoll --example hero
 //! # cargo run --release -p plimsoll --example hero -- honest --count 50 --seconds 30
 //! ```
 //!
-//! Makes loop devices with ext4, XFS and Btrfs (zstd) below a directory, runs every plan of
-//! `plans/hero` on them, and prints which rule caught which trick; or runs honest plans of varied
+//! Creates loop devices with ext4, XFS and Btrfs (zstd) in a directory, runs every plan of
+//! `plans/hero` on them, and prints which rule detected which trick; or runs honest plans of varied
 //! size, mix, depth and file system, and counts the rules that failed. Needs root, `losetup`, the
 //! file systems' tools, and for the volume with burst credit a control group for block I/O (version
-//! 1 or 2). Ends with 1 where a hero came through, a rule failed on a twin or on an honest run.
+//! 1 or 2). Ends with 1 if a hero number passed, or a rule failed on a twin or on an honest run.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::{Path, PathBuf};
@@ -26,7 +26,8 @@ struct Pair {
     hero: &'static str,
     /// Rules of which one must catch it.
     rules: &'static [&'static str],
-    /// Whether it must fail; a fresh volume is not disproved, only not shown to last.
+    /// True if it must fail; writes to a fresh volume are not refuted, but they are not proven to
+    /// be sustained.
     fails: bool,
     twin: &'static str,
     /// The file systems of the two.
@@ -111,13 +112,13 @@ fn main() -> ExitCode {
     if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Directory, binary, and the file systems that were made.
+/// Directory, binary, and the created file systems.
 struct Lab {
     root: PathBuf,
     plimsoll: PathBuf,
     plans: PathBuf,
-    /// Set by Ctrl-C, which ends the run under way as well: what was made is undone, and nothing
-    /// begun.
+    /// Set by Ctrl-C, which also ends the current run: created objects are removed, and no run is
+    /// started.
     stopped: Arc<AtomicBool>,
 }
 
@@ -167,8 +168,8 @@ impl LoopFs {
 }
 
 impl Drop for LoopFs {
-    /// A ring's files are let go of by the kernel's workers a while after its process has ended,
-    /// and keep the file system busy until then.
+    /// The kernel's workers release the files of a ring some time after its process has ended, and
+    /// the file system is busy until then.
     fn drop(&mut self) {
         let started = Instant::now();
         let unmounted = |lazily: bool| {
@@ -207,7 +208,7 @@ impl Lab {
         self.stopped.load(Ordering::Relaxed)
     }
 
-    /// Starts plimsoll on a plan whose target is `.`, on another directory.
+    /// Starts plimsoll on a plan whose target is `.`, in another directory.
     fn start(&self, name: &str, text: &str, on: &Path, group: Option<&Cap>) -> Child {
         let plan = self.root.join(format!("{name}.toml"));
         let target = format!("path = {:?}", on.display().to_string());
@@ -309,7 +310,7 @@ fn heroes(lab: &Lab, only: Option<&str>) -> bool {
     wrong.is_empty()
 }
 
-/// Runs one plan on a file system of its own.
+/// Runs one plan on a separate file system.
 fn carry_out(lab: &Lab, name: &str, kind: &str) -> JudgedRun {
     let fs = LoopFs::new(&lab.root, kind);
     let text = std::fs::read_to_string(lab.plans.join(format!("{name}.toml"))).unwrap();
@@ -376,7 +377,7 @@ impl Drop for Cap {
     }
 }
 
-/// A volume of 4,000 reads a second whose base rate is 1,500. For the hero the credit lasts for
+/// A volume of 4,000 reads per second with a base rate of 1,500. For the hero the credit lasts for
 /// half of the measurement; its twin has the base rate from the start.
 fn capped(lab: &Lab, name: &str, text: &str, fs: &LoopFs) -> JudgedRun {
     let cap = Cap::new(&fs.device);

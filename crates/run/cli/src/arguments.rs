@@ -97,7 +97,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Returns true if the command can leave runs.
+    /// Returns true if the command can write runs.
     fn leaves_runs(&self) -> bool {
         match self {
             Self::Quickstart(_)

@@ -48,7 +48,7 @@ pub fn open_with_others(places: &Places) -> Result<Catalogue, CliError> {
     if let Some(shared) = team::client() {
         match shared.sync(&mut own, &|_| false) {
             Ok(sharing) => warn_unreadable(&sharing),
-            // Runs of this host are listed all the same, and those of others as last seen.
+            // Runs of this host are still listed, and those of others in their last known state.
             Err(error @ CatalogueError::Team { .. }) => notes::tell(&format!(
                 "warning: runs of other users may be missing or outdated: {error}"
             )),
@@ -71,11 +71,11 @@ pub fn warn_unreadable(sharing: &SyncReport) {
 /// Returns the directory of a run: `last`, a number, a name or prefix, or the latest run of a plan.
 ///
 /// # Errors
-/// No such run, an ambiguous name, or a removed bundle.
+/// There is no run of this name, the name is ambiguous, or the bundle was removed.
 pub fn find(places: &Places, name: &str) -> Result<PathBuf, CliError> {
     let found = open(places)?.find(name).map_err(catalogue_error)?;
     let found = match found {
-        // Others may have just added it.
+        // Other users may have just added it.
         Lookup::Missing if team::client().is_some() => {
             open_with_others(places)?.find(name).map_err(catalogue_error)?
         }
@@ -101,7 +101,7 @@ pub fn find(places: &Places, name: &str) -> Result<PathBuf, CliError> {
     }
 }
 
-/// Fetches bundles of other users' runs. Returns the directory of the last.
+/// Fetches bundles of other users' runs. Returns the directory of the last run.
 fn fetch_bundles(runs: &[Entry], name: &str) -> Result<PathBuf, CliError> {
     let Some(shared) = team::client() else {
         return Err(CliError::usage(format!("no bundle {name}")));
@@ -113,13 +113,13 @@ fn fetch_bundles(runs: &[Entry], name: &str) -> Result<PathBuf, CliError> {
     fetched.ok_or_else(|| CliError::usage(format!("no bundle {name}")))
 }
 
-/// Imports an archive from another machine. No ledger here has its runs.
+/// Imports an archive from another machine. No ledger on this host has its runs.
 ///
 /// # Errors
-/// Not an archive, or no evidence in it; nothing is imported then.
+/// The file is not an archive, or has no evidence; then nothing is imported.
 pub fn import_archive(places: &Places, archive: &Path) -> Result<PathBuf, CliError> {
     let directory = import(archive, &places.imported()).map_err(catalogue_error)?;
-    // Unreadable evidence is not kept.
+    // Evidence that cannot be read is removed.
     if let Err(error) = Reader::new().load_all(&directory) {
         std::fs::remove_dir_all(&directory).ok();
         std::fs::remove_file(labels_path(&directory)).ok();

@@ -25,8 +25,8 @@ struct ErrorBody<'a> {
     hints: &'a [String],
 }
 
-/// Reports a failure. A JSON reader gets one document, so nothing is printed if a result already
-/// was.
+/// Reports a failure. A JSON reader expects one document, so nothing is printed if a result was
+/// printed already.
 pub fn report(error: &CliError, common: &Globals) {
     notes::tell_painted(&painted(&notes::clean(&error.to_string()), common));
     if common.json && !notes::has_result() {

@@ -60,10 +60,10 @@ pub fn flag_on_signal() -> Result<Arc<AtomicBool>, CliError> {
     Ok(stop)
 }
 
-/// Makes writes beyond `ulimit -f` fail (EFBIG) instead of ending the process, by catching SIGXFSZ.
+/// Catches SIGXFSZ, so that writes above `ulimit -f` fail (EFBIG) instead of ending the process.
 /// Child processes keep the signal's original handling.
 pub fn ignore_file_limit() {
-    // If it cannot be caught, a write beyond the limit ends the process.
+    // If the signal cannot be caught, a write above the limit ends the process.
     let _ = flag::register(SIGXFSZ, Arc::default());
 }
 

@@ -21,10 +21,10 @@ pub struct Sign {
     pub key: Option<PathBuf>,
 }
 
-/// Returns Plimsoll's directories with the signing key, which is read before anything runs.
+/// Returns Plimsoll's directories with the signing key, which is read before any run.
 ///
 /// # Errors
-/// As [`Places::from_environment`], or an unreadable key.
+/// The errors of [`Places::from_environment`], or the key cannot be read.
 pub fn places(sign: &Sign) -> Result<Places, CliError> {
     let signer = signer(sign.key.as_deref())?.map(Arc::new);
     Ok(Places { signer, ..Places::from_environment()? })
@@ -35,10 +35,10 @@ pub fn password() -> Option<String> {
     std::env::var(PASSWORD).ok()
 }
 
-/// Reads the signing key before anything runs. A key with a password prompts here.
+/// Reads the signing key before any run. If the key has a password, the function asks for it.
 ///
 /// # Errors
-/// Not a secret key, or a wrong password.
+/// The file is not a secret key, or the password is wrong.
 pub fn signer(key: Option<&Path>) -> Result<Option<Signer>, CliError> {
     let read = |path: &Path| {
         private_file::check(path)?;

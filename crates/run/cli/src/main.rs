@@ -1,8 +1,8 @@
 //! Plimsoll measures how much load a storage system sustains, judges whether that is enough for the
 //! application, and audits whether the figure can be believed.
 //!
-//! One file per command in `commands`; exit codes in [`exit`]. This crate neither measures nor
-//! judges.
+//! One file per command in `commands`; exit codes in [`exit`]. This crate does not measure or
+//! judge.
 //!
 //! # Where to change what
 //!

@@ -35,7 +35,8 @@ impl Metrics {
     pub fn progress(&self, plan: &str, common: &Globals) -> Result<StderrProgress, CliError> {
         let listener = StateListener::new(plan);
         let places = Places::from_environment().ok();
-        // If the socket cannot be created, the page does not show the run; nothing else changes.
+        // If the socket cannot be created, the page does not show the run; this has no other
+        // effect.
         let server = places.and_then(|places| process_status::serve(&places, &listener).ok());
         let progress = StderrProgress::new(common.quiet);
         let Some(at) = self.metrics else {

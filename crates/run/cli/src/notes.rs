@@ -1,8 +1,8 @@
 //! Output: notes on stderr, and results on stdout.
 //!
-//! One thread writes to stderr. A stderr that is closed, full, unread or paused (Ctrl-S) never
-//! blocks a run; excess notes are dropped. If stdout cannot be written, the command finishes its
-//! work and ends with code 5.
+//! A separate thread writes to stderr. A stderr that is closed, full, unread or paused (Ctrl-S)
+//! never blocks a run; excess notes are dropped. If stdout cannot be written, the command finishes
+//! its work and ends with code 5.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,14 +16,14 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use plimsoll_engine::blocking_call;
 use plimsoll_plan::is_unprintable;
 
-/// Maximum number of queued notes; further ones are dropped.
+/// Maximum number of queued notes; further notes are dropped.
 const WAITING_MAX: usize = 256;
 /// Time limit for writing queued notes at the end of a command.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time limit for unread results after the operator stopped the process.
 const RESULT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Error of writing to stdout, if any.
+/// Error of writing to stdout, if one occurred.
 static UNWRITTEN: Mutex<Option<String>> = Mutex::new(None);
 /// Something was written to stdout.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
@@ -52,7 +52,7 @@ fn writer() -> Option<&'static SyncSender<Note>> {
 }
 
 fn send(note: Note) {
-    // A full queue drops the note.
+    // If the queue is full, the note is dropped.
     let _ = writer().map(|writer| writer.try_send(note));
 }
 
@@ -77,8 +77,8 @@ pub fn clean(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Removes what a terminal would act on, except our own colours. Texts of reports are clean
-/// already; this guards all others. JSON and tables contain no such characters.
+/// Removes characters that a terminal would interpret, except our own colours. Texts of reports are
+/// clean already; this guards all others. JSON and tables contain no control characters.
 pub fn without_control(text: &str) -> Cow<'_, str> {
     let is_kept = |at: usize, c: char| match c {
         '\n' | '\t' | '\r' => true,
@@ -103,7 +103,8 @@ pub fn tell(text: &str) {
     tell_painted(&clean(text));
 }
 
-/// Writes a note with our own escape sequences. The rest of the text must be clean.
+/// Writes a note with our own escape sequences. The unpainted parts of the text must not contain
+/// control characters.
 pub fn tell_painted(text: &str) {
     if writer().is_some() {
         send(Note::Line(text.to_owned()));

@@ -22,13 +22,13 @@ const OTHER_FILES: [&str; 6] = [
     seal::SIGNATURE,
 ];
 
-/// Maximum depth of nested experiments: a published one, its searches, their runs.
+/// Maximum depth of nested experiments: a published experiment, its searches, their runs.
 const DEPTH_MAX: u32 = 4;
 
 /// Removes a bundle, or an experiment with its bundles. Other files stay and are reported.
 ///
 /// # Errors
-/// Files that cannot be removed, or were left.
+/// Some files cannot be removed, or were not removed because they are not the experiment's.
 pub fn whole(directory: &Path) -> Result<(), CliError> {
     let left = if directory.join(record::FILE).is_file() {
         experiment(directory)?
@@ -48,7 +48,7 @@ pub fn whole(directory: &Path) -> Result<(), CliError> {
 /// Removes a bundle. Returns the remaining files.
 ///
 /// # Errors
-/// Not a bundle, or a file that cannot be removed.
+/// The directory is not a bundle, or a file cannot be removed.
 pub fn bundle(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
     Bundle::read(directory)?;
     let left = remove_bundle(directory)?;

@@ -1,4 +1,4 @@
-//! Copies runs of this user to the team's catalogue: named ones, and each when it ends.
+//! Copies runs of this user to the team's catalogue: named runs, and each run when it ends.
 
 use plimsoll_catalogue::{Entry, SyncReport};
 
@@ -8,10 +8,10 @@ use crate::notes;
 use crate::places::Places;
 use crate::team;
 
-/// Copies the wanted runs that are missing or different there.
+/// Copies the selected runs that are missing or different in the team's catalogue.
 ///
 /// # Errors
-/// No team catalogue, one that cannot be written, or a broken ledger.
+/// There is no team catalogue, it cannot be written, or the ledger is broken.
 pub fn put(places: &Places, wanted: &dyn Fn(&Entry) -> bool) -> Result<SyncReport, CliError> {
     let Some(shared) = team::client() else {
         return Err(CliError::usage("no team catalogue is named")

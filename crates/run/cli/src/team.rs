@@ -26,7 +26,7 @@ pub fn configure(common: &Globals) -> Result<(), CliError> {
             .hint("postgres://user@host/database; the password is taken from PGPASSWORD")
     })?;
     let places = Places::from_environment()?;
-    // It is set once.
+    // The client is set once.
     let _ = CLIENT.set(TeamClient::new(address, &places.state, &places.cache));
     Ok(())
 }

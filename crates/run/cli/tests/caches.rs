@@ -1,4 +1,4 @@
-//! Declared cache states, produced on real files. It has a file of its own because a cold run drops
+//! Declared cache states, produced on real files. It is in a separate file because a cold run drops
 //! the page cache of the whole system, which would disturb other tests.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -1,4 +1,5 @@
-//! Tricks that passed once, on real file systems: each must be refused by what it is. Needs root.
+//! Tricks that passed once, on real file systems: each must be refused for the correct reason.
+//! Needs root.
 //!
 //! By default a few variants run, on ext4 and XFS. `PLIMSOLL_STACKS=all` runs all of them.
 //!
@@ -182,7 +183,7 @@ fn a_closed_loop_does_not_hide_that_its_device_stalls_every_third_second() {
         (All, "device", stall(50, 1, 4, "write_latency_p99"), &[Role::TwinMet]),
         (All, "device", stall(100, 8, 4, "read_latency_p95"), &[]),
     ];
-    // A short run leaves the row open for its length alone.
+    // A short run makes the row undecided only because of its length.
     play(&variants, if all_run() { 31_000 } else { 6000 });
 }
 
@@ -198,7 +199,7 @@ const fn small(
 
 #[test]
 fn small_buffered_operations_do_not_hide_behind_the_bytes_of_large_direct_ones() {
-    // Btrfs brings each buffered write to the disk by itself: nothing hides.
+    // Btrfs writes each buffered write to the disk itself, so there is nothing to detect.
     let variants: [Variant; 8] = [
         (Always, "ext4", small(100, 4, 1024, 1, "random"), &[Role::TwinWithout]),
         (Always, "ext4", small(0, 4, 1024, 1, "random"), &[]),

@@ -95,7 +95,7 @@ fn belong_together(experiment: &Path, runs: &[PathBuf], hands_on: bool) {
     }
 }
 
-/// Data kept for the next run is removed at the end.
+/// Data that is kept for the next run is removed at the end.
 fn nothing_is_left(sandbox: &Sandbox) {
     let mut places = vec![sandbox.data()];
     while let Some(place) = places.pop() {
@@ -388,8 +388,8 @@ fn where_hosts_differ_each_carries_its_own_points_steps_and_targets() {
     }
 }
 
-/// A mail store on two hosts, each with half of its databases; together they carry the load of the
-/// plan.
+/// A mail store on two hosts, each with half of its databases; together they generate the load of
+/// the plan.
 #[test]
 fn hosts_carry_shares_of_one_mail_store() {
     let fleet = Fleet::new();
@@ -590,7 +590,7 @@ fn jobs_of_fio_are_carried_by_a_fleet() {
     );
     assert_eq!((count_of(&fleet, "read"), count_of(&fleet, "write")), (1, 1));
     own.run(&["verify", fleet.to_str().unwrap()]).expect(0).says("INTACT");
-    // The seal of the fleet bundle covers the job.
+    // The seal of the fleet bundle includes the job.
     fs::write(fleet.join("all/job.fio"), "[other]\nrw=read\n").unwrap();
     own.run(&["verify", fleet.to_str().unwrap()]).expect(3);
 }

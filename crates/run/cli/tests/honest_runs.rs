@@ -1,9 +1,9 @@
 //! Honest runs, drawn from a seed: none may be accused. Needs root.
 //!
-//! Each draw makes storage and a load, and measures it twice: without a requirement, and then with
-//! one that a third of the measured rate and three times the measured latency meet. No run may be
-//! INVALID, and no rule that a claim depends on may fail. `PLIMSOLL_HONEST_RUNS` sets the number of
-//! draws (3 by default), `PLIMSOLL_HONEST_SEED` the first seed.
+//! Each draw creates storage and a load, and measures it twice: without a requirement, and then
+//! with a requirement of a third of the measured rate and three times the measured latency. No run
+//! may be INVALID, and no rule that a claim depends on may fail. `PLIMSOLL_HONEST_RUNS` sets the
+//! number of draws (3 by default), `PLIMSOLL_HONEST_SEED` the first seed.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -18,7 +18,7 @@ use support::draw::Draw;
 use support::memory_limit::MemoryLimit;
 use support::{CommandOutput, LoopDevice, LoopFs, OF_THE_HOST, Sandbox, json};
 
-/// Factor between what was measured and what is required.
+/// Factor between the measured and the required figures.
 const MARGIN: f64 = 3.0;
 const MIB: u64 = 1 << 20;
 
@@ -31,7 +31,7 @@ enum Place {
     Directory,
 }
 
-/// Storage that was made, removed when dropped.
+/// Storage that the test created, removed when dropped.
 enum Storage {
     FileSystem(LoopFs),
     Device(LoopDevice),
@@ -113,7 +113,7 @@ struct Stream {
     depth: u64,
     clients: u64,
     file_mib: u64,
-    /// With their flush, buffered writes reach the storage too.
+    /// With their flush, buffered writes also reach the storage.
     buffered: bool,
     sync: &'static str,
     sync_every: u64,
@@ -134,13 +134,14 @@ impl Stream {
             sync_every: draw.one_of(&[1, 1, 4]),
             arrival: draw.one_of(&["closed", "closed", "closed", "closed", "poisson", "constant"]),
         };
-        // Reads of what the run has written would come from the page cache.
+        // Reads of data that the run has written would be served by the page cache.
         stream.buffered &= stream.reads == 0 && place != Place::Device;
         if stream.buffered && stream.sync == "none" {
             stream.sync = "fdatasync";
         }
-        // Writes to the same block between two flushes reach the device once: a write finds an
-        // unflushed one in its block with a chance of half the writes since a flush by the blocks.
+        // Writes to the same block between two flushes reach the device once: the probability that
+        // a write finds an unflushed write in its block is half the number of writes since a flush,
+        // divided by the number of blocks.
         let blocks = stream.file_mib * 1024 / stream.size_kib;
         if stream.buffered && stream.pattern == "random" {
             stream.depth = stream.depth.min(blocks / 32).max(1);
@@ -234,7 +235,7 @@ fn ran(sandbox: &Sandbox, storage: &Storage, run: &HonestRun, text: &str) -> Res
     }
 }
 
-/// Returns a requirement that storage with these figures meets by [`MARGIN`].
+/// Returns a requirement that storage with these figures exceeds by the factor [`MARGIN`].
 fn requirement(run: &HonestRun, bundle: &std::path::Path) -> String {
     let record = json(&bundle.join("run.json"));
     let phases = record["phases"].as_array().unwrap();
@@ -259,7 +260,7 @@ fn requirement(run: &HonestRun, bundle: &std::path::Path) -> String {
         for limit in latency {
             writeln!(text, "{limit} = \"{longest_ns}ns\"").unwrap();
         }
-        // Its rate is that of its mailboxes, far less than any disk's.
+        // Its rate is that of its mailboxes, far less than the rate of any disk.
         text.push_str("latency_max_of = \"1s\"\npage_fault_stalls_max = 1000000\n");
     } else {
         let rate = sum("count", "transactional") / seconds / MARGIN;
@@ -272,7 +273,7 @@ fn requirement(run: &HonestRun, bundle: &std::path::Path) -> String {
     text
 }
 
-/// Returns what a verdict accuses an honest run of.
+/// Returns the rules by which a verdict accuses an honest run.
 fn accusations(verdict: &Value) -> Vec<String> {
     let mut all = Vec::new();
     let standings = verdict["claims"].as_object().unwrap();

@@ -1,5 +1,5 @@
-//! The file with a host's address and credentials for the fleet's server, as `plimsoll fleet init`
-//! writes it.
+//! The file that `plimsoll fleet init` writes for a host: address and credentials for the fleet's
+//! server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::broker::Server;
 use crate::credential::Credential;
 
-/// Contents of an agent's file or of `fleet.toml`. Relative file names are relative to its directory.
+/// Contents of an agent's file or of `fleet.toml`. Relative file names are relative to its
+/// directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Access {
@@ -81,7 +82,7 @@ impl Access {
     /// Returns the address and credentials of the server.
     ///
     /// # Errors
-    /// A certificate without its key, or a key without its certificate.
+    /// There is a certificate without its key, or a key without its certificate.
     pub fn to_server(&self) -> Result<Server, RunnerError> {
         if self.tls_cert.is_some() != self.tls_key.is_some() {
             return Err(RunnerError::usage("a certificate and its key must be set together")

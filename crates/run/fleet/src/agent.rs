@@ -53,8 +53,8 @@ pub struct Options {
     pub places: Places,
     /// Directory for bundles. `None` selects the catalogue's.
     pub bundles: Option<PathBuf>,
-    /// Maximum time without a message from the coordinator while a phase waits for its start. Then
-    /// the agent stops the run and keeps its evidence.
+    /// Maximum time without a message from the coordinator while a phase waits for its start. After
+    /// it, the agent stops the run and stores its evidence.
     pub coordinator_timeout: Duration,
 }
 
@@ -149,7 +149,7 @@ async fn serve(
         if allows.is_empty() { "nothing that writes" } else { &allows }
     ));
     let mut retained = RetainedData::default();
-    // Orders that arrived while the agent answered one that does not make it busy.
+    // Orders that arrived while the agent answered an order of a kind that does not make it busy.
     let mut waiting = VecDeque::new();
     let mut connections = broker.connections();
     let mut poll = tokio::time::interval(POLL_INTERVAL);
@@ -184,15 +184,15 @@ async fn serve(
             tokio::time::sleep(RETRY_INTERVAL).await;
             continue;
         };
-        // Acknowledge accepted and refused orders alike, so that the server never delivers an order
-        // twice.
+        // Acknowledge accepted and refused orders in the same way, so that the server never
+        // delivers an order twice.
         let _ = message.ack().await;
         let payload = &message.payload;
         let handling = handle_order(options, &broker, &card, &mut retained, payload, stop, log);
         tokio::pin!(handling);
         loop {
             tokio::select! {
-                // First, so that the agent is busy with an order before it looks at the next.
+                // First, so that the agent is busy with an order before it reads the next one.
                 biased;
                 () = &mut handling => break,
                 message = orders.next() => match message {
@@ -248,7 +248,7 @@ fn card(options: &Options, broker: &Broker) -> Card {
     }
 }
 
-/// Writes the card once a second. A failed write is made up by the next one.
+/// Writes the card once a second. If a write fails, the next write replaces it.
 async fn publish_card(broker: Broker, card: Arc<Mutex<Card>>) {
     let mut ticks = tokio::time::interval(HEARTBEAT_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

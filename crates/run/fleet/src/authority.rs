@@ -111,7 +111,7 @@ fn certificate_params(name: &str, names: Vec<String>) -> Result<CertificateParam
     let mut subject = DistinguishedName::new();
     subject.push(DnType::CommonName, name);
     params.distinguished_name = subject;
-    // In the past, since the clocks of hosts may be slow.
+    // The date is in the past, because the clocks of hosts may be slow.
     params.not_before = date_time_ymd(2026, 1, 1);
     params.not_after = date_time_ymd(VALID_TO_YEAR, 12, 31);
     Ok(params)

@@ -1,8 +1,8 @@
-//! The NATS server: connection, and the streams and buckets that Plimsoll stores there.
+//! The NATS server: the connection to it, and the streams and buckets that Plimsoll stores on it.
 //!
 //! - Key-value bucket `plimsoll-agents`: card of each agent, written every second. A card expires
 //!   some seconds after the last write.
-//! - Stream `plimsoll`, kept for a day: `plimsoll.order.AGENT` has signed plans,
+//! - Stream `plimsoll`, stored for a day: `plimsoll.order.AGENT` has signed plans,
 //!   `plimsoll.told.RUN.AGENT` messages of agents, and `plimsoll.go.RUN.AGENT` messages of the
 //!   coordinator.
 //! - Object bucket `plimsoll-evidence-AGENT` of each agent: `RUN` is the bundle of a host until it
@@ -11,8 +11,8 @@
 //! - Subject `plimsoll.live.RUN.AGENT`: progress, not stored.
 //!
 //! Every name ends in the agent's, so that a server can limit each agent to its own names
-//! ([`crate::permissions`]). The coordinator creates streams and buckets, each user has its own
-//! inbox prefix, and consumers carry the agent's name.
+//! ([`crate::permissions`]). The coordinator creates streams and buckets, each user has a separate
+//! inbox prefix, and consumers have the name of the agent.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -38,18 +38,18 @@ pub(crate) const STREAM: &str = "plimsoll";
 pub(crate) const CARDS: &str = "plimsoll-agents";
 /// Time after which a card expires unless it is written again.
 pub const CARD_TTL: Duration = Duration::from_secs(10);
-/// Time for which the server keeps messages and evidence.
+/// Time for which the server stores messages and evidence.
 const RETENTION: Duration = Duration::from_secs(24 * 3600);
-/// Maximum size of a bundle on the server, and of each agent's evidence there.
+/// Maximum size of a bundle on the server, and of each agent's evidence on the server.
 pub(crate) const BUNDLE_BYTES_MAX: u64 = 128 << 20;
 /// Maximum size of all messages on the server. The oldest are dropped first.
 const STREAM_BYTES_MAX: i64 = 256 << 20;
-/// Maximum size of a card, of which the server keeps one for each agent.
+/// Maximum size of a card; the server stores one card for each agent.
 const CARD_BYTES_MAX: i32 = 64 << 10;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time to retry after another process creates the stream at the same moment.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Interval at which an agent looks for the streams.
+/// Interval at which an agent checks whether the streams exist.
 const WAIT_INTERVAL: Duration = Duration::from_secs(1);
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// Time the server has to answer a check.
@@ -69,10 +69,10 @@ pub struct Server {
     pub authorities: Option<Credential>,
     /// This side's certificate and its key, if the server requires one.
     pub certificate: Option<(Credential, Credential)>,
-    /// Names of the fleet's hosts. A run that selects no agents requires all of them; empty if
+    /// Names of the fleet's hosts. If a run selects no agents, it requires all of them; empty if
     /// they are not known.
     pub hosts: Vec<String>,
-    /// Names of hosts that runs leave out.
+    /// Names of hosts that runs do not use.
     pub without: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ pub struct Server {
 pub(crate) enum Role<'a> {
     /// The agent of this name.
     Agent(&'a str),
-    /// The user who runs plans.
+    /// User of the coordinator, who runs plans.
     Coordinator,
 }
 
@@ -111,15 +111,15 @@ pub(crate) struct Broker {
     pub(crate) agents: kv::Store,
     /// Address of the server, for messages.
     pub(crate) url: String,
-    /// Random prefix of message ids. Without it, an agent could guess ids and make the server
-    /// discard others' messages as duplicates.
+    /// Random prefix of message ids. Without the salt, an agent could guess ids and make the server
+    /// discard the messages of others as duplicates.
     salt: String,
 }
 
 impl Broker {
     /// Connects. The coordinator creates missing streams and buckets; an agent that may not create
-    /// them waits for the coordinator. `is_waiting` receives what it waits for, once a second, and
-    /// returns false to give up.
+    /// them waits for the coordinator. Once a second, `is_waiting` receives the reason for the
+    /// wait, and returns false to give up.
     pub(crate) async fn connect(
         server: &Server,
         role: Role<'_>,
@@ -152,7 +152,8 @@ impl Broker {
                 },
                 opened => opened,
             };
-            // The server does not answer an agent that may not create them, which takes seconds.
+            // If an agent may not create the streams, the server does not answer its request, and
+            // the timeout takes seconds.
             may_create = !is_agent;
             let error = match opened {
                 Ok((stream, agents)) => {
@@ -161,8 +162,8 @@ impl Broker {
                 }
                 Err(error) => error,
             };
-            // If two processes create the stream at the same moment, the server may reject one of
-            // them.
+            // If two processes create the stream at the same moment, the server may reject one
+            // request.
             let waits = is_agent && is_waiting(&error);
             if began.elapsed() > CREATE_TIMEOUT && !waits {
                 let error = RunnerError::environment(format!("cannot use JetStream on {}: {error}", server.url)).hint(
@@ -228,15 +229,15 @@ impl Broker {
         matches!(tokio::time::timeout(CHECK_TIMEOUT, request).await, Ok(Ok(_)))
     }
 
-    /// Returns how often the connection was established. Subscriptions must be renewed on a new
-    /// one: the client notices only after two heartbeats (a minute) that a restarted server has
-    /// lost them.
+    /// Returns the number of times that the connection was established. Subscriptions must be
+    /// renewed on a new connection: only after two heartbeats (a minute) would the client notice
+    /// that a restarted server has lost them.
     pub(crate) fn connections(&self) -> u64 {
         self.client.statistics().connects.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Subscribes an agent to the coordinator's messages after `sequence`, with a consumer of the
-    /// agent's name, the only one that the server permits.
+    /// Subscribes an agent to the coordinator's messages after `sequence`, with a consumer named
+    /// like the agent, which is the only one that the server permits.
     pub(crate) async fn follow_own(
         &self,
         agent: &str,
@@ -301,9 +302,9 @@ async fn create_storage(jetstream: &Context) -> Result<(), String> {
         ..stream::Config::default()
     });
     stream.await.map_err(|error| format!("the stream `{STREAM}`: {error}"))?;
-    // Like the client's own call, except for two things: it avoids a request that servers before
-    // 2.10 answer differently, and it disables roll-ups, with which an agent could delete the cards
-    // of all others.
+    // Like the client's own call, except for two differences: it avoids a request that servers
+    // before 2.10 answer differently, and it disables roll-ups, with which an agent could delete
+    // the cards of all others.
     let cards = jetstream.get_or_create_stream(stream::Config {
         name: format!("KV_{CARDS}"),
         subjects: vec![format!("$KV.{CARDS}.>")],

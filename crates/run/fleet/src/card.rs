@@ -15,7 +15,7 @@ pub struct Card {
     pub instance: String,
     /// Host name.
     pub host: String,
-    /// Address of the agent as the broker sees it.
+    /// Address of the agent, from the point of view of the broker.
     pub address: String,
     /// Boot id of the host.
     pub boot_id: String,
@@ -25,7 +25,7 @@ pub struct Card {
     pub cpus: u32,
     /// Release of the kernel.
     pub kernel: String,
-    /// Targets that the operator permits, as text.
+    /// Targets that the operator permits, as a text.
     pub allows: Vec<String>,
     /// Labels set by the operator, such as `rack=1`.
     #[serde(default)]

@@ -73,13 +73,13 @@ pub enum Event {
 /// Request for one run of a fleet.
 #[derive(Clone, Debug)]
 pub struct RunRequest<'a> {
-    /// The plan as the user wrote it.
+    /// The plan in the text of the user.
     pub plan: &'a Plan,
     /// The part of the plan to run.
     pub resolved: ResolvedPlan,
     /// Place of the run in an experiment.
     pub experiment: Option<Membership>,
-    /// Whether hosts keep the data for the next run of the experiment.
+    /// True if hosts keep the data for the next run of the experiment.
     pub keeps_data: bool,
 }
 
@@ -178,8 +178,8 @@ async fn coordinate(
         let (card, offset) = confirm_host(&broker, card).await?;
         hosts.push(HostState::new(card, offset));
     }
-    // Do this before issuing the order, which expires after a minute: it takes long with many
-    // hosts.
+    // Before the order is issued, because the order expires after a minute and this step is slow
+    // with many hosts.
     for host in &hosts {
         let made = broker.create_evidence_store(&host.card.name).await;
         made.map_err(|error| broker.error("create the evidence store", &error))?;
@@ -217,7 +217,7 @@ fn is_shared(plan: &ResolvedPlan) -> bool {
     plan.fleet.as_ref().is_some_and(|fleet| fleet.carries == Carries::Share)
 }
 
-/// Selects the agents for a run: those in the options, or the first free ones by name.
+/// Selects the agents for a run: the agents in the options, or the first free agents by name.
 async fn select_agents(
     broker: &Broker,
     options: &Options,
@@ -322,7 +322,7 @@ pub fn resume(
         let mut hosts = Vec::new();
         let is_same_boot = !record.boot_id.is_empty() && record.boot_id == boot_id();
         for (card, before) in record.hosts.clone() {
-            // The clock of an earlier boot has no relation to the current one, so measure again.
+            // The clock of an earlier boot has no relation to the current clock, so measure again.
             let offset = match is_same_boot {
                 true => Some(before),
                 false => measure(&broker, &card.name).await,
@@ -407,7 +407,7 @@ async fn finish(
         return Err(RunnerError::usage(format!("agent {name} refused the plan: {reason}"))
             .hint("the agent's operator sets what it accepts with --trust and --allow-path"));
     }
-    // The rise of a counter up to the end needs a reading after the end.
+    // The increase of a counter until the end can only be computed from a reading after the end.
     if let Some(system) = &system {
         system.poll();
     }
@@ -425,7 +425,7 @@ async fn finish(
         places: &options.places,
         bundles: &options.bundles,
     })?;
-    // Delete only evidence that has arrived here; the host keeps its own copy.
+    // Delete only evidence that the coordinator has received; the host still has its own copy.
     for (agent, object) in objects {
         if let Ok(store) = broker.evidence_store(&agent).await {
             let _ = store.delete(&object).await;

@@ -1,4 +1,4 @@
-//! A key or certificate: its text, or the file that has it.
+//! A key or certificate: its text, or the file that contains it.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ impl Credential {
     /// Returns the text.
     ///
     /// # Errors
-    /// A file that cannot be read, or a secret one that other users can read.
+    /// The file cannot be read, or it is secret and other users can read it.
     pub fn read(&self, is_secret: bool) -> Result<String, RunnerError> {
         if self.is_text() {
             return Ok(self.0.clone());

@@ -11,7 +11,7 @@ use plimsoll_runner::run_request::{self, Driver};
 
 use crate::coordinator::{self, Event, Options, RunRequest};
 
-/// A fleet whose agents are selected once for all runs of an experiment.
+/// A fleet whose agents are selected once, for all runs of an experiment.
 #[derive(Debug)]
 pub struct FleetDriver {
     options: Options,

@@ -54,15 +54,15 @@ pub(crate) struct FleetResult<'a> {
     pub(crate) bundles: &'a Path,
 }
 
-/// Maximum unpacked size of a host's bundle. An hour's run takes some megabytes.
+/// Maximum unpacked size of a host's bundle. The evidence of a run of one hour has some megabytes.
 const UNPACKED_BYTES_MAX: u64 = 512 << 20;
 
 fn io(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunnerError {
     move |error| EvidenceError::io(what, path, error).into()
 }
 
-/// Writes, seals and judges the evidence of a run. It gets its final name last: a coordinator that
-/// is killed earlier can resume the run.
+/// Writes, seals and judges the evidence of a run. The final name is set last: if the coordinator
+/// is killed earlier, it can resume the run.
 pub(crate) fn write(result: FleetResult<'_>) -> Result<FleetBundle, RunnerError> {
     let run_id = &result.order.run_id;
     let named = result.bundles.join(run_id);
@@ -199,7 +199,7 @@ fn place_on_fleet_clock(
     };
     let evidence = plimsoll_evidence::Bundle::read(bundle)?;
     let run = &evidence.run;
-    // Use the offset at the start of the measurement, since the sums cover that time.
+    // Use the offset at the start of the measurement, because the sums are over that time.
     let middle_ns = run_start_ns + run.measure().map_or(0, |phase| phase.start_ns);
     let about =
         host_result.offsets.first().map_or(0, |offset| to_coordinator_ns(middle_ns, *offset));

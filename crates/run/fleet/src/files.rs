@@ -1,4 +1,5 @@
-//! Files of a fleet's set-up: replaced atomically, and secret ones readable by this user only.
+//! Files of a fleet's set-up: they are replaced atomically, and secret files are readable only by
+//! this user.
 
 use std::fs;
 use std::io::Write;

@@ -10,7 +10,7 @@
 //!   clocks.
 //! - [`setup`]: keys, certificates and server configuration of a fleet. [`permissions`]: rights of
 //!   each user on the server. [`access`]: the file with a host's address and credentials;
-//!   [`credential`]: one of them.
+//!   [`credential`]: one credential.
 //! - [`driver`]: runs experiments on a fleet.
 //! - `evidence`: writes the evidence of a fleet run; [`plimsoll_runner::fleet`] reads it.
 //!   [`local`]: a private server with agents, for trials.
@@ -22,8 +22,9 @@
 //! - common start: `agent/gate.rs` and `coordinator.rs`; server liveness: `server_health.rs`
 //! - agent selection: `coordinator/selection.rs`
 //! - permissions: `permissions.rs`, subjects `broker.rs`, setup `setup.rs`, users `users.rs`,
-//!   certificates `authority.rs`, `access.rs`, `credential.rs`, `unit.rs`; tests: `tests/protocol/isolation.rs`,
-//!   `run/cli/tests/fleet/fleet_secure.rs`; host templates: `contrib/fleet`
+//!   certificates `authority.rs`, `access.rs`, `credential.rs`, `unit.rs`; tests:
+//!   `tests/protocol/isolation.rs`, `run/cli/tests/fleet/fleet_secure.rs`; host templates:
+//!   `contrib/fleet`
 //! - acceptance of a plan by an agent: `order.rs` (signature, time, replay)
 //! - storage system's counters: `coordinator/system.rs`
 

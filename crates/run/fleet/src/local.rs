@@ -52,7 +52,7 @@ impl PrivateServer {
     /// Starts a server with its data in `directory`, which is created.
     ///
     /// # Errors
-    /// `nats-server` is not installed or does not start.
+    /// `nats-server` is not installed, or does not start.
     pub fn start(directory: &Path, stop: &AtomicBool) -> Result<Self, RunnerError> {
         let failed = |error: std::io::Error| {
             RunnerError::environment(format!(
@@ -97,7 +97,8 @@ impl PrivateServer {
     }
 }
 
-/// Finds the server on the PATH, or where Debian installs it, which is not on every user's PATH.
+/// Finds the server on the PATH or in the directory in which Debian installs it, which is not on
+/// every user's PATH.
 fn find_program() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|directory| directory.join("nats-server"));
@@ -129,7 +130,7 @@ impl LocalFleet {
     /// would disturb each other.
     ///
     /// # Errors
-    /// As [`PrivateServer::start`], or an agent cannot be started.
+    /// The errors of [`PrivateServer::start`], or an agent cannot be started.
     pub fn start(
         directory: &Path,
         count: u32,

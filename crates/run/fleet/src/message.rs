@@ -14,7 +14,7 @@ const UNITS_MAX: usize = 1_000;
 pub enum AgentMessage {
     /// The agent runs the plan.
     Accepted {
-        /// Logical units of the plan's devices, if their names are unique beyond the host.
+        /// Logical units of the plan's devices, if their names are unique across hosts.
         #[serde(default)]
         units: Vec<String>,
     },
@@ -28,7 +28,7 @@ pub enum AgentMessage {
     /// A phase is ready and waits for its start time.
     Ready {
         kind: PhaseKind,
-        /// Number of the phase among those that wait, from 1.
+        /// Number of the phase among the phases that wait, from 1.
         number: u32,
         /// Start of the run.
         run_start_ns: u64,
@@ -116,7 +116,7 @@ pub struct PhaseStart {
 pub enum CoordinatorMessage {
     /// Start time of a waiting phase.
     Begin {
-        /// Number of the phase among those that wait.
+        /// Number of the phase among the phases that wait.
         number: u32,
         /// Start time.
         at_ns: u64,
@@ -167,7 +167,7 @@ pub struct ClockReply {
     /// Time of day when the request arrived, in nanoseconds since 1970; 0 if it is not known.
     #[serde(default)]
     pub realtime_ns: u64,
-    /// Identifies the start of the agent that answers; its card may still be an earlier one's.
+    /// Identifies the start of the agent that answers; its card may still be from an earlier start.
     #[serde(default)]
     pub instance: String,
 }

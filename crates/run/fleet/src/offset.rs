@@ -1,6 +1,6 @@
 //! Offset of an agent's clock from the coordinator's, from the four time stamps of a request and
-//! its response (RFC 5905, section 8). Of several exchanges the fastest counts, since its error is
-//! the smallest.
+//! its response (RFC 5905, section 8). Of several exchanges the fastest is used, because its error
+//! is the smallest.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::message::ClockReply;
 
 /// Number of exchanges.
 const EXCHANGES: u32 = 16;
-/// Number of failed exchanges after which no more are tried.
+/// Number of failed exchanges after which the measurement stops.
 const FAILURES_MAX: u32 = 3;
 /// Time limit of an exchange.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -48,7 +48,7 @@ pub(crate) async fn measure(broker: &Broker, agent: &str) -> Option<Offset> {
     compare_clocks(broker, agent).await.map(|compared| compared.offset)
 }
 
-/// As [`measure`], with the time of day and the instance of the agent.
+/// Like [`measure`], with the time of day and the instance of the agent.
 pub(crate) async fn compare_clocks(broker: &Broker, agent: &str) -> Option<ClockComparison> {
     let (mut best, mut failures): (Option<ClockComparison>, u32) = (None, 0);
     for _ in 0..EXCHANGES {
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn the_error_of_the_offset_is_half_the_round_trip() {
-        // The agent's clock is ahead by 1,000,000; the request takes 300, the answer 50, the way
+        // The agent's clock is ahead by 1,000,000; the request needs 300, the answer 50, the way
         // back 100.
         for (there, back) in [(300u64, 100u64), (0, 400), (400, 0), (1, 0)] {
             let asked = 5_000u64;

@@ -1,7 +1,7 @@
 //! Signed order to run a plan, valid for certain agents, once and for a short time.
 //!
-//! Access to the broker must not be enough to write to a disk. An agent accepts an order only if a
-//! key that its operator trusts signed it, it has not expired, and the agent has not accepted it
+//! Access to the broker must not be enough to write to a disk. An agent accepts an order only if it
+//! is signed by a key that the agent's operator trusts, has not expired, and was not accepted
 //! before.
 
 use std::fs;
@@ -44,14 +44,14 @@ pub struct Order {
     /// Text of the fio job that the plan refers to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job_text: Option<String>,
-    /// The part of the plan to run, if not all of it: a point of a sweep, a step of a search, or a
-    /// target.
+    /// Part of the plan to run, if it is not the whole plan: a point of a sweep, a step of a
+    /// search, or a target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resolved_text: Option<String>,
     /// Place of the run in an experiment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<Membership>,
-    /// Whether hosts keep the data for the next run of the experiment.
+    /// True if hosts keep the data for the next run of the experiment.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_data: bool,
     /// Whether agents only remove retained data, and run nothing.
@@ -62,7 +62,7 @@ pub struct Order {
     pub only_asks: bool,
 }
 
-/// An order as it is sent. The signature covers the exact bytes of the text.
+/// A signed order, in the form that is sent. The signature is over the exact bytes of the text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SignedOrder {
     /// The order as JSON.
@@ -115,11 +115,11 @@ impl Order {
         parse_plan(&text, &self.plan_name, self.job_text.as_deref())
     }
 
-    /// Resolves what a host runs: its whole plan `own`, or the part in the order, which must belong
-    /// to the plan.
+    /// Resolves the plan for a host: its whole plan `own`, or the part in the order, which must
+    /// belong to the plan.
     ///
     /// # Errors
-    /// The reason why the part does not belong to the plan or to the host's own.
+    /// The reason why the part does not belong to the plan, or not to the host's own plan.
     pub fn part_of(&self, plan: &Plan, own: &Plan, host: &str) -> Result<ResolvedPlan, String> {
         let plan = plan.without_host_changes().map_err(|errors| errors.to_string())?;
         let part = match &self.resolved_text {
@@ -133,7 +133,7 @@ impl Order {
     /// Signs the order.
     ///
     /// # Errors
-    /// As [`Signer::sign`].
+    /// The errors of [`Signer::sign`].
     pub fn sign(&self, signer: &Signer) -> Result<SignedOrder, RunnerError> {
         let order = serde_json::to_string(self).map_err(|error| {
             RunnerError::usage(format!("cannot encode the order as JSON: {error}"))

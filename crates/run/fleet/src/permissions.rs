@@ -1,8 +1,8 @@
 //! Minimum permissions of the users of the NATS server.
 //!
-//! An agent's subjects end in its own name, so it can neither give orders nor start phases.
-//! JetStream requests name the stream, the consumer and its filter in the subject, and the server
-//! limits an agent to its own (nats-server 2.9 and later refuses a consumer whose filter differs
+//! The subjects of an agent end in its name, so it can neither give orders nor start phases.
+//! JetStream requests have the stream, the consumer and its filter in the subject, and the server
+//! restricts an agent to its own (nats-server 2.9 and later refuse a consumer whose filter differs
 //! from the subject). Each user receives responses on a prefix that no other user can read.
 
 use crate::broker::{CARDS, Role, STREAM, bucket};

@@ -9,9 +9,9 @@ use crate::Task;
 use crate::broker::Broker;
 
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// Number of unanswered checks in a row after which the server counts as down. Checks count rather
-/// than time, because a stalled process sends none. Silence of hosts means nothing during an
-/// outage.
+/// Number of unanswered checks in a row after which the server counts as down. Checks are counted
+/// instead of time, because a stalled process sends no checks. Silence of hosts means nothing
+/// during an outage.
 const DOWN_AFTER: u32 = 2;
 /// Longest outage that a run survives. Hosts retry for the same time.
 pub(crate) const OUTAGE_TIMEOUT: Duration = Duration::from_secs(600);
@@ -61,7 +61,7 @@ impl ServerHealth {
         *self.failed_checks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns how long the server has not answered.
+    /// Returns the time for which the server has not answered.
     pub(crate) fn silence(&self) -> Duration {
         self.failed_checks().since.map_or(Duration::ZERO, |since| since.elapsed())
     }

@@ -23,7 +23,7 @@ use crate::users::{self, Users};
 pub const AGENTS_MAX: u32 = 1_000;
 /// Directory of the authority's key.
 const AUTHORITY: &str = "authority";
-/// User name of the coordinator. The spaces keep it different from all agents' names.
+/// User name of the coordinator. With its spaces, it differs from the names of all agents.
 const COORDINATOR: &str = "the coordinator";
 
 /// Settings of a new fleet.
@@ -31,7 +31,7 @@ const COORDINATOR: &str = "the coordinator";
 pub struct Setup {
     /// Directory to write to; must be missing or empty.
     pub directory: PathBuf,
-    /// Name or address of the server, as agents connect to it.
+    /// Name or address of the server to which agents connect.
     pub server_name: String,
     pub port: u16,
     /// Names of the agents.
@@ -58,7 +58,7 @@ pub struct FleetFiles {
 /// Change of an existing fleet.
 #[derive(Clone, Debug)]
 pub struct FleetChange {
-    /// Address of the server, as agents connect to it.
+    /// Address of the server to which agents connect.
     pub server: String,
     /// File with the new list of users, for the server.
     pub users: PathBuf,
@@ -106,9 +106,9 @@ pub fn set_up(setup: &Setup) -> Result<FleetFiles, RunnerError> {
     Ok(FleetFiles { server, coordinator, agents, authority: saved })
 }
 
-/// Adds agents to a fleet: writes a file for each, and the server's list of users. All other
-/// keys stay valid. The authority is read from the fleet's directory unless `authority` names
-/// another.
+/// Adds agents to a fleet: writes a file for each agent, and updates the server's list of users.
+/// All other keys stay valid. The authority is read from the fleet's directory unless `authority`
+/// names another.
 ///
 /// # Errors
 /// The authority is missing, names are in use or not valid, the list of users was changed by hand,
@@ -181,7 +181,7 @@ pub fn remove(root: &Path, names: &[String]) -> Result<FleetChange, RunnerError>
     Ok(FleetChange { server: access.server, users: path, agents })
 }
 
-/// Changes the coordinator's list of the fleet's hosts, and nothing else in its file.
+/// Changes the coordinator's list of the fleet's hosts, and no other part of its file.
 fn change_hosts(root: &Path, change: impl FnOnce(&mut Vec<String>)) -> Result<(), RunnerError> {
     let path = root.join("coordinator/fleet.toml");
     let wrong = |error: &dyn std::fmt::Display| {

@@ -8,7 +8,7 @@ use plimsoll_plan::{Arrival, ResolvedPlan, TargetKind};
 
 use crate::error::RunnerError;
 
-/// Allowed targets. Paths have no symbolic links in them.
+/// Allowed targets. Paths have no symbolic links.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allow {
     places: AllowList,
@@ -142,7 +142,7 @@ impl Allow {
     }
 
     /// Checks that a plan's only target is allowed and that the plan needs no other resource of
-    /// this host. Creates a missing directory inside an allowed one.
+    /// this host. Creates a directory that is missing inside an allowed one.
     ///
     /// # Errors
     /// The reason for refusing the plan.
@@ -159,7 +159,7 @@ impl Allow {
     /// Like [`Self::check`], but allows several targets and creates nothing.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// The errors of [`Self::check`].
     pub fn check_without_creating(&self, plan: &ResolvedPlan) -> Result<(), String> {
         self.check_plan(plan, false)
     }
@@ -167,7 +167,7 @@ impl Allow {
     /// Checks only that all targets and commands are allowed. A model needs no permission.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// The errors of [`Self::check`].
     pub fn check_targets(&self, plan: &ResolvedPlan) -> Result<(), String> {
         self.check_events(plan)?;
         let targets = plan.targets.iter().map(|target| &target.kind);
@@ -176,7 +176,7 @@ impl Allow {
             .try_for_each(|kind| self.check_target(kind, false))
     }
 
-    /// Checks that every command of an event is one that the operator allows, word for word.
+    /// Checks that the operator allows every command of an event, word for word.
     fn check_events(&self, plan: &ResolvedPlan) -> Result<(), String> {
         for event in &plan.events {
             for command in
@@ -205,7 +205,7 @@ impl Allow {
     /// servers and files that this host would read.
     ///
     /// # Errors
-    /// As [`Self::check`].
+    /// The errors of [`Self::check`].
     pub fn check_all_but_targets(&self, plan: &ResolvedPlan) -> Result<(), String> {
         self.check_events(plan)?;
         if !plan.observe.metrics.is_empty() {
@@ -240,13 +240,14 @@ impl Allow {
     }
 
     fn check_device(&self, device: &str) -> Result<(), String> {
-        // A device that does not exist gets the same message as one that is not allowed.
+        // For a device that does not exist, the message is the same as for a device that is not
+        // allowed.
         let real = Path::new(device).canonicalize().unwrap_or_default();
         let checked = self.places.check_device(Path::new(device), &real);
         checked.map_err(|error| error.to_string())
     }
 
-    /// Checks a bucket with its prefix. Credentials come from this host's environment.
+    /// Checks a bucket with its prefix. Credentials are read from this host's environment.
     fn check_bucket(&self, url: &str, endpoint: &str) -> Result<(), String> {
         let requested = Bucket::new(endpoint, url.strip_prefix("s3://").unwrap_or_default());
         match requested.is_some_and(|requested| {

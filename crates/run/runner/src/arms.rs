@@ -27,16 +27,16 @@ pub struct ArmComparison {
     pub comparison: Comparison,
     /// All runs, in the order in which they ran.
     pub finished: Vec<FinishedRun>,
-    /// Directories of data that was kept.
+    /// Directories with data that was kept.
     pub kept: Vec<String>,
     /// Path of the report.
     pub report: PathBuf,
 }
 
-/// What a comparison does with an interrupted one of the same plan.
+/// Treatment of an interrupted comparison of the same plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlierComparison {
-    /// Keep its finished runs, and make the others.
+    /// Use its finished runs, and make the others.
     Resume,
     /// Start again.
     Ignore,
@@ -69,7 +69,7 @@ fn find_earlier(
     found.sort();
     let mut runs: Vec<(usize, Bundle, Verdict)> = Vec::new();
     for run in found {
-        // A run with an unreadable or changed bundle is made again.
+        // A run whose bundle cannot be read or was changed is made again.
         let Ok(loaded) = reader.load(&run) else { continue };
         let (bundle, verdict) = (loaded.bundle, loaded.verdict);
         let arm = bundle.run.experiment.as_ref().map(|place| place.arm.clone());
@@ -85,7 +85,7 @@ fn find_earlier(
         .then_some(InterruptedComparison { directory, runs })
 }
 
-/// Returns the targets of the runs that are still to be made, in order.
+/// Returns the targets of the remaining runs, in order.
 fn remaining(order: &[usize], done: &[(usize, Bundle, Verdict)]) -> Vec<usize> {
     let mut done: Vec<usize> = done.iter().map(|(arm, ..)| *arm).collect();
     let is_left = |arm: &usize| match done.iter().position(|known| known == arm) {
@@ -202,7 +202,7 @@ pub fn order(arms: usize, rounds: u32, seed: u64) -> Vec<usize> {
     let mut order = Vec::new();
     for _ in 0..rounds {
         let mut round: Vec<usize> = (0..arms).collect();
-        // Fisher-Yates shuffle. With so few arms the modulo bias is far below 1e-17.
+        // Fisher-Yates shuffle. With so few arms, the modulo bias is far below 1e-17.
         for i in (1..arms).rev() {
             let at = (random(&mut state) % (i as u64 + 1)) as usize;
             round.swap(i, at);

@@ -30,7 +30,7 @@ pub struct DeclaredSystem {
     pub memory_bytes: Option<u64>,
     /// Type of the drives.
     pub media: Option<Media>,
-    /// Number of drives that hold the data.
+    /// Number of drives on which the data is stored.
     pub drives: Option<u32>,
 }
 
@@ -79,7 +79,8 @@ impl AuditedFile {
     }
 }
 
-/// Returns true if the file is judged as a run: fio's JSON, or a format of no other known tool.
+/// Returns true if the file is judged as a run: fio's JSON, or a file that has no other known
+/// format.
 pub fn is_run_result(path: &Path) -> bool {
     use std::io::Read;
     if !path.is_file() {
@@ -113,7 +114,7 @@ pub enum AuditedText {
 }
 
 impl AuditedText {
-    /// Falls back to the figures if a result cannot be judged as a run, and says why.
+    /// If a result cannot be judged as a run, judges its figures instead and gives the reason.
     fn figures(mut study: Study, reason: &ForeignError) -> Option<Self> {
         let remark = format!("judged by its figures only: {reason}");
         study.results.iter_mut().for_each(|result| result.remarks.push(remark.clone()));
@@ -207,7 +208,7 @@ fn is_table(path: &Path) -> bool {
 /// Judges a file for which [`is_run_result`] returns true. `claims`: claims of the user about it.
 ///
 /// # Errors
-/// An unreadable file, or one that is not a result of a known format.
+/// The file cannot be read, or is not a result in a known format.
 pub fn audit_run_file(
     file: &Path,
     declared: &DeclaredSystem,

@@ -60,7 +60,7 @@ pub fn create(
     reserve_bytes: u64,
 ) -> Result<BundleWriter, RunnerError> {
     let mut writer = BundleWriter::create(parent, run_id)?;
-    // With 0 bytes this only takes the lock, which shows that the run is alive.
+    // With 0 bytes, this only acquires the lock, which shows that the run is alive.
     if let Err(error) = writer.reserve(reserve_bytes) {
         // The directory is still empty.
         drop(writer.discard());
@@ -72,7 +72,8 @@ pub fn create(
     Ok(writer)
 }
 
-/// Returns fallback directories, in order of preference: this user's own, then temporary ones.
+/// Returns fallback directories, in order of preference: this user's own directories, then
+/// temporary ones.
 pub fn fallback_directories(places: &Places, requested: &Path) -> Vec<PathBuf> {
     let mut all = vec![places.runs.clone(), places.state.join("runs"), places.cache.join("runs")];
     let temporary = [std::env::temp_dir(), "/var/tmp".into(), "/dev/shm".into()];
@@ -96,8 +97,8 @@ pub struct WrittenBundle<T> {
     pub fallback_reason: Option<RunnerError>,
 }
 
-/// Writes a bundle with `write`, to its original directory or else to the first usable fallback.
-/// Partly written bundles are removed.
+/// Writes a bundle with `write` to its original directory, or otherwise to the first usable
+/// fallback. Partly written bundles are removed.
 ///
 /// # Errors
 /// The error of the original directory, if no fallback is usable either.
@@ -120,7 +121,7 @@ pub fn write<T>(
         match write(&writer) {
             Ok(output) => {
                 let directory = writer.directory().to_path_buf();
-                // If the directory is gone there is nothing to remove.
+                // If the directory no longer exists, there is nothing to remove.
                 drop(original.discard());
                 return Ok(WrittenBundle { directory, output, fallback_reason: Some(first) });
             }

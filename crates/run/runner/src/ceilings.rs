@@ -1,9 +1,9 @@
 //! Ceilings and single-core score of this host, recorded in each bundle.
 //!
-//! Measuring takes about ten seconds, so results are cached in the state directory. The ceilings
-//! are valid until the host restarts, or the kernel or Plimsoll changes. The score is valid for ten
-//! minutes, because the speed of a shared host varies. With `PLIMSOLL_CALIBRATE=never` nothing is
-//! measured, and the bundle records the values as unknown.
+//! A measurement takes about ten seconds, so the results are cached in the state directory. The
+//! ceilings are valid until the host restarts, or the kernel or Plimsoll changes. The score is
+//! valid for ten minutes, because the speed of a shared host varies. With
+//! `PLIMSOLL_CALIBRATE=never` nothing is measured, and the bundle records the values as unknown.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::places::Places;
 
 /// Time for which a score is valid.
 const SCORE_VALID_NS: u64 = 600_000_000_000;
-/// Environment variable and value that turn measuring off.
+/// Environment variable and value that turn the measurement off.
 const SWITCH: (&str, &str) = ("PLIMSOLL_CALIBRATE", "never");
 
 /// Cached measurements, with the conditions under which they are valid.
@@ -41,7 +41,7 @@ pub struct Ceilings {
 /// Measures everything again and saves it.
 ///
 /// # Errors
-/// No memory or `/dev/null`, or a state directory that is not writable.
+/// Memory or `/dev/null` is not available, or the state directory is not writable.
 pub fn measure(places: &Places, progress: &mut dyn Listener) -> Result<Ceilings, RunnerError> {
     progress.say("measuring this host's ceilings, about ten seconds");
     let cpu = plimsoll_sys::cpu::allowed().ok().and_then(|cpus| cpus.last().copied());
@@ -59,7 +59,7 @@ pub fn measure(places: &Places, progress: &mut dyn Listener) -> Result<Ceilings,
     Ok(ceilings)
 }
 
-/// Returns the cached values, and measures those that are missing or no longer valid.
+/// Returns the cached values, and measures those that are missing or outdated.
 fn cached_or_measured(
     places: &Places,
     progress: &mut dyn Listener,

@@ -30,7 +30,7 @@ pub struct Exemptions<'a> {
 /// A side as named on the command line.
 #[derive(Clone, Debug)]
 pub struct NamedSide {
-    /// Name for the report, if the user gave one.
+    /// Name for the report, if the user chose one.
     pub name: Option<String>,
     /// Argument that names the side.
     pub argument: String,
@@ -53,7 +53,7 @@ pub fn bundle_directories(directory: &Path) -> Vec<PathBuf> {
 /// experiments gives all of their runs.
 ///
 /// # Errors
-/// A directory without bundles, or with an unreliable one.
+/// The directory has no bundles, or has an unreliable bundle.
 pub fn read_side(reader: &Reader, directory: &Path) -> Result<RunSet, RunnerError> {
     let mut run_set = reader.load_any(directory)?;
     if run_set.runs.is_empty() {
@@ -66,14 +66,14 @@ pub fn read_side(reader: &Reader, directory: &Path) -> Result<RunSet, RunnerErro
         run_set.runs.sort_by_key(|run| run.bundle.run.started_unix_ns);
     }
     if run_set.runs.is_empty() {
-        // Returns the error that explains what a side can be.
+        // Returns the error that lists the possible kinds of sides.
         return reader.load_all(directory);
     }
     run_set.refuse_contradictions()?;
     Ok(run_set)
 }
 
-/// Compares the arms of an experiment that ran several targets in turns.
+/// Compares the arms of an experiment that ran several targets alternately.
 ///
 /// # Errors
 /// Runs without arms.
@@ -160,7 +160,8 @@ pub fn parse_side(side: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Names the sides: as the user did, else by plan, directory or letter, whichever differ first.
+/// Names the sides by the user's names, or otherwise by plan, directory or letter: the first of
+/// these that differ.
 fn side_names(
     name_pairs: &[(Option<&str>, &str)],
     plans: &[String],
@@ -197,7 +198,7 @@ fn side_names(
 /// Compares the parts of one directory: its arms, its subdirectories of repeats, or its plans.
 ///
 /// # Errors
-/// Fewer than two sides, or an unreadable one.
+/// There are fewer than two sides, or a side cannot be read.
 pub fn compare_within(
     directory: &Path,
     accepted: Exemptions<'_>,
@@ -232,7 +233,7 @@ pub fn compare_within(
     Ok((compared, vec![run_set]))
 }
 
-/// A subdirectory as a side, named after itself.
+/// Returns a subdirectory as a side with the name of the subdirectory.
 fn subdirectory_side(directory: PathBuf) -> NamedSide {
     let argument = directory.display().to_string();
     let name = directory.file_name().map(|name| name.to_string_lossy().into_owned());

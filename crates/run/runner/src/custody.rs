@@ -48,7 +48,7 @@ pub struct LoadedBundle {
     pub custody: CustodyChecks,
 }
 
-/// Results of the checks of a bundle, beyond its seal.
+/// Results of the checks of a bundle, in addition to the check of its seal.
 #[derive(Clone, Debug)]
 pub struct CustodyChecks {
     /// SHA-256 of the seal file.
@@ -61,14 +61,14 @@ pub struct CustodyChecks {
     pub report: DerivedFileState,
     /// Signature of the seal.
     pub signed: SignatureState,
-    /// Missing confirmations, such as a run that the ledger lacks. Each turns exit codes 0 and 1
-    /// into 3.
+    /// Missing confirmations, for example of a run that is not in the ledger. If there is at least
+    /// one, exit codes 0 and 1 become 3.
     pub doubts: Vec<String>,
-    /// Checks that were not possible here.
+    /// Checks that were impossible on this host.
     pub remarks: Vec<String>,
 }
 
-/// State of a derived file, compared with what this build derives.
+/// State of a derived file, compared with the file that this build would derive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DerivedFileState {
     /// Identical.
@@ -88,7 +88,7 @@ pub enum DerivedFileState {
 pub enum SignatureState {
     /// Not signed.
     Unsigned,
-    /// Signed with the public key that the evidence names. The owner of the key is unknown here.
+    /// Signed with the public key that the evidence names. The owner of the key is unknown.
     ByDeclaredKey(String),
     /// Signed with the public key that the user required.
     ByRequiredKey(String),

@@ -23,7 +23,7 @@ pub struct DataSlot {
 pub struct SlotData {
     /// The data.
     pub data: Data,
-    /// Id of the run that left it.
+    /// Id of the run that wrote the data.
     pub run_id: String,
 }
 
@@ -82,7 +82,7 @@ impl DataSlot {
         Self::default()
     }
 
-    /// Creates a slot for runs that reuse data, if the previous run left it clean.
+    /// Creates a slot for runs that reuse data, if the previous run left the data in a clean state.
     pub fn reused() -> Self {
         Self { reuses_data: true, ..Self::default() }
     }
@@ -92,8 +92,8 @@ impl DataSlot {
         self.reuses_data
     }
 
-    /// Returns the devices that may be overwritten: those that the user named, and those that only
-    /// earlier runs of the experiment wrote to.
+    /// Returns the devices that may be overwritten: the devices that the user named, and the
+    /// devices that only earlier runs of the experiment wrote to.
     pub fn overwritable_devices(&self, destroy: &[PathBuf]) -> Vec<PathBuf> {
         destroy.iter().cloned().chain(self.written_devices.borrow().iter().cloned()).collect()
     }

@@ -33,8 +33,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// the longest batch.
 const AFTER_CUT_MIN: Duration = Duration::from_millis(500);
 const AFTER_CUT_MAX: Duration = Duration::from_secs(30);
-/// Time for the threads to end before the restore command runs. Threads that hang in the kernel
-/// may end only after it.
+/// Time for the threads to end before the restore command runs. If threads hang in the kernel, they
+/// may end only after the restore command.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Cuts in a row that do not count, after which the test ends.
 const USELESS_CUTS_MAX: u64 = 3;
@@ -197,7 +197,7 @@ impl<'a> Test<'a> {
                 direct: settings.direct,
             },
             content: Arc::new(content.map_err(|error| engine_error(&error))?),
-            // A cut by hand may cut this host off as well.
+            // A cut by hand may also cut this host off.
             directory: WitnessDirectory::new(request.witness.clone(), is_by_hand),
             evidence,
             stop,
@@ -306,7 +306,7 @@ impl<'a> Test<'a> {
             cut.load_ns = elapsed_ns(start);
             return Ok(go_on && !self.is_stopped());
         };
-        // From half of the mean duration to one and a half times it.
+        // Between half of the mean duration and one and a half times the mean.
         let share = 0.5 + mix(seed, u64::MAX) as f64 / u64::MAX as f64;
         let load_for = self.request.load.mul_f64(share);
         while start.elapsed() < load_for {
@@ -382,7 +382,7 @@ impl<'a> Test<'a> {
         Ok(Some(PreparedTarget { open: *open, states }))
     }
 
-    /// Opens the target, which may need some time to come back.
+    /// Opens the target, which may need some time to become available again.
     fn reopen(&self, file_system: Option<&FileSystemId>) -> Result<Reopened, RunnerError> {
         let start = Instant::now();
         loop {

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 pub struct RunnerError {
     /// Exit code.
     pub kind: Exit,
-    /// What failed, and why.
+    /// Text that states what failed, and why.
     pub message: String,
     /// Hints, one line each.
     pub hints: Vec<String>,

@@ -1,8 +1,9 @@
-//! Events of a plan: commands, prompts and gates of streams, on a thread of their own during the
-//! measured phase.
+//! Events of a plan: commands, prompts and gates of streams, executed by a separate thread during
+//! the measured phase.
 //!
-//! [`EventListener`] passes all reports on. When the measured phase begins, it starts the thread;
-//! when the phase ends, it stops the thread, which then undoes what is not undone.
+//! [`EventListener`] passes all reports on. When the measured phase begins, it starts the thread.
+//! When the phase ends, it stops the thread, which then undoes all actions that were not undone
+//! yet.
 
 mod command;
 mod schedule;
@@ -55,14 +56,14 @@ pub(crate) fn check_operator(plan: &ResolvedPlan, has_page: bool) -> Result<(), 
     }
 }
 
-/// Thread that carries the events out.
+/// Thread that executes the events.
 struct EventThread {
     stop: Arc<AtomicBool>,
     says: Receiver<String>,
     thread: JoinHandle<Vec<EventRecord>>,
 }
 
-/// Listener that carries out the events of a plan. See the module.
+/// Listener that executes the events of a plan. See the module.
 pub(crate) struct EventListener<'a> {
     inner: &'a mut dyn Listener,
     plan: &'a ResolvedPlan,

@@ -7,9 +7,9 @@
 //! | `report.html` | the result as a page |
 //! | `SHA256SUMS` | the seal of both, and of the bundles' seals ([`seal`]) |
 //!
-//! The last three files are derived from the bundles and written again after each run. An
-//! interrupted experiment keeps the results of its finished runs. The directory may be moved. Any
-//! directory of bundles can be compared as one experiment.
+//! The last three files are derived from the bundles and written again after each run. If an
+//! experiment is interrupted, the results of its finished runs are preserved. The directory may be
+//! moved. Any directory of bundles can be compared as one experiment.
 
 mod seal;
 
@@ -153,7 +153,7 @@ impl Experiment {
 /// Rejects a directory whose record was not written by Plimsoll.
 ///
 /// # Errors
-/// No record, one of a newer version, or another file of that name.
+/// There is no record, or its version is newer, or the file is something else.
 pub fn check_record(directory: &Path) -> Result<(), RunnerError> {
     let path = directory.join(FILE);
     let no_record = |says: &str| {
@@ -234,7 +234,7 @@ pub fn kind_of(directory: &Path) -> Result<ExperimentKind, RunnerError> {
 /// Returns the range of loads of a search, from its `experiment.json`.
 ///
 /// # Errors
-/// A missing file, or one that is not of a search.
+/// The file is missing, or it is not that of a search.
 pub fn range_of(directory: &Path) -> Result<Range, RunnerError> {
     #[derive(serde::Deserialize)]
     struct SearchResult {
@@ -250,7 +250,7 @@ pub fn range_of(directory: &Path) -> Result<Range, RunnerError> {
 /// Returns the result in `experiment.json`.
 ///
 /// # Errors
-/// A missing file, or one of another format.
+/// The file is missing, or has another format.
 pub fn result_of<T: serde::de::DeserializeOwned>(directory: &Path) -> Result<T, RunnerError> {
     #[derive(serde::Deserialize)]
     struct ResultRecord<T> {

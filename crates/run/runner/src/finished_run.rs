@@ -16,7 +16,7 @@ pub struct FinishedRun {
     pub evidence: Bundle,
     /// Verdict.
     pub verdict: Verdict,
-    /// Directories of kept data.
+    /// Directories with data that was kept.
     pub kept: Vec<String>,
     /// Error that prevented removal of the data. Already reported.
     pub removal_error: Option<RunnerError>,

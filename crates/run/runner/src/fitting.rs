@@ -65,7 +65,7 @@ struct GoalOut {
     limit: f64,
     reached: f64,
     met: bool,
-    /// Median error of copying rows of the fitted table, for goals that are a ratio to it.
+    /// Median error of copying rows of the fitted table, for goals that are a ratio to this error.
     copying_error_median: Option<f64>,
     gap: Option<GapOut>,
 }
@@ -169,8 +169,8 @@ pub fn progress_lines(note: &dyn Fn(&str)) -> impl Fn(FitProgress) {
     }
 }
 
-/// Fits the model, and predicts the test table if there is one. Calls `on_start` after the input is
-/// checked and before the fit begins, and `progress` after each step of it.
+/// Fits the model, and predicts the test table if one is given. Calls `on_start` after the check of
+/// the input and before the fit, and `progress` after each step of the fit.
 ///
 /// # Errors
 /// A model that cannot be fitted to the table, or overrides that it does not have.
@@ -180,7 +180,7 @@ pub fn carry_out(
     progress: &dyn Fn(FitProgress),
 ) -> Result<(Fit, Outcome), RunnerError> {
     let FitRequest { model, table, options, .. } = request;
-    // Overrides are checked here, because the fit may take minutes.
+    // Overrides are checked before the fit, which may take minutes.
     with_overrides(model.spec(), request.overrides)?;
     on_start();
     let fitted = fit(model.spec(), table, options, progress).map_err(|error| fit_error(&error))?;

@@ -60,7 +60,7 @@ pub struct FleetBundle {
     pub fleet: Fleet,
     /// Verdict on all hosts.
     pub verdict: FleetVerdict,
-    /// Bundles and verdicts of the hosts that wrote one.
+    /// Bundles and verdicts of the hosts that wrote a bundle.
     pub hosts: Vec<(Bundle, Verdict)>,
     /// All hosts combined into one run, for experiments. Rates, counts and requirements are sums.
     pub combined: Box<(Bundle, Verdict)>,
@@ -83,7 +83,7 @@ fn error_ns(host: &Host) -> u64 {
 /// Returns the bundles of the hosts that wrote one, in order.
 ///
 /// # Errors
-/// An unreadable bundle, or one that the fleet's evidence does not name.
+/// A bundle cannot be read, or the fleet's evidence does not name it.
 pub fn parts(directory: &Path, fleet: &Fleet) -> Result<Vec<Part>, RunnerError> {
     let mut parts = Vec::new();
     for host in &fleet.hosts {
@@ -100,7 +100,7 @@ pub fn parts(directory: &Path, fleet: &Fleet) -> Result<Vec<Part>, RunnerError> 
     Ok(parts)
 }
 
-/// Adds up the bundles of all hosts; `None` if one is missing.
+/// Adds up the bundles of all hosts; `None` if a bundle is missing.
 ///
 /// # Errors
 /// Histograms that cannot be added.
@@ -144,7 +144,7 @@ pub fn read(directory: &Path) -> Result<FleetBundle, RunnerError> {
     }
     let parts = parts(directory, &fleet)?;
     let summed = sum_bundles(&parts, &fleet)?;
-    // The recorded window is used only if the bundles give the same one.
+    // The recorded window is used only if the bundles result in the same window.
     let merged =
         summed.filter(|(window, _)| Some(*window) == fleet.window).map(|(_, merged)| merged);
     let hosts: Vec<(Bundle, Verdict)> = parts
@@ -164,7 +164,7 @@ pub fn read(directory: &Path) -> Result<FleetBundle, RunnerError> {
     let mut combined = combined::combine(&fleet, &verdict, plan, &hosts, merged, &sealed.sha256);
     let has_job = sealed.names().any(|name| name == JOB);
     combined.0.job_text = has_job.then(|| sealed.text(JOB).map(str::to_owned)).transpose()?;
-    // A missing host makes the run INVALID and needs no exit code here. A host that was stopped
+    // A missing host makes the run INVALID, so it needs no exit code here. A host that was stopped
     // because another failed is not interrupted: only the operator interrupts.
     let ends = hosts.iter().map(|(bundle, judged)| Exit::of(&bundle.run, judged.verdict));
     let ends = ends.map(|exit| match exit {

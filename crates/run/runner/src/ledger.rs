@@ -18,17 +18,17 @@ use crate::places::Places;
 pub struct SignedStatement {
     /// Path of the ledger.
     pub ledger: PathBuf,
-    /// Number of lines that the statement covers.
+    /// Number of ledger lines that the statement signs.
     pub lines: u64,
     /// Path of the statement.
     pub statement: PathBuf,
 }
 
-/// Signs a statement with the ledger's length and last line. `out`: an additional path for it.
+/// Signs a statement with the ledger's length and last line. `out`: an additional path for the
+/// statement.
 ///
 /// # Errors
-/// A broken ledger, one that contradicts an earlier statement, or a statement that cannot be
-/// written.
+/// The ledger is broken or contradicts an earlier statement, or the statement cannot be written.
 pub fn sign_statement(
     places: &Places,
     signer: &Signer,
@@ -52,7 +52,7 @@ pub fn sign_statement(
 /// public key that must have signed them.
 ///
 /// # Errors
-/// A broken ledger, one that contradicts a statement, or unreadable files.
+/// The ledger is broken or contradicts a statement, or files cannot be read.
 pub fn check(
     places: &Places,
     key: Option<&str>,
@@ -81,7 +81,7 @@ pub fn check(
 /// Attaches a timestamp token to the latest statement. Returns the path of the token.
 ///
 /// # Errors
-/// No statement, or a token for something else.
+/// There is no statement, or the token is for something else.
 pub fn stamp(places: &Places, token: &Path) -> Result<PathBuf, RunnerError> {
     let Some(latest) = statements(&places.statements()).pop() else {
         return Err(RunnerError::usage("no statement of the ledger has been signed")

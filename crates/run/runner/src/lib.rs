@@ -1,11 +1,12 @@
-//! Runs a plan and writes a bundle. A run is a library call; nothing here prints or uses a
+//! Runs a plan and writes a bundle. A run is a library call; no code here prints or uses a
 //! terminal.
 //!
 //! - [`run`]: a run on its own thread, with typed events and a way to stop it.
-//! - [`live`]: live status of a running plan, and the server for it.
+//! - [`live`]: live status of the current run, and the server for it.
 //! - [`run_request`]: what to run. [`session`]: one run, from lock to verdict. [`finished_run`]:
 //!   its result. [`listener`]: listeners of its progress. [`model_run`]: runs on models.
-//! - [`parameters`], [`sizing`], [`fitting`]: parameters of a model, sizing with it, fitting it.
+//! - [`parameters`], [`sizing`], [`fitting`]: parameters of a model, sizing with a model, fitting a
+//!   model.
 //! - [`repeat`]: repeats of a plan. [`arms`]: alternating targets. [`search`]: the load line.
 //!   [`sweep`]: points. [`stages`]: stages of a job. [`compare`]: comparisons of finished runs.
 //! - [`observe`]: observes the command of another tool. [`audit`]: judges results of other tools.

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::finished_run::FinishedRun;
 
-/// Receives phases, as a [`Watcher`] does, and messages.
+/// Receives phases (like a [`Watcher`]) and messages.
 pub trait Listener: Watcher {
     /// Receives a message about the run.
     fn say(&mut self, text: &str);
@@ -66,7 +66,8 @@ pub struct HostStatus {
 
 /// A host below this fraction of the average rate is slow. The rule `fleet-balance` uses the same.
 const SLOW_SHARE: f64 = 0.9;
-/// Reports of each host needed before a host is called slow. The first covers no whole interval.
+/// Reports of each host needed before a host is called slow. The first report has no whole
+/// interval.
 const REPORTS_MIN: u32 = 3;
 /// Standard deviations below the average before a host is called slow. A Poisson stream of 300/s
 /// has between 230 and 370 arrivals in most seconds.
@@ -120,7 +121,7 @@ impl FleetProgress {
         let rate = |host: &HostStatus| host.rate_ops_per_s;
         let (name, host) = self.in_common_phase().min_by(|a, b| rate(a.1).total_cmp(&rate(b.1)))?;
         let share = host.rate_ops_per_s / average;
-        // A report covers about a second.
+        // A report is about one second long.
         let is_chance = average - host.rate_ops_per_s < DEVIATIONS * average.sqrt();
         (average > 0.0 && share < SLOW_SHARE && !is_chance).then_some((name.as_str(), share))
     }

@@ -5,7 +5,8 @@
 //! - [`counters`]: the same for a served model, which has counters and no phases.
 //! - [`metrics`]: the state as Prometheus text.
 //! - [`status_server`]: an HTTP server on a thread.
-//! - [`process_status`]: a status socket per process of a user, and requests to those of others.
+//! - [`process_status`]: a status socket for each process of a user, and requests to the sockets of
+//!   other processes.
 
 pub mod counters;
 pub mod gauges;

@@ -35,7 +35,7 @@ pub fn load(plan: &ResolvedPlan, kind: &TargetKind) -> Result<ConfiguredModel, R
 /// Executes the run in virtual time.
 ///
 /// # Errors
-/// As [`load`].
+/// The errors of [`load`].
 pub fn carry_out(
     request: &RunRequest<'_>,
     model: &ConfiguredModel,

@@ -1,8 +1,8 @@
 //! Observes the command of another benchmark (tier T2).
 //!
 //! The command runs unchanged. Meanwhile the devices below its paths, the host, and the processes
-//! are sampled. With a result file, the figures come from it. Without one, the bundle has only the
-//! observations of the system.
+//! are sampled. With a result file, the figures are those in the file. Without one, the bundle has
+//! only the observations of the system.
 
 mod command;
 pub mod detection;

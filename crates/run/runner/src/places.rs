@@ -35,17 +35,17 @@ impl Places {
         })
     }
 
-    /// Returns the directory for bundles: `out`, or else the catalogue. Creates the last component
-    /// of `out` but not its parents: a mistyped path, or one on an unmounted file system, is an
-    /// error.
+    /// Returns the directory for bundles: `out`, or otherwise the catalogue. Creates the last
+    /// component of `out` but not its parents: a mistyped path, or one on an unmounted file system,
+    /// is an error.
     ///
     /// # Errors
     /// A missing parent, or an existing file of that name.
     pub fn bundles(&self, out: Option<&Path>) -> Result<PathBuf, RunnerError> {
         let Some(out) = out else { return Ok(self.runs.clone()) };
         let directory = Self::create(out)?;
-        // The catalogue also lists bundles there. An error of the state directory is reported later
-        // anyway.
+        // The catalogue also lists bundles in this directory. An error of the state directory is
+        // reported later anyway.
         let _ = external_directories::add(&self.bundle_directory_list(), &directory);
         Ok(directory)
     }

@@ -45,7 +45,7 @@ pub struct Preflight {
     pub listing: Vec<String>,
     /// Block devices that may be overwritten.
     pub destroy: Vec<PathBuf>,
-    /// Data is kept, so its generations are tracked.
+    /// True if data is kept, so that its generations are tracked.
     pub keep: bool,
 }
 
@@ -70,16 +70,17 @@ impl Preflight {
         Self { measurements: all, unit: "run", data_sets, yes, dry_run, listing, destroy, keep }
     }
 
-    /// Sets the devices that may be overwritten, and whether data is kept.
+    /// Sets the devices that may be overwritten, and the flag for keeping data.
     #[must_use]
     pub fn with_data(self, destroy: &[PathBuf], keep: bool) -> Self {
         Self { destroy: destroy.to_vec(), keep, ..self }
     }
 
-    /// The steps of a search for the load line, at most. With `fresh`, each step creates its data.
+    /// Returns the maximum number of steps of a search for the load line. With `fresh`, each step
+    /// creates its data.
     ///
     /// # Errors
-    /// A plan without a load to vary.
+    /// The plan has no load to vary.
     pub fn steps(
         plan: &ResolvedPlan,
         range: &Range,
@@ -107,7 +108,7 @@ impl Preflight {
 /// (false for a dry run).
 ///
 /// # Errors
-/// As [`check`], for the first stage that cannot be run.
+/// Like [`check`], for the first stage that cannot be run.
 pub fn check_stages(
     stages: &[(String, ResolvedPlan)],
     preflight: &Preflight,
@@ -147,7 +148,8 @@ pub fn check_stages(
 /// lists the runs, checks every target and server, and returns false.
 ///
 /// # Errors
-/// Data that does not fit, more than 30 days without `--yes`, or a missing directory.
+/// The data does not fit, the run takes more than 30 days and has no `--yes`, or a directory is
+/// missing.
 pub fn check(
     plan: &ResolvedPlan,
     preflight: &Preflight,
@@ -181,8 +183,8 @@ pub fn check_on_hosts(
     Ok(())
 }
 
-/// Makes the checks that each run makes before it reserves its target, for every target and point.
-/// Otherwise the run would refuse a plan that a dry run accepts.
+/// For every target and point, makes the checks that each run makes before it reserves its target.
+/// Otherwise the run could refuse a plan that a dry run accepts.
 fn check_runs(plan: &ResolvedPlan, preflight: &Preflight) -> Result<(), RunnerError> {
     if let Workload::Matrix(matrix) = &plan.workload {
         plan.targets.iter().try_for_each(|target| {
@@ -256,7 +258,7 @@ fn report_space(
 /// Rejects data that does not fit. Directories that do not exist are not checked.
 ///
 /// # Errors
-/// As [`check`].
+/// The errors of [`check`].
 pub fn check_space(plan: &ResolvedPlan) -> Result<(), RunnerError> {
     let spaces = plan.targets.iter().flat_map(|target| space(plan, target));
     let lacking = spaces.into_iter().find_map(|space| space.lacking());
@@ -267,7 +269,8 @@ fn has_no_space(kind: &TargetKind) -> bool {
     matches!(kind, TargetKind::Model { .. } | TargetKind::Null)
 }
 
-/// Steps of the search for the number of threads, at most; `None` if the plan states the number.
+/// Returns the maximum number of steps of the search for the number of threads; `None` if the plan
+/// states the number.
 fn search_steps(plan: &ResolvedPlan, preflight: &Preflight) -> Option<u64> {
     let is_auto = plan.workload.mailbox().is_some_and(|store| store.threads_auto);
     (is_auto && preflight.unit == "run").then_some(STEPS_MAX as u64)
@@ -339,7 +342,7 @@ fn space_line(space: &Space) -> String {
     format!("{path}: {needs} needed, {free}{reused}")
 }
 
-/// Rejects missing directories before any wait.
+/// Rejects missing directories early, before any step that waits.
 fn check_directories(plan: &ResolvedPlan) -> Result<(), RunnerError> {
     let directories = |target: &&Target| {
         matches!(target.kind, TargetKind::Directories { .. } | TargetKind::Path { .. })
@@ -437,7 +440,7 @@ fn probe(target: &Target, target_path: &str, several: bool) -> Result<String, Ru
 /// Time without an answer after which a bucket is unreachable.
 const BUCKET_NS_MAX: u64 = 10_000_000_000;
 
-/// Opens a device as the run does, and looks for data on it.
+/// Opens a device in the same way as the run, and searches it for data.
 fn probe_device(
     plan: &ResolvedPlan,
     matrix: &Matrix,
@@ -455,7 +458,8 @@ fn probe_device(
     Ok(format!("exists and can be used as the plan requires, {size}{overwritten}"))
 }
 
-/// Mounts an export as the run does, and compares its free space with what the plan needs there.
+/// Mounts an export in the same way as the run, and compares its free space with the plan's data on
+/// it.
 fn probe_export(
     plan: &ResolvedPlan,
     target: &Target,
@@ -477,13 +481,13 @@ fn probe_export(
     Ok(format!("can be mounted, {needed} needed, {free} free"))
 }
 
-/// Lists a bucket as the run does.
+/// Lists a bucket in the same way as the run.
 fn probe_bucket(
     plan: &ResolvedPlan,
     target: &Target,
     [url, endpoint, region]: [&str; 3],
 ) -> Result<String, RunnerError> {
-    // A store that is not there is found at once.
+    // If a store does not exist, this is reported at once.
     probe_server(endpoint, if endpoint.starts_with("https:") { 443 } else { 80 })?;
     let (name, outage_max_ns) = (plan.name.as_str(), BUCKET_NS_MAX);
     S3DataSet::probe(&S3DataSetRequest { name, url, endpoint, region, outage_max_ns })

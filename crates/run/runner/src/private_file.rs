@@ -12,7 +12,7 @@ const FORBIDDEN: u32 = 0o027;
 /// Rejects a key or token file that other users of this host can read or change.
 ///
 /// # Errors
-/// Such a file. The caller reports one that does not exist.
+/// Such a file. If the file does not exist, the caller reports this.
 pub fn check(path: &Path) -> Result<(), RunnerError> {
     let Ok(metadata) = fs::metadata(path) else { return Ok(()) };
     // A pipe (`--sign <(pass show key)`) has the rights of its creator.

@@ -25,7 +25,7 @@ pub struct RepeatedRuns {
     pub finished: Vec<FinishedRun>,
     /// Experiment of the runs, if the plan requires several runs.
     pub experiment: Option<Experiment>,
-    /// Directories of kept data that the runs shared.
+    /// Directories with kept data that the runs shared.
     pub(crate) kept_shared: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ pub fn carry_out(
 }
 
 impl<'a> RunConfig<'a> {
-    /// Returns a request for one run whose bundle goes into `bundles`.
+    /// Returns a request for one run that writes its bundle to `bundles`.
     pub(crate) fn request(
         self,
         bundles: &'a Path,
@@ -109,7 +109,8 @@ impl<'a> RunConfig<'a> {
     }
 }
 
-/// Runs with different seeds, as many at a time as there are cores. A model has no data.
+/// Runs with different seeds; the number of parallel runs is the number of cores. A model has no
+/// data.
 fn run_on_model(
     config: &RunConfig<'_>,
     runs: u32,
@@ -144,13 +145,13 @@ impl Listener for WarningForwarder {
     fn say(&mut self, _text: &str) {}
 
     fn warn(&mut self, text: &str) {
-        // The receiver may be gone.
+        // The receiver may no longer exist.
         let _ = self.0.send(text.to_owned());
     }
 }
 
-/// Runs a plan once for each membership, as many at a time as there are cores. Results are in the
-/// same order.
+/// Runs a plan once for each membership; the number of parallel runs is the number of cores.
+/// Results are in the same order.
 fn run_parallel(
     request: &RunRequest<'_>,
     memberships: Vec<Membership>,

@@ -53,7 +53,7 @@ pub struct Options {
     pub allow: Option<Allow>,
     /// Set if other hosts run the plan at the same time.
     pub shared: Option<SharedRun>,
-    /// Driver of the runs, such as a fleet; `None`: this host.
+    /// Driver of the runs, such as a fleet; `None` means this host.
     pub driver: Option<Arc<dyn Driver>>,
 }
 
@@ -62,9 +62,9 @@ pub struct Options {
 pub struct SharedRun {
     /// Decides when phases begin.
     pub gate: Arc<dyn Gate>,
-    /// The part of the plan to run: one step, or all.
+    /// The part of the plan to run: one step, or the whole plan.
     pub resolved: ResolvedPlan,
-    /// Membership in an experiment that the coordinator keeps.
+    /// Membership in an experiment that the coordinator records.
     pub experiment: Option<Membership>,
     /// Data shared with the previous and the next run.
     pub data: Arc<Mutex<DataSlot>>,
@@ -87,7 +87,7 @@ impl Options {
     }
 }
 
-/// Event of a plan's runs. The last one is [`Event::Failed`], or [`Event::Finished`] of the only
+/// Event of a plan's runs. The last event is [`Event::Failed`], or [`Event::Finished`] of the only
 /// run, or [`Event::ExperimentFinished`].
 #[derive(Debug)]
 pub enum Event {
@@ -95,7 +95,7 @@ pub enum Event {
     PhaseBegan {
         /// Phase.
         kind: PhaseKind,
-        /// Maximum duration in the plan; `None` if it depends on something else.
+        /// Maximum duration in the plan; `None` if the duration has no maximum in the plan.
         expected_ns: Option<u64>,
     },
     /// Progress of a phase, at most ten times a second.
@@ -124,13 +124,13 @@ pub enum Event {
     Warning(String),
     /// A finding other than `pass`.
     Finding(Finding),
-    /// A run has finished and was judged, whatever the verdict.
+    /// A run has finished and was judged, with any verdict.
     Finished {
         /// Directory of the bundle.
         directory: PathBuf,
         /// Verdict.
         verdict: Box<Verdict>,
-        /// Directories of kept data.
+        /// Directories with data that was kept.
         kept: Vec<String>,
     },
     /// All runs of an experiment have finished: repeats, alternating targets, points of a sweep.
@@ -138,7 +138,7 @@ pub enum Event {
         /// Directory of the experiment.
         directory: PathBuf,
     },
-    /// A run has no verdict, and no further run follows.
+    /// A run has no verdict, and no run follows.
     Failed(RunnerError),
 }
 
@@ -175,8 +175,8 @@ pub struct Runner;
 
 impl Runner {
     /// Starts all runs of a plan: repeats; alternating targets and their comparison; the points of
-    /// a sweep; the search for the number of threads and the runs with it. A shared plan
-    /// ([`Options::shared`]) runs once.
+    /// a sweep; or the search for the number of threads, and the runs with this number. A shared
+    /// plan ([`Options::shared`]) runs once.
     ///
     /// # Errors
     /// A directory for bundles that cannot be created, or a thread that cannot be started. Errors
@@ -188,7 +188,7 @@ impl Runner {
     /// Starts any work. Only a plan can be shared ([`Options::shared`]).
     ///
     /// # Errors
-    /// As [`Self::start`].
+    /// The errors of [`Self::start`].
     pub fn carry_out(work: Work, options: Options) -> Result<RunHandle, RunnerError> {
         let bundles = options.places.bundles(options.bundles.as_deref())?;
         spawn_work(move |stop, events| match &work {
@@ -225,7 +225,7 @@ fn spawn_work(
     let work = move || {
         let ended = defect::catch_panic(|| work(&stop_flag, &sender));
         if let Err(error) = ended.map_err(|error| engine_error(&error)).flatten() {
-            // The receiver may be gone.
+            // The receiver may no longer exist.
             let _ = sender.send(Event::Failed(error));
         }
     };
@@ -246,7 +246,7 @@ pub struct RunHandle {
 }
 
 impl RunHandle {
-    /// Stops the run in an orderly way. The evidence is kept, and is INCONCLUSIVE.
+    /// Stops the run in an orderly way. The evidence is preserved, and the verdict is INCONCLUSIVE.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -280,7 +280,7 @@ impl Drop for RunHandle {
 /// Checks that every accepted rule exists and may be accepted as unknown.
 ///
 /// # Errors
-/// A rule that does not exist or may not be accepted.
+/// A rule does not exist, or may not be accepted.
 pub fn check_accepted(rules: &[String]) -> Result<(), RunnerError> {
     for id in rules {
         let field = "evidence.accept_unknown";
@@ -399,7 +399,7 @@ fn driver(options: &Options) -> Arc<dyn Driver> {
     }
 }
 
-/// Directories of kept data, and the directory of the experiment if there are several runs.
+/// Directories with kept data, and the directory of the experiment if there are several runs.
 type RunOutput = (Vec<String>, Option<PathBuf>);
 
 /// Runs everything in a plan.
@@ -436,7 +436,7 @@ fn run_shared(
     shared: &SharedRun,
     listener: &mut dyn Listener,
 ) -> Result<RunOutput, RunnerError> {
-    // A run that ended with a defect left no data.
+    // After a defect, the run left no data.
     let data = shared.data.lock().unwrap_or_else(PoisonError::into_inner);
     let request = config.request(config.bundles, shared.experiment.clone(), &data);
     let finished = config.driver.run_once(&request, listener)?;

@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn times_are_those_of_the_calendar() {
-        // From `date -u -d @N`.
+        // Expected values are the output of `date -u -d @N`.
         assert_eq!(utc(951_827_696_000_000_000), "2000-02-29 12:34 UTC");
         assert_eq!(utc(4_107_542_400_000_000_000), "2100-03-01 00:00 UTC");
     }

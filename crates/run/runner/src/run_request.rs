@@ -52,7 +52,7 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
     /// Number of hosts. Each executes the whole plan.
     fn hosts(&self) -> u32;
 
-    /// Executes one run. Once its data exists, the run writes evidence, whatever happens.
+    /// Executes one run. Once its data exists, the run writes evidence in all cases.
     ///
     /// # Errors
     /// An unusable workload or target, or evidence that cannot be written.

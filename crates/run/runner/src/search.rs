@@ -34,7 +34,7 @@ const RATE_FACTOR: u64 = 16;
 pub struct SearchOptions<'a> {
     /// Range of loads.
     pub range: Range,
-    /// Each step creates its data.
+    /// True if each step creates its data.
     pub fresh: bool,
     /// Keep the data after the last step.
     pub keep: bool,
@@ -52,13 +52,13 @@ pub struct SearchResult {
     pub tuning: Tuning,
     /// Path of the report.
     pub report: PathBuf,
-    /// Directories of kept data.
+    /// Directories with data that was kept.
     pub kept: Vec<String>,
     /// Exit code.
     pub exit: Exit,
 }
 
-/// Measures step after step until the search is complete. Writes the result after each.
+/// Measures step after step until the search is complete. Writes the result after each step.
 ///
 /// # Errors
 /// A plan that cannot be searched, or an unusable target.
@@ -156,17 +156,17 @@ pub fn prepare(
 
 /// Result of the search for a plan's number of threads.
 pub enum ThreadSearch {
-    /// The plan with the smallest number that meets the requirement, else the number at the load
-    /// line. The unchanged plan if it states a number.
+    /// The plan with the smallest number of threads that achieves the requirement, otherwise with
+    /// the number at the load line. The unchanged plan if it states a number.
     Known(ResolvedPlan),
-    /// No number meets every ceiling, or the search was stopped; with the exit code.
+    /// Every number exceeds a ceiling, or the search was stopped; with the exit code.
     None(Exit),
 }
 
-/// Searches for the number of threads if the plan says `threads = "auto"`.
+/// Searches for the number of threads if the plan has `threads = "auto"`.
 ///
 /// # Errors
-/// As [`search`].
+/// The errors of [`search`].
 pub fn resolve_threads(
     config: &run_request::RunConfig<'_>,
     listener: &mut dyn Listener,

@@ -1,4 +1,4 @@
-//! One run from lock to verdict, shared by `run`, `quickstart` and repeats.
+//! One run from lock to verdict, for `run`, `quickstart` and repeats.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -29,7 +29,7 @@ use crate::run_request::{RunRequest, reject_fleet_plan};
 use crate::trace;
 use crate::until_steady::UntilSteady;
 
-/// Executes one run. Once its data exists, the run writes a bundle, whatever happens.
+/// Executes one run. Once its data exists, the run writes a bundle in all cases.
 ///
 /// # Errors
 /// An unusable workload or target, or a bundle or ledger that cannot be written.
@@ -48,7 +48,7 @@ pub fn run_once(
 }
 
 /// Checks whether this version can run a plan with one target and one point, without touching the
-/// target. A dry run and a run make the same checks.
+/// target. A dry run makes the same checks as a run.
 ///
 /// # Errors
 /// Any reason in the plan itself: kind of target, memory, phases, streams, model.
@@ -147,7 +147,7 @@ fn run_mail(
     prepared.carry_out(request, Data::Mail, drive, progress)
 }
 
-/// A run whose target is reserved for its data.
+/// A run whose target is already reserved.
 struct PreparedRun<H> {
     id: RunId,
     run_data: H,
@@ -157,8 +157,8 @@ struct PreparedRun<H> {
 }
 
 impl<H> PreparedRun<H> {
-    /// Executes the run with `drive`, which returns the data and whether it is usable. Writes the
-    /// bundle, and keeps or removes the data.
+    /// Executes the run with `drive`, which returns the data and whether it is usable. Executes the
+    /// run, writes the bundle, and keeps or removes the data.
     fn carry_out(
         self,
         request: &RunRequest<'_>,
@@ -339,7 +339,7 @@ impl<'a> Session<'a> {
         let started = id.started_unix_ns();
         let experiment =
             request.experiment.clone().map(|place| Membership { data_of_run, ..place });
-        // A model's run takes little real time, so no space is reserved.
+        // A run on a model needs little real time, so no space is reserved.
         let modelled = matches!(resolved.targets[..], [ref t] if is_model(t));
         let reserve_bytes = if modelled { 0 } else { bundle_location::expected_bytes(resolved) };
         let writer = bundle_location::create(request.config.bundles, id.name(), reserve_bytes)?;
@@ -362,7 +362,7 @@ impl<'a> Session<'a> {
                 position
             }
             Err(error) => {
-                // Without a ledger entry the run has not started.
+                // A run without a ledger entry has not started.
                 drop(writer.discard());
                 return Err(error.into());
             }
@@ -374,7 +374,7 @@ impl<'a> Session<'a> {
     }
 
     /// Keeps the data for the next run or the operator, or removes it. If the target does not
-    /// respond, the data stays there and is reported.
+    /// respond, the data stays on it and is reported.
     fn release_data(&self, data: Data, is_reusable: bool, left_behind: bool) -> DataOutcome {
         let request = self.request;
         if request.data.reuses_data() && is_reusable {
@@ -494,11 +494,11 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Time limit for removing data after the operator stopped the process. Freeing terabytes takes a
-/// file system some time.
+/// Time limit for removing data after the operator stopped the process. A file system needs some
+/// time to free terabytes.
 const REMOVAL_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Removes the data of a run. Data that is not removed in time is left.
+/// Removes the data of a run. If the data cannot be removed in time, it stays.
 fn remove(data: Data) -> Result<(), RunnerError> {
     let places = data.places();
     let removed = blocking_call::run_until_stop(&places, REMOVAL_TIMEOUT, move || {

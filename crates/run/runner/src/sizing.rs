@@ -33,7 +33,7 @@ pub struct Answer {
     model: ConfiguredModel,
     request: SizeRequest,
     sizing: Sizing,
-    /// Number of failed nodes, and the result with them.
+    /// Number of failed nodes, and the result for this number.
     failed: Option<(u64, Sizing)>,
     record: Option<ModelRecord>,
 }
@@ -53,7 +53,8 @@ impl Question<'_> {
     }
 
     /// Repeats the search with failed nodes, from the smallest size that passes without. `None` if
-    /// the model has no nodes, no size passes, or the parameters state the failed nodes.
+    /// the model has no nodes, no size passes, or the parameters already set the number of failed
+    /// nodes.
     fn with_failed_nodes(&self, whole: &Sizing) -> Option<(u64, Sizing)> {
         const FIELD: &str = "model.failed_nodes";
         let smallest = whole.smallest?;
@@ -166,7 +167,8 @@ fn as_json(sizing: &Sizing, request: &SizeRequest) -> Value {
     })
 }
 
-/// Describes how far each figure may be off, and what the model was never checked under.
+/// Describes the possible error of each figure, and the conditions under which the model was never
+/// checked.
 fn uncertainty(
     model: &ConfiguredModel,
     field: &str,
@@ -268,7 +270,7 @@ fn document(
         let section = Section::brief("failed", "Sizes with failed nodes");
         sections.push(section.with(Block::Table(sizes(sizing))));
     }
-    // Not coloured as a verdict, because nothing was measured.
+    // The colour is not that of a verdict, because nothing was measured.
     let headline = Headline { word, tone: Tone::Plain, reason, ..Headline::default() };
     Document { title: model.spec().name.clone(), headline, sections, ..Document::default() }
 }

@@ -1,7 +1,7 @@
 //! Runs the stages of a job one after the other in one experiment. A stage that does not complete
 //! ends the job.
 //!
-//! Each stage creates its data. It does not use the data of earlier stages, and reports say so.
+//! Each stage creates its data. It does not use the data of earlier stages, and reports state this.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -38,7 +38,7 @@ pub struct StageRuns {
     pub stages: Stages,
     /// Runs in order.
     pub finished: Vec<FinishedRun>,
-    /// Directories of kept data.
+    /// Directories with data that was kept.
     pub kept: Vec<String>,
     /// Path of the report.
     pub report: PathBuf,
@@ -99,7 +99,7 @@ pub fn carry_out(
 /// Reads the stages of a job from their directory and judges the bundles again.
 ///
 /// # Errors
-/// A directory without bundles, or with one that cannot be read.
+/// The directory has no bundles, or has a bundle that cannot be read.
 pub fn reload(directory: &Path) -> Result<(Stages, RunSet), RunnerError> {
     let before: Stages = experiment::result_of(directory)?;
     let run_set = Reader::new().load_all(directory)?;

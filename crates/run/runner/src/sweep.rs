@@ -23,7 +23,7 @@ use crate::run_request::RunConfig;
 /// Treatment of an earlier sweep of the same plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlierSweep {
-    /// Ignore it and start another.
+    /// Ignore it and start a new sweep.
     Ignore,
     /// Resume it if it is incomplete.
     Resume,
@@ -32,7 +32,7 @@ pub enum EarlierSweep {
 }
 
 impl EarlierSweep {
-    /// Chooses the treatment from the flags to start again (`anew`) or to measure nothing
+    /// Derives the treatment from the flags to start again (`anew`) or to measure nothing
     /// (`show_only`).
     pub fn from_flags(anew: bool, show_only: bool) -> Self {
         match (anew, show_only) {
@@ -45,7 +45,7 @@ impl EarlierSweep {
 
 /// End of a sweep.
 pub struct SweepEnd {
-    /// Directories of kept data.
+    /// Directories with data that was kept.
     pub kept: Vec<String>,
     /// Exit code of the point that ended the sweep early.
     pub early_exit: Option<Exit>,
@@ -126,7 +126,7 @@ fn point_line(point: Option<&SweepPoint>) -> String {
     format!("        {rate}{latency}, {}", point.verdict)
 }
 
-/// A running sweep, with the points of an earlier part of it.
+/// A running sweep, and the points that an earlier part of it measured.
 pub struct SweepProgress {
     /// Measured points.
     pub sweep: Sweep,
@@ -296,7 +296,7 @@ impl SweepProgress {
 /// Reads a sweep from its directory and judges the bundles again.
 ///
 /// # Errors
-/// A directory without bundles, or with one that cannot be read.
+/// The directory has no bundles, or has a bundle that cannot be read.
 pub fn reload(directory: &Path) -> Result<(Sweep, RunSet), RunnerError> {
     let before: Sweep = experiment::result_of(directory)?;
     let order: Vec<String> = before.points.iter().map(|point| point.label.clone()).collect();

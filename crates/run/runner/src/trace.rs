@@ -37,7 +37,7 @@ pub fn survey(path: &Path) -> Result<Survey, RunnerError> {
 /// Returns the trace that a plan replays, if any.
 ///
 /// # Errors
-/// As [`survey`], or a file that is not the one in the plan.
+/// The errors of [`survey`], or the file differs from the one in the plan.
 pub fn of_plan(plan: &ResolvedPlan) -> Result<Option<ReplayTrace>, RunnerError> {
     let Some(source) = plan.workload.trace() else { return Ok(None) };
     let (account, trace) = read(Path::new(&source.file))?;
@@ -144,8 +144,8 @@ impl Survey {
         says
     }
 
-    /// Returns the size of a file for the trace: its address space, or the touched bytes if these
-    /// are less than half of it.
+    /// Returns the size of a file for the trace: the size of its address space, or the number of
+    /// touched bytes if that is less than half of it.
     #[must_use]
     pub fn file_size(&self) -> SizeBytes {
         const MIB: u64 = 1 << 20;

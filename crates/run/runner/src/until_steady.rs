@@ -20,7 +20,7 @@ impl<'a> UntilSteady<'a> {
     /// Creates the rule for the phases of a plan.
     ///
     /// # Errors
-    /// Phases that are too short ever to be found steady.
+    /// A phase is too short to become steady.
     pub fn new(plan: &'a ResolvedPlan) -> Result<Self, RunnerError> {
         for phase in [PhaseKind::Condition, PhaseKind::Measure] {
             if steady::ends_when_steady(plan, phase) {

@@ -46,7 +46,7 @@ pub fn is_evidence(path: &Path) -> bool {
 /// `--witness`.
 ///
 /// # Errors
-/// Nothing to verify, both kinds of data, or files that cannot be opened.
+/// There is nothing to verify, there are both kinds of data, or files cannot be opened.
 pub fn data(
     path: &Path,
     witness: Option<&Path>,
@@ -133,7 +133,7 @@ fn store_result(check: StoreCheck) -> Verified {
     Verified { found: VerifiedData::Store(found), exit: exit_or_error(check.io_error, exit) }
 }
 
-/// Describes what could not be checked.
+/// Describes the parts that could not be checked.
 fn unknown(check: &StoreCheck) -> Vec<String> {
     let mut unknown = Vec::new();
     if check.pages_unknown > 0 {

@@ -1,9 +1,11 @@
 //! Access control: identity, roles, forged requests, host names, and the log of logins.
 //!
-//! - The name that a browser believes to talk to (`Host`) is an address, `localhost` or one that was stated: a
-//!   foreign name that resolves to this host (DNS rebinding) is refused.
-//! - A request that changes something holds what only a page of ours knows (`csrf`), unless it names its token
-//!   itself (`Authorization: Bearer`), which no browser adds by itself.
+//! - The host name with which a browser addresses the server (`Host`) must be an address,
+//!   `localhost` or a stated name: any other name that resolves to this host (DNS rebinding) is
+//!   refused.
+//! - A request that changes something must contain a value that only our own pages have (`csrf`),
+//!   unless it has its token in the header `Authorization: Bearer`, which no browser adds by
+//!   itself.
 //! - If the server requires tokens, every page except the login page needs a role.
 
 use std::net::IpAddr;
@@ -39,14 +41,14 @@ pub struct Identity {
     pub csrf: String,
     /// Session id; `None` without a login.
     pub session: Option<String>,
-    /// True if the request carried a bearer token.
+    /// True if the request had a bearer token.
     pub has_bearer_token: bool,
 }
 
 /// Writes a line of the log.
 pub type WriteLog = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Decides who may do what.
+/// Decides which requester may do which action.
 pub struct AccessControl {
     /// Accepted tokens; `None` grants every request the role `run`.
     pub tokens: Option<Tokens>,
@@ -61,7 +63,7 @@ pub struct AccessControl {
 }
 
 impl AccessControl {
-    /// Writes what a requester did to the log.
+    /// Writes the action of a requester to the log.
     pub fn record(&self, who: &Identity, action: &str) {
         let name = if who.name.is_empty() { "anonymous" } else { &who.name };
         let at = who.address.map_or(String::new(), |at| format!(" at {at}"));
@@ -148,7 +150,7 @@ impl AccessControl {
     }
 }
 
-/// Refuses a request that changes something and that no page of ours sent.
+/// Refuses a request that changes data and was not sent by one of our pages.
 ///
 /// # Errors
 /// Such a request.

@@ -14,7 +14,7 @@ use crate::team::Team;
 
 /// Time for which a cached snapshot is used without checking it.
 const RECHECK_AFTER: Duration = Duration::from_secs(1);
-/// Maximum age of a snapshot whose ledger and directories look unchanged. Rereading visits every
+/// Maximum age of a snapshot if its ledger and directories look unchanged. Rereading visits every
 /// bundle.
 const REREAD_AFTER: Duration = Duration::from_secs(30);
 /// Maximum length of a name.
@@ -51,7 +51,7 @@ impl CachedCatalogue {
         (self.roots)()
     }
 
-    /// The ledger of these runs, whose lines are checked once.
+    /// Returns the ledger of these runs, whose lines are checked only once.
     pub fn ledger(&self) -> Arc<CachedLedger> {
         self.ledger_at(&self.roots().ledger)
     }
@@ -97,7 +97,7 @@ impl CachedCatalogue {
     /// changes.
     ///
     /// # Errors
-    /// As [`Self::with`].
+    /// The errors of [`Self::with`].
     pub fn cached(
         &self,
         name: &'static str,
@@ -146,7 +146,7 @@ impl CachedCatalogue {
     /// Returns the directory of the run or experiment with this name.
     ///
     /// # Errors
-    /// No match, several matches, or a removed bundle.
+    /// There is no match, there are several, or the bundle was removed.
     pub fn directory(&self, called: &str) -> Result<PathBuf, Problem> {
         if called.len() > NAME_LENGTH_MAX {
             return Err(Problem::not_found("the run's name is too long"));

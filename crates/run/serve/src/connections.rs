@@ -1,6 +1,6 @@
-//! Open connections, with limits per address. Clients without a token cannot displace those with
-//! one: each group has its own limit, and a new connection closes the oldest idle one of the
-//! address that has most.
+//! Open connections, with limits per address. Clients without a token cannot displace clients with
+//! a token: each group has its own limit, and a new connection closes the oldest idle connection of
+//! the address with the most connections.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -22,7 +22,7 @@ const ANONYMOUS_MAX: usize = 128;
 const KNOWN_MAX: usize = 256;
 /// Time that a client without a token has to send a request, its TLS handshake included.
 const ANONYMOUS_IDLE_MAX: Duration = Duration::from_secs(5);
-/// The same for clients with a token, longer than the time that a body may take.
+/// The same for clients with a token; it is longer than the maximum time for receiving a body.
 const KNOWN_IDLE_MAX: Duration = Duration::from_secs(40);
 /// Interval of checks during an answer.
 const BUSY_INTERVAL: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ pub struct Connection {
     pub address: IpAddr,
     /// True once a request had a valid token or session. Without tokens, any request has.
     is_known: AtomicBool,
-    /// True while an answer is made or events are sent. Such a connection is not closed.
+    /// True while the server computes an answer or sends events. A busy connection is not closed.
     is_busy: AtomicBool,
     last_active: Mutex<Instant>,
     closing: Notify,
@@ -79,7 +79,7 @@ impl BusyGuard {
     }
 }
 
-/// A body that keeps its connection busy.
+/// A body during whose transfer the connection is busy.
 struct BusyBody {
     body: Body,
     _busy: BusyGuard,
@@ -105,7 +105,7 @@ impl HttpBody for BusyBody {
     }
 }
 
-/// Returns the network that limits apply to: an IPv6 client usually has a /64 of its own.
+/// Returns the network to which limits apply: an IPv6 client usually has its own /64.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(v6) => {

@@ -1,5 +1,5 @@
 //! A plan or a fio job from a form, or a plan from its text: its errors, whether it may be started
-//! here, and its expected cost.
+//! on this server, and its expected cost.
 
 mod check;
 mod goal;
@@ -27,7 +27,7 @@ const TEXT_BYTES_MAX: usize = 1 << 20;
 pub enum ValueFormat {
     /// Always quoted.
     Text,
-    /// Numbers, `true` and `false` unchanged, everything else in quotes.
+    /// Numbers, `true` and `false` unchanged, all other values in quotes.
     Value,
     /// Like [`ValueFormat::Value`], and a list if the value has commas.
     Values,
@@ -100,8 +100,8 @@ pub const TARGET_KINDS: [(&str, &str, &str); 4] = [
     ("model", "model, in virtual time", "single-hdd"),
 ];
 
-/// Fields of a form: `mailbox`, `matrix`, `text`, `fio`, or the name of a plan of the gallery.
-/// `None` for any other kind.
+/// Returns the fields of a form: `mailbox`, `matrix`, `text`, `fio`, or the name of a plan of the
+/// gallery. `None` for any other kind.
 pub fn fields(kind: &str) -> Option<Vec<Field>> {
     let own: &[Field] = match kind {
         "mailbox" => MAILBOX,
@@ -109,7 +109,7 @@ pub fn fields(kind: &str) -> Option<Vec<Field>> {
         "text" | "fio" => return Some(Vec::new()),
         _ => {
             gallery_plan(kind)?;
-            // Empty fields keep the plan's values.
+            // If a field is empty, the plan's value does not change.
             return Some(COMMON.iter().map(|one| Field { initial: "", ..*one }).collect());
         }
     };

@@ -46,12 +46,13 @@ pub struct Viewer {
 }
 
 impl Viewer {
-    /// Adds a viewer, who takes one of the limited places.
+    /// Adds a viewer, whose number is limited.
     pub fn new(frames: watch::Receiver<Frames>, slot: OwnedSemaphorePermit) -> Self {
         Self { frames, has_started: false, charts_number: 0, has_ended: false, _slot: slot }
     }
 
-    /// Stream of events. A slow viewer skips intermediate states and gets the latest one.
+    /// Stream of events. If a viewer is slow, it skips intermediate states and gets the latest
+    /// state.
     pub fn stream(self) -> impl Stream<Item = Result<Bytes, std::convert::Infallible>> + Send {
         futures_util::stream::unfold(self, |mut viewer| async move {
             let next = viewer.next().await?;

@@ -19,7 +19,7 @@ use plimsoll_runner::run_request::Driver;
 /// Current state of the hosts, or the reason why it is unknown.
 pub type FindHosts = Box<dyn Fn() -> Result<Vec<HostRow>, String> + Send + Sync>;
 
-/// Runs plans on the hosts of a fleet, as `plimsoll run --fleet` does.
+/// Runs plans on the hosts of a fleet, like `plimsoll run --fleet`.
 pub trait FleetRunner: Send + Sync {
     /// Checks that a fleet can run the plan.
     ///

@@ -25,8 +25,8 @@
 //!
 //! - a page or route: a file in `pages` with its template and its line in `routes.rs`, which also
 //!   feeds the access tests; `pages/openapi.json` must match
-//! - starting runs: `draft.rs` (forms), `draft/check.rs` (checks), `draft/job.rs` (fio jobs), `draft/on_hosts.rs`
-//!   (fleets), `draft/model_limits.rs` (limits of models)
+//! - starting runs: `draft.rs` (forms), `draft/check.rs` (checks), `draft/job.rs` (fio jobs),
+//!   `draft/on_hosts.rs` (fleets), `draft/model_limits.rs` (limits of models)
 //! - access: `access.rs`, `tokens.rs`; connection limits: `connections.rs`
 //! - runs of other processes: `live/other_processes.rs`
 //! - browser tests: `run/cli/tests/page` (`PLIMSOLL_SCREENSHOTS=DIR` saves pictures); Grafana:
@@ -88,7 +88,7 @@ pub struct ServeOptions {
     pub hosts: Option<FindHosts>,
     /// Starts plans on those hosts; `None` if that is not allowed.
     pub fleet_runner: Option<Box<dyn FleetRunner>>,
-    /// Writes a line of the log: logins, wrong tokens, and who started or changed what.
+    /// Writes a line of the log: logins, wrong tokens, starts and changes, each with its user.
     pub log: WriteLog,
 }
 

@@ -113,7 +113,7 @@ impl Live {
         Ok(())
     }
 
-    /// Requests a stop. Data measured until then is kept.
+    /// Requests a stop. The data that was measured until then is preserved.
     ///
     /// # Errors
     /// No run is in progress.
@@ -146,7 +146,7 @@ impl Live {
         state.map(|state| query(&lock(&state)))
     }
 
-    /// HTML of the server's run; `None` if it has not started one.
+    /// HTML of the server's run; `None` if it has not started a run.
     ///
     /// # Errors
     /// A defect in its template.

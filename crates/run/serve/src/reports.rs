@@ -15,7 +15,7 @@ use crate::response::Problem;
 /// Maximum number of cached reports.
 const CACHED_MAX: usize = 32;
 
-/// A report as the page shows it.
+/// A report in the form that the page shows.
 #[derive(Debug)]
 pub struct RenderedReport {
     /// Title of the page.
@@ -93,7 +93,7 @@ fn render_report(directory: &Path, catalogue: &CachedCatalogue) -> Result<Render
     })
 }
 
-/// Returns the modification times of a report's files: the seal of a run, and everything in the
+/// Returns the modification times of a report's files: of the seal of a run, or of all files in the
 /// directory of an experiment.
 fn stamp(directory: &Path) -> String {
     let at = |path: &Path| {

@@ -1,4 +1,4 @@
-//! A request for pages: names and values, no paths and no headers.
+//! A request for a page: names and values, no paths and no headers.
 
 use crate::access::Identity;
 

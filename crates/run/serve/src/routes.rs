@@ -1,5 +1,5 @@
-//! Every route, with the role that it asks for. The router is made of this table and of nothing else, so that a
-//! test that walks the table has walked the router.
+//! Every route, with the role that it requires. The router is built only from this table, so that a
+//! test of all rows of the table tests the whole router.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub enum Form {
 /// HTTP method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Nothing is changed by asking.
+    /// Requests that change nothing.
     Get,
     /// Something may be.
     Post,
@@ -53,15 +53,16 @@ pub struct Route {
     pub answer: fn(&Site, &PageRequest) -> Result<PageResponse, Problem>,
 }
 
-/// The most that anybody may send: a result to be audited.
+/// Maximum size of a body: a result to be audited.
 const BODY_BYTES_MAX: usize = 16 << 20;
 /// The same for clients without a token: a login.
 const ANONYMOUS_BODY_BYTES_MAX: usize = 16 << 10;
-/// How long it may take to come.
+/// Maximum time for receiving a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Scripts and styles are files of this server, pictures may be data of a page; nothing comes from elsewhere, and
-/// no page of elsewhere shows one of these. Attributes of style are those of charts' read-outs.
+/// Scripts and styles are files of this server, and images may be data of a page. Nothing is loaded
+/// from other servers, and no page of another server can show one of these pages. Attributes of
+/// style are those of charts' read-outs.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; style-src-attr 'unsafe-inline'; \
                       img-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
@@ -200,7 +201,8 @@ async fn handle(
         Ok(Some(elsewhere)) => return elsewhere.into_response(StatusCode::OK),
         Ok(None) => {
             let (site, asked) = (Arc::clone(&site), page_request);
-            // It waits for disks: not on the thread that serves the connections.
+            // Answering waits for disks, so it does not run on the thread that serves the
+            // connections.
             let made = tokio::task::spawn_blocking(move || {
                 let made = (route.answer)(&site, &asked);
                 (made, asked)
@@ -230,14 +232,15 @@ async fn handle(
             answer.into_response(problem.status)
         }
     };
-    // A slow client without a token does not keep its connection.
+    // The connection of a slow client without a token is closed.
     match is_known {
         true => response.map(|body| busy.until_sent(body)),
         false => response,
     }
 }
 
-/// Finds out who asks, and reads what they sent; what they get instead, where they have to log in first.
+/// Determines the user of a request and reads its body. If a login is required, returns the login
+/// page instead.
 async fn admit(
     site: &Site,
     route: Route,

@@ -1,4 +1,4 @@
-//! HTTP server, with limits on what clients may use.
+//! HTTP server, with limits on the resources of clients.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -27,9 +27,10 @@ use crate::{ServeError, ServeOptions};
 
 /// Interval between checks of the stop flag.
 const STOP_POLL: Duration = Duration::from_millis(100);
-/// Threads on which pages are made.
+/// Maximum number of threads that render pages.
 const PAGE_THREADS_MAX: usize = 16;
-/// Time that the head of a request may take. [`crate::connections`] closes idle connections sooner.
+/// Maximum time for receiving the head of a request. [`crate::connections`] closes idle connections
+/// sooner.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum size of a request's head.
 const HEAD_BYTES_MAX: usize = 64 << 10;
@@ -37,7 +38,8 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 /// Serves until `stop` becomes true. Calls `ready` with the bound address.
 ///
 /// # Errors
-/// [`ServeError`]: an address that is taken, or that others reach without a token or without TLS.
+/// [`ServeError`]: the address is in use, or other hosts can reach it without a token or without
+/// TLS.
 pub fn serve(
     options: ServeOptions,
     insecure: bool,
@@ -120,7 +122,7 @@ async fn accept_all(listener: TcpListener, site: &Arc<Site>, tls: Option<TlsAcce
         let (stream, address) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(_) => {
-                // No file is left, or the other side has gone already.
+                // There is no free file descriptor, or the client has already disconnected.
                 tokio::time::sleep(STOP_POLL).await;
                 continue;
             }

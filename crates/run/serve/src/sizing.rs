@@ -13,7 +13,7 @@ use plimsoll_runner::sizing::Question;
 
 use crate::response::Problem;
 
-/// Maximum data in a model. Its tables take about 400 MB per TiB and size.
+/// Maximum data in a model. Its tables need about 400 MB per TiB and size.
 pub const DATA_BYTES_MAX: u64 = 4 << 40;
 /// Largest size to try.
 pub const SIZE_MAX: u64 = 64;
@@ -96,7 +96,7 @@ fn check_near(path: &str, number: f64, own: f64) -> Result<(), Problem> {
     }
 }
 
-/// Returns fields that can be searched: those that the model names, or else its counts.
+/// Returns the fields that can be searched: those that the model names, or otherwise its counts.
 pub fn searchable_fields(spec: &Spec) -> Vec<String> {
     let named = spec.size.as_ref().and_then(|table| table.fields.get("fields"));
     if let Some(Field::List(fields)) = named {
@@ -111,7 +111,7 @@ pub fn searchable_fields(spec: &Spec) -> Vec<String> {
 /// Parses the form.
 ///
 /// # Errors
-/// An invalid value, or one beyond the limits of this server.
+/// A value is invalid, or exceeds the limits of this server.
 pub fn question<'a>(
     name: &'a str,
     given: &dyn Fn(&str) -> Option<String>,

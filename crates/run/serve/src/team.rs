@@ -1,5 +1,5 @@
-//! The team's catalogue. A separate thread synchronises it every few seconds, so that no page waits
-//! for it.
+//! The team's catalogue. A separate thread synchronises it every few seconds, so that pages never
+//! wait for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

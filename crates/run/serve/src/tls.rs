@@ -38,7 +38,7 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Reads a certificate, the intermediate certificates after it, and its key; all PEM.
+    /// Reads a certificate, the intermediate certificates after it, and its key; all in PEM format.
     ///
     /// # Errors
     /// [`TlsError`].

@@ -1,4 +1,4 @@
-//! Tokens: what somebody has to know to be let in, and what is kept of those who were.
+//! Tokens with which users log in, and the sessions of users who did.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,17 +13,17 @@ use sha2::{Digest, Sha256};
 /// Permissions of a requester.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Not logged in: only the login page.
+    /// A client that is not logged in: it sees only the login page.
     #[default]
     Anyone,
     /// Look at everything.
     View,
-    /// Start and stop runs, and note something on them.
+    /// May start and stop runs, and add tags and notes to them.
     Run,
 }
 
 impl Role {
-    /// As the token file and the API write it.
+    /// Returns the word for the role in the token file and the API.
     pub fn word(self) -> &'static str {
         match self {
             Self::Anyone => "none",
@@ -35,14 +35,15 @@ impl Role {
 
 /// A shorter one could be guessed.
 const TOKEN_LENGTH_MIN: usize = 16;
-/// Nobody has to come back within this time.
+/// Idle time after which a session expires.
 const SESSION_IDLE_MAX: Duration = Duration::from_secs(12 * 3_600);
-/// More at a time are not kept: the one that is longest unused goes.
+/// Maximum number of sessions. If it is exceeded, the session that was unused for longest is
+/// dropped.
 const SESSIONS_MAX: usize = 1_024;
 /// Wrong tokens of one network that are answered in a minute.
 const FAILED_PER_MINUTE_MAX: usize = 20;
 
-/// Addresses whose wrong tokens are counted.
+/// Maximum number of addresses for which wrong tokens are counted.
 const COUNTED_ADDRESSES_MAX: usize = 4_096;
 
 /// Identity that a token gives: a role, and a name for the log.
@@ -50,12 +51,12 @@ const COUNTED_ADDRESSES_MAX: usize = 4_096;
 pub struct User {
     /// Role of the token.
     pub role: Role,
-    /// Name in the token file; `token N` without one, where N is the line.
+    /// Name in the token file; for a line without a name, `token N`, in which N is the line number.
     pub name: String,
 }
 
 /// The tokens of a file: a line is `view TOKEN` or `run TOKEN`, and a name may follow. Only digests
-/// are kept.
+/// are stored.
 #[derive(Debug)]
 pub struct Tokens {
     known: Vec<([u8; 32], User)>,
@@ -64,7 +65,7 @@ pub struct Tokens {
 /// Error in a token file.
 #[derive(Debug, thiserror::Error)]
 pub enum TokensError {
-    /// It can't be read.
+    /// The file can't be read.
     #[error("cannot read {path}: {error}")]
     Unreadable {
         /// The file.
@@ -72,7 +73,7 @@ pub enum TokensError {
         /// Error of the operating system.
         error: std::io::Error,
     },
-    /// A line that says nothing.
+    /// A line is not valid.
     #[error("{path}, line {line}: {message}")]
     Line {
         /// The file.
@@ -139,7 +140,7 @@ impl Tokens {
         }
     }
 
-    /// Returns the user of a token. Comparing digests makes the time independent of the token.
+    /// Returns the user of a token. Comparing digests makes the duration independent of the token.
     pub fn user(&self, token: &str) -> Option<&User> {
         let given = digest(token.trim().as_bytes());
         let found = self.known.iter().filter(|(known, _)| *known == given).map(|(_, user)| user);
@@ -211,8 +212,8 @@ impl Sessions {
         table.sessions.remove(&digest(id.as_bytes()));
     }
 
-    /// Counts a wrong token. Returns how many this network has sent in the last minute, or `None`
-    /// if it has sent too many.
+    /// Counts a wrong token. Returns the number of attempts that this network has made in the last
+    /// minute, or `None` if there were too many.
     pub fn count_failed_attempt(&self, network: IpAddr) -> Option<usize> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = &mut table.failed_attempts;

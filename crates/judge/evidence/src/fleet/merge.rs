@@ -70,8 +70,8 @@ fn measured_span(part: &Part) -> Option<(u64, u64)> {
     Some((start_ns, start_ns + phase.duration_ns))
 }
 
-/// Computes the window in which all hosts measured. Intervals outside it are cut whole, because a
-/// host counts an I/O in the interval in which it completed.
+/// Computes the window in which all hosts measured. Intervals outside the window are removed
+/// completely, because a host counts an I/O in the interval in which it completed.
 fn common_window(parts: &[Part], interval_ns: u64) -> Option<CommonWindow> {
     let spans: Vec<(u64, u64)> = parts.iter().map(measured_span).collect::<Option<_>>()?;
     let start = |pick: fn(u64, u64) -> u64| spans.iter().map(|s| s.0).reduce(pick);
@@ -163,7 +163,7 @@ struct Grid<'p> {
 
 impl Grid<'_> {
     /// Returns the window interval that contains the middle of a host's interval. If nothing is
-    /// cut, intervals beyond the window count towards its first or last one.
+    /// cut, intervals outside the window count in its first or last interval.
     fn number(&self, start_ns: u64, duration_ns: u64) -> Option<u64> {
         let middle_ns = self.part.start_ns + start_ns + duration_ns / 2;
         let number = middle_ns.checked_sub(self.window.start_ns).map(|ns| ns / self.interval_ns);
@@ -195,7 +195,7 @@ impl Grid<'_> {
         spans.filter_map(|span| Some((self.number(span.start_ns, span.duration_ns)?, span)))
     }
 
-    /// Returns the host's totals by class, and the time that they cover.
+    /// Returns the host's totals by class, and the length of the time in which they were counted.
     fn classes(&self) -> (Vec<Class>, u64) {
         let run = &self.part.bundle.run;
         let whole_ns = run.measure().map_or(0, |phase| phase.duration_ns);
@@ -248,7 +248,7 @@ mod tests {
     const PLAN: &str = "version = 1\nname = \"p\"\n[target]\npath = \"/x\"\n[workload.matrix]\n\
         file_size = \"1GiB\"\n[phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n";
 
-    /// Returns a host with `per_second` reads of `latency_ns` each in every one of `seconds`.
+    /// Returns a host that makes `per_second` reads of `latency_ns` in each of `seconds` seconds.
     fn part(start_ns: u64, seconds: u64, per_second: u64, latency_ns: u64) -> Part {
         let mut run = run();
         run.phases = vec![Phase {
@@ -320,8 +320,8 @@ mod tests {
         assert_eq!(all.latency_ns_max, 9_000_000);
         let read = &merged.latency["load.read"];
         assert_eq!(read.len(), 600);
-        // The slow host has the worst third. The merged percentile equals neither host's, nor their
-        // mean.
+        // The slow host has the worst third. The merged percentile differs from the percentile of
+        // each host and from their mean.
         assert!(read.equivalent(read.value_at_quantile(0.6), 2_000_000));
         assert!(read.equivalent(read.value_at_quantile(0.7), 9_000_000));
         assert_eq!(merged.series.len(), 4);

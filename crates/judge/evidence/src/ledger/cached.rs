@@ -1,8 +1,8 @@
 //! Cached ledger for servers that read it repeatedly: lines that were checked once are not parsed
 //! and hashed again.
 //!
-//! Each read loads the whole file and compares its beginning with the bytes that were checked
-//! before, byte by byte. Only the rest is parsed, as a continuation of the chain. Lengths and
+//! Each read loads the whole file and compares its beginning with the previously checked bytes,
+//! byte by byte. Only the bytes after them are parsed, as a continuation of the chain. Lengths and
 //! timestamps are never trusted. If the file was changed, truncated or replaced, it is read from
 //! the first line, with the same result as [`Ledger::read_chain`].
 

@@ -1,9 +1,9 @@
 //! `ledger.head`: the number of lines of the ledger and the SHA-256 of the last.
 //!
-//! In the chain, the next line protects each line, so nothing protects the last one. The head does:
-//! if the last line is changed or removed, it no longer matches the head. The head is replaced
-//! after each line, under the ledger's lock. A writer that is killed between the two, or meets a
-//! full disk, leaves a head that is behind, never one that is ahead.
+//! In the chain, each line is protected by the next line, so nothing protects the last line. The
+//! head does: if the last line is changed or removed, it no longer matches the head. The head is
+//! replaced after each line, under the ledger's lock. If a writer is killed between the two steps,
+//! or the disk is full, the head is behind the ledger. It is never ahead.
 //!
 //! A person who can write the ledger can write the head too. A signed statement protects against
 //! that.
@@ -109,12 +109,12 @@ impl Head {
 pub(super) enum StoredHead {
     Nothing,
     Head(Head),
-    /// Another content, or an unreadable file.
+    /// The file has other content or cannot be read.
     Other(String),
 }
 
-/// Reads the head. Callers read it before the ledger, so that lines appended in between only leave
-/// it behind.
+/// Reads the head. Callers read the head before the ledger: lines appended in between then only
+/// make the head appear behind.
 pub(super) fn read(ledger: &Path) -> StoredHead {
     match fs::read(path_of(ledger)) {
         Ok(bytes) => match std::str::from_utf8(&bytes).ok().and_then(Head::parse) {
@@ -214,7 +214,7 @@ mod tests {
         let chain = ledger.read_chain().unwrap();
         Head::of(&chain[..2]).unwrap().write(ledger.path()).unwrap();
         assert_eq!(ledger.read().unwrap().len(), 3);
-        // A ledger of an older version, or one whose first writer was killed.
+        // A ledger of an older version, or a ledger whose first writer was killed.
         let first = fs::read_to_string(ledger.path()).unwrap().lines().next().unwrap().to_owned();
         fs::write(ledger.path(), format!("{first}\n")).unwrap();
         fs::remove_file(&path).unwrap();

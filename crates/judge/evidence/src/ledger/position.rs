@@ -50,8 +50,8 @@ pub struct RecordedRun {
     pub verdict: String,
     /// Recorded verdicts, oldest first; empty in ledgers of older versions.
     pub entered: Vec<RecordedVerdict>,
-    /// Bundles of later runs that hold the hash of a line after this run's end. They prove that its
-    /// lines were not rewritten since, unless those bundles were changed too.
+    /// Bundles of later runs that contain the hash of a line after this run's end. They prove that
+    /// the lines of this run were not rewritten later, unless those bundles were changed too.
     pub later_witnesses: u64,
 }
 
@@ -87,7 +87,7 @@ fn at(chain: &[Link], position: u64) -> Option<&Link> {
 }
 
 /// Checks a run and the seal of its bundle against the ledger. `later` are other bundles of the
-/// catalogue that claim a position in it.
+/// catalogue that claim a position in the ledger.
 #[must_use]
 pub fn check_run(
     chain: Result<&[Link], &EvidenceError>,
@@ -328,7 +328,7 @@ mod tests {
         }
     }
 
-    /// Rewrites the head, as an attacker who knows of it would.
+    /// Rewrites the head, like an attacker who knows about it.
     fn fit_head(ledger: &Ledger) {
         let text = std::fs::read_to_string(ledger.path()).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();

@@ -25,8 +25,8 @@ pub struct Question {
     /// True if the plan has a requirement.
     pub required: bool,
     /// Further numbers that distinguish questions, with the unit in the name. Without a requirement
-    /// they include the load (clients, threads, rate). With one they do not, because the load may
-    /// be tuned to meet it.
+    /// they include the load (clients, threads, rate). If there is a requirement, they do not
+    /// matter, because the load may be tuned to meet it.
     pub numbers: BTreeMap<String, f64>,
     /// SHA-256 of the resolved plan without its requirement, claims and names; absent in lines of
     /// earlier versions.
@@ -98,7 +98,8 @@ impl Question {
         own != others && (same_plan || workload(self).is_alike(&workload(other)))
     }
 
-    /// True if another run is alike: same system, and every number that both have is alike.
+    /// True if another run is alike: it has the same system, and every number that both runs have
+    /// is similar.
     #[must_use]
     pub fn is_alike(&self, other: &Self) -> bool {
         let near = |(name, a): (&String, &f64)| {

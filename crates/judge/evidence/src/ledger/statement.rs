@@ -77,7 +77,7 @@ impl Statement {
     }
 
     /// Reads a statement and checks its signature with the key that it names. The reader must know
-    /// from another source whose key that is.
+    /// from another source to whom the key belongs.
     ///
     /// # Errors
     /// The file is not a statement, or the signature is not valid.
@@ -126,7 +126,7 @@ impl Statement {
     /// Checks that the ledger still matches the statement.
     ///
     /// # Errors
-    /// The mismatch in words.
+    /// A text that describes the mismatch.
     pub fn holds_for(&self, chain: &[Link]) -> Result<(), String> {
         let lines = chain.len() as u64;
         if chain.first().is_some_and(|first| first.sha256 != self.first_sha256) {
@@ -161,8 +161,9 @@ impl Statement {
         Some(with_suffix(&self.path, ".tsr")).filter(|path| path.is_file())
     }
 
-    /// Copies a timestamp token (RFC 3161) next to the statement. It only checks that the token
-    /// holds the statement's SHA-256. Check the authority's signature with `openssl ts -verify`.
+    /// Copies a timestamp token (RFC 3161) next to the statement. The function only checks that the
+    /// token contains the statement's SHA-256. Check the authority's signature with
+    /// `openssl ts -verify`.
     ///
     /// # Errors
     /// The token cannot be read or belongs to another file.
@@ -269,7 +270,7 @@ mod tests {
         let statement = kept.sign();
         let text = fs::read_to_string(kept.ledger.path()).unwrap();
         let first = text.lines().next().unwrap();
-        // An attacker who knows of the head.
+        // An attacker who also knows the head.
         let head = head::path_of(kept.ledger.path());
         fs::write(kept.ledger.path(), format!("{first}\n")).unwrap();
         fs::remove_file(&head).unwrap();

@@ -3,7 +3,7 @@
 //! A writer that is killed or meets a full disk can leave part of a line. After a crash of the
 //! host, the file system can show zeroes in its place. Such a tail is not an entry, because its
 //! writer never reported success. The next writer moves it to another file and records its SHA-256
-//! in its own entry, so that the chain also covers the removed bytes.
+//! in its own entry, so that the chain also protects the removed bytes.
 
 use std::fs::{self, File};
 use std::io::Write;

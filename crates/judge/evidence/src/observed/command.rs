@@ -11,14 +11,15 @@ pub struct Command {
     pub processes_seen: u64,
     /// Processes with open data files first, then those with the most I/O; at most 64.
     pub processes: Vec<CommandProcess>,
-    /// Number of processes whose counters and files belong to another user.
+    /// Number of processes whose counters and files could not be read, because they belong to
+    /// another user.
     pub unreadable: u64,
     /// Processes that still ran when the command had ended.
     pub left_running: Vec<String>,
     /// Libraries preloaded into its processes (`LD_PRELOAD`), with the process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preloaded: Vec<String>,
-    /// Mapped executable files that are neither the programs themselves nor libraries of the
+    /// Mapped executable files, except for the programs themselves and libraries of the
     /// distribution, with process and reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub foreign: Vec<String>,
@@ -96,9 +97,9 @@ pub struct ResultFile {
 }
 
 impl ResultFile {
-    /// True if the result concerns an opened file: it names the file, a directory above it, or a
-    /// job whose files have its name as prefix (`JOB.0.0`). A relative name matches the end of a
-    /// path.
+    /// True if the result is about an opened file: the result names the file, a directory above it,
+    /// or a job whose files have its name as prefix (`JOB.0.0`). A relative name matches the end of
+    /// a path.
     #[must_use]
     pub fn is_about(&self, file: &OpenedFile) -> bool {
         self.about.iter().any(|name| file.matches_name(name))

@@ -26,8 +26,8 @@ pub struct Generator {
     /// `generator.lag` in `latency.hlog`.
     #[serde(default)]
     pub lag: Option<Lag>,
-    /// Same for operations that waited because the in-flight limit was reached. The target causes
-    /// this delay, in open loops and under rate limits.
+    /// The same for operations that waited because the in-flight limit was reached. The target
+    /// causes this delay, in open loops and under rate limits.
     #[serde(default)]
     pub held: Option<Lag>,
     /// Scheduled starts that were never submitted because the measurement ended first.

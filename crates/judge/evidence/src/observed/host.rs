@@ -47,7 +47,7 @@ pub struct Server {
     /// requests. Absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<IoBytes>,
-    /// Number of connections from other clients. The server's I/O may be partly for them.
+    /// Number of connections from other clients. Part of the server's I/O may be for these clients.
     #[serde(default)]
     pub others: u64,
 }
@@ -115,7 +115,7 @@ impl Neighbours {
 /// Comparison of the clocks, and pauses of the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockWatch {
-    /// Largest step of the wall clock between two samples, beyond possible slewing.
+    /// Largest step of the wall clock between two samples, in excess of possible slewing.
     pub step_ns_max: Option<u64>,
     /// Change of the kernel's clock source during the phase, if any.
     pub source_changed: Option<String>,
@@ -139,12 +139,12 @@ pub struct ClockWatch {
 pub struct Pause {
     /// Start, from the start of the run.
     pub at_ns: u64,
-    /// Duration, on the clock that shows most of it.
+    /// Duration, on the clock that shows the longest pause.
     pub duration_ns: u64,
     /// Cause.
     pub kind: PauseKind,
-    /// Part of the pause in which the thread was runnable without a CPU, or the hypervisor or a
-    /// quota withheld one. Absent if the kernel does not report it.
+    /// Part of the pause in which the thread was runnable but had no CPU, or in which the
+    /// hypervisor or a quota withheld the CPU. Absent if the kernel does not report it.
     pub withheld_ns: Option<u64>,
 }
 

@@ -48,7 +48,7 @@ pub struct Interface {
 pub struct LinkCounters {
     /// Bytes received.
     pub received_bytes: u64,
-    /// Packets received. Several packets that arrived together may count as one.
+    /// Packets received. The kernel may count several packets that arrived together as one.
     pub received_packets: u64,
     /// Received packets with errors.
     pub received_errors: u64,

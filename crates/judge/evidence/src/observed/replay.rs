@@ -32,7 +32,7 @@ pub struct TraceFile {
     pub volumes_count: u64,
     /// Skipped records, by reason.
     pub left_out: BTreeMap<String, u64>,
-    /// Operations recorded after a later one.
+    /// Operations that are later in the trace than an operation with a later time.
     pub out_of_order: u64,
 }
 
@@ -57,7 +57,7 @@ pub struct TraceMapping {
     pub folded: u64,
     /// Operations whose offset or size was rounded to the block size.
     pub rounded: u64,
-    /// Operations beyond the end of the target, which were skipped.
+    /// Operations after the end of the target, which were skipped.
     pub outside: u64,
 }
 
@@ -88,15 +88,15 @@ pub struct TraceBegun {
     pub operations: u64,
     /// Operations that were due but never submitted.
     pub never: u64,
-    /// Number of submitting threads. A single thread keeps the order of the trace.
+    /// Number of submitting threads. A single thread submits in the order of the trace.
     pub threads: u32,
-    /// Time from the first operation's due time to the last submission; to the end of the run if
+    /// Time from the first operation's due time to the last submission, or to the end of the run if
     /// [`never`](Self::never) is not 0.
     pub took_ns: Option<u64>,
     /// Lag of submissions behind their due times, whatever the cause; `None` if nothing was timed.
     pub lag: Option<Lag>,
-    /// Lag of the last submission. If some operations were never submitted: wait of the first of
-    /// those at the end of the run.
+    /// Lag of the last submission. If some operations were never submitted: time that the first of
+    /// them had waited at the end of the run.
     pub lag_end_ns: Option<u64>,
 }
 

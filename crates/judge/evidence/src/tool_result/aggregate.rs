@@ -20,7 +20,7 @@ pub enum Formula {
     Min,
     /// Standard deviation, of a population or of a sample.
     Stddev,
-    /// Percentile of all operations, where the inputs are the same percentile of subsets.
+    /// Percentile of all operations, computed from the same percentile of subsets.
     Percentile(f64),
     /// Value between the minimum and the maximum, such as a mean over all operations.
     Between,

@@ -4,18 +4,18 @@ use serde::Serialize;
 
 use super::Figure;
 
-/// Stage of an operation that a latency covers.
+/// Stage of an operation: the part of its duration that a latency measures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
-    /// From the start to the acceptance by the system.
+    /// From the start until the system accepts the operation.
     Submission,
-    /// From the acceptance by the system to the completion.
+    /// From the acceptance by the system until the completion.
     Completion,
-    /// From before the submission to the completion.
+    /// From before the submission until the completion.
     #[default]
     Total,
-    /// Latency of an application request that takes several operations.
+    /// Latency of an application request that consists of several operations.
     Request,
     /// The result does not state the stage.
     Unstated,
@@ -43,7 +43,7 @@ pub struct Latency {
     /// Stated sum of all latencies.
     pub sum_ns: Option<Figure>,
     /// True if the latencies cover a different set of operations than the rate. A mean over another
-    /// time or a sample says nothing about the number in flight.
+    /// period, or over a sample, cannot be used to compute the number in flight.
     pub sampled: bool,
 }
 

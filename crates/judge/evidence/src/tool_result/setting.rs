@@ -36,7 +36,7 @@ pub struct Setting {
     pub counter_reset: CounterReset,
     /// Target: a path, a device or a bucket.
     pub target: Option<String>,
-    /// Media class of the target, as stated or derived.
+    /// Media class of the target, as stated in the result or derived from it.
     pub media: Option<MediaClass>,
     /// Number of drives in the target.
     pub drives: Option<Figure>,
@@ -55,7 +55,7 @@ pub struct Setting {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CounterReset {
-    /// No reset: the counters cover the first operation to the last.
+    /// No reset: the counters include all operations, from the first to the last.
     #[default]
     Never,
     /// The options imply a reset, for example a warm-up.
@@ -69,8 +69,8 @@ pub enum CounterReset {
 pub struct Outstanding {
     /// Maximum.
     pub most: Figure,
-    /// True if the tool keeps the maximum in flight: a closed loop without pauses, limits or
-    /// batches that replaces each operation on completion.
+    /// True if the tool always has the maximum in flight: a closed loop that replaces each
+    /// operation on completion, without pauses, limits or batches.
     pub kept: bool,
 }
 
@@ -92,7 +92,7 @@ pub enum Durability {
     EachWrite,
     /// A flush follows each write or every few writes.
     Flushed,
-    /// One flush at the end.
+    /// The tool flushes once, at the end.
     AtEnd,
     /// No durability was requested.
     Nothing,

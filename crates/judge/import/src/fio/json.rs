@@ -17,8 +17,9 @@ const SECTOR_BYTES: f64 = 512.0;
 /// Bins per octave: percentiles are the middle of bins of 1/64 of the power of two below them
 /// (`FIO_IO_U_PLAT_BITS`).
 const BINS_PER_OCTAVE: f64 = 64.0;
-/// Latencies from about here on share the last bin, so that percentiles there are lower bounds.
-/// `FIO_IO_U_PLAT_GROUP_NR` is 29 octaves of ns in version 3, and 19 of us before it.
+/// Latencies of about this value or more share the last bin, so that their percentiles are lower
+/// bounds. `FIO_IO_U_PLAT_GROUP_NR` is 29 octaves of ns in version 3, and 19 of us in earlier
+/// versions.
 const LAST_BIN_NS: f64 = 16_700_000_000.0;
 /// Represents "no upper bound" in a figure, which must be finite.
 const UNBOUNDED_NS: f64 = 1e18;
@@ -141,7 +142,7 @@ pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
 const REPORT_MS_MIN: f64 = 90.0;
 
 /// Keeps the last of several reports of one client's job: with `--status-interval` fio lists them
-/// all. Returns true if there were several.
+/// all. Returns true if there were several reports.
 fn keep_last_reports(jobs: &mut Vec<JsonNode<'_, '_>>) -> bool {
     let same = |a: &JsonNode<'_, '_>, b: &JsonNode<'_, '_>| {
         ["jobname", "groupid", "hostname", "port"]
@@ -171,7 +172,7 @@ fn keep_last_reports(jobs: &mut Vec<JsonNode<'_, '_>>) -> bool {
     let before = jobs.len();
     let mut index = 0;
     while index < jobs.len() {
-        // The last report may follow the one before it at once.
+        // The last report may directly follow the previous report.
         let gap_ms = if jobs.len() < before { 0.0 } else { REPORT_MS_MIN };
         let superseded = jobs[index + 1..].iter().any(|later| follows(&jobs[index], later, gap_ms));
         if superseded {
@@ -193,7 +194,7 @@ fn options_of(root: &JsonNode<'_, '_>, job: &JsonNode<'_, '_>) -> Options {
     options
 }
 
-/// Returns the number of clones in an entry. A group report sums them into one.
+/// Returns the number of clones in an entry. A group report has one entry for all clones.
 fn clones(jobs: &[JsonNode<'_, '_>], job: &JsonNode<'_, '_>, options: &Options) -> Option<f64> {
     let same = |other: &&JsonNode<'_, '_>| {
         ["jobname", "groupid", "hostname", "port"]
@@ -209,7 +210,7 @@ fn clones(jobs: &[JsonNode<'_, '_>], job: &JsonNode<'_, '_>, options: &Options) 
             _ => Some(1.0),
         };
     }
-    // Several sections may share a group, which repeats only the first one's options.
+    // Several sections may share a group, whose entry has only the options of the first section.
     match (running(job), stated) {
         (Some(running), stated) => Some(running.max(stated.unwrap_or(1.0))),
         (None, Some(stated)) => Some(stated),
@@ -295,13 +296,13 @@ fn take_job(
 const UNTIMED_CHECKS: &str =
     "verify_backlog: fio counts the reads that verify between writes, but not their time";
 
-/// True for the reads of a job that only writes: they verify.
+/// True for the reads of a job that otherwise only writes: these reads verify.
 fn kind_of_check(operation: &Operation, part: &Part) -> bool {
     let writes_only = part.setting.read_percent.as_ref().is_some_and(|share| share.value <= 0.0);
     operation.kind == Kind::Read && writes_only
 }
 
-/// Removes the figures that fio divides by a run time of the last phase only.
+/// Removes the figures that fio divides by the run time of only the last phase.
 fn forget_time(operation: &mut Operation) {
     operation.rate_per_s.clear();
     operation.bandwidth_per_s.clear();
@@ -309,8 +310,8 @@ fn forget_time(operation: &mut Operation) {
     (operation.bandwidth_sampled, operation.rate_sampled) = (None, None);
 }
 
-/// Reads flushes. Some versions leave `total_ios` at 0 next to a histogram of flushes, whose `N` is
-/// then the count.
+/// Reads flushes. Some versions write 0 for `total_ios` although they print a histogram of flushes.
+/// Its `N` is then the count.
 fn flushes(sync: &JsonNode<'_, '_>) -> Option<Operation> {
     let mut operation = Operation::of(Kind::Sync);
     operation.latencies.extend(latency(sync, "lat", Stage::Total));
@@ -480,7 +481,7 @@ fn steady_state(job: &JsonNode<'_, '_>) -> Vec<Series> {
             field,
             interval_s: Some(1.0),
             points,
-            // Only the steady window, not the whole run.
+            // Of the steady window only, not of the whole run.
             partial: true,
             understates: true,
         })

@@ -288,8 +288,8 @@ pub fn attach(results: &mut [ToolResult], logs: Vec<Log>) -> Vec<Log> {
     left
 }
 
-/// Returns the job of a log from its file name, if the result does not list its logs, as in fio's
-/// text. `randread-SDA_bw.log` next to `randread.out` belongs to the job `SDA`.
+/// Derives the job of a log from its file name, if the result does not list its logs (fio's text
+/// output). `randread-SDA_bw.log` next to `randread.out` belongs to the job `SDA`.
 fn named_part(result: &ToolResult, log: &Log) -> Option<usize> {
     const OPTIONS: [&str; 4] =
         ["write_bw_log", "write_iops_log", "write_lat_log", "write_hist_log"];
@@ -308,7 +308,7 @@ fn named_part(result: &ToolResult, log: &Log) -> Option<usize> {
         .enumerate()
         .filter(|(_, part)| part.name == stem || rest == Some(part.name.as_str()));
     let (index, part) = of_name.next()?;
-    // A part of several jobs has one log per job, or one log with lines of all of them.
+    // A part of several jobs has one log per job, or one log with the lines of all jobs.
     let alone = part.setting.threads.as_ref().is_some_and(|jobs| jobs.value == 1.0);
     let first = log.job.is_none_or(|job| job == index + 1 || result.parts.len() == 1);
     (alone && first && of_name.next().is_none()).then_some(index)

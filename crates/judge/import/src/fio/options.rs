@@ -14,7 +14,8 @@ pub struct Options {
     stated: BTreeMap<String, (String, String)>,
 }
 
-/// Engines with one operation at a time, whatever their depth (fio's manual, "I/O engine").
+/// Engines that run one operation at a time, whatever the requested depth (fio's manual, "I/O
+/// engine").
 const SYNCHRONOUS: [&str; 10] = [
     "sync",
     "psync",
@@ -52,7 +53,8 @@ const PACED: [&str; 19] = [
 ];
 
 impl Options {
-    /// Adds an option with its location. It replaces an earlier one of the same name.
+    /// Adds an option with its location. A later option replaces an earlier option of the same
+    /// name.
     pub fn set(&mut self, name: &str, value: &str, field: &str) {
         let name = match name {
             "readwrite" => "rw",
@@ -60,7 +62,7 @@ impl Options {
             "startdelay" => "start_delay",
             other => other,
         };
-        // The last one of such a pair wins, as in fio.
+        // Of such a pair, fio uses the later option.
         let pairs = [("rwmixread", "rwmixwrite"), ("direct", "buffered")];
         for (one, other) in pairs {
             if name == one {
@@ -131,7 +133,8 @@ impl Options {
         }
         let (value, field) = self.stated.get("bs")?;
         let sizes: Vec<&str> = value.split(',').collect();
-        // The last of fewer than three sizes applies to the rest.
+        // If there are fewer than three sizes, the last size is also the size of the other
+        // directions.
         let text = sizes.get(direction).or(sizes.last()).filter(|text| !text.is_empty())?;
         let bytes = self.size_of(text).filter(|bytes| *bytes > 0.0)?;
         Some(Figure::exact(bytes, field))
@@ -152,7 +155,7 @@ impl Options {
         }
         match self.stated.get("iodepth") {
             Some(_) => self.whole("iodepth"),
-            // One is fio's default. It is stated implicitly if the engine is stated.
+            // fio's default depth is 1. It is stated implicitly if the engine is stated.
             None => Some(Figure::exact(1.0, "iodepth")),
         }
     }
@@ -218,7 +221,8 @@ impl Options {
         self.on("verify_backlog") == Some(true)
     }
 
-    /// True unless the stated engine bypasses the block devices of this host (`rbd`, `nfs`, `http`).
+    /// True unless the stated engine bypasses the block devices of this host (`rbd`, `nfs`,
+    /// `http`).
     #[must_use]
     pub fn uses_host_devices(&self) -> bool {
         let local = ["libaio", "io_uring", "posixaio"];
@@ -253,7 +257,7 @@ impl Options {
 
     fn working_set(&self, clones: Option<f64>) -> Option<Figure> {
         let size = self.bytes("size").filter(|size| size.value > 0.0)?;
-        // Clones share a named file. With only a directory, each has its own.
+        // Clones share a named file. If only a directory is named, each job has its own file.
         let shared = self.get("filename").is_some();
         Some(if shared { size } else { size.scaled(clones?) })
     }

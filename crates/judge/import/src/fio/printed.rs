@@ -9,7 +9,7 @@ use crate::number;
 
 /// Bins per octave: percentiles are from bins of 1/64 of the power of two below them.
 const BINS_PER_OCTAVE: f64 = 64.0;
-/// Latencies from here on share the last bin.
+/// Latencies of this value or more share the last bin.
 const LAST_BIN_NS: f64 = 16_700_000_000.0;
 const UNBOUNDED_NS: f64 = 1e18;
 pub(super) const NS_PER_MS: f64 = 1e6;
@@ -21,7 +21,7 @@ pub(super) fn field(number: usize, name: &str) -> String {
     format!("line {number} ({name})")
 }
 
-/// Returns the value of `name=` in a list, without brackets after it.
+/// Returns the value of `name=` in a list, without trailing brackets.
 pub(super) fn value<'l>(line: &'l str, name: &str) -> Option<&'l str> {
     let mut from = 0;
     loop {
@@ -93,15 +93,15 @@ pub(super) fn figure(text: &str, unit: f64, field: &str, tail: Tail) -> Option<F
     };
     let number = number::plain(digits.trim())?;
     if factor == 1.0 {
-        // Not shortened: whole, or with the digits of `%f`.
+        // Not shortened: a whole number, or the digits of `%f`.
         let step = if number.step == 1.0 { 0.0 } else { number.step };
         return Some(Figure::within(number.value, step, field).scaled(unit));
     }
     Some(tail.figure(number, field).scaled(factor * unit))
 }
 
-/// Parses an amount with its unit. `2393.0MB` and `40810KB/s` of version 2 are powers of 1024, as
-/// is `43.9MiB/s` of version 3. Its `46.0MB/s` is a power of 1000 (in brackets, and ignored).
+/// Parses an amount with its unit. `2393.0MB` and `40810KB/s` of version 2 are in powers of 1024,
+/// like `43.9MiB/s` of version 3. Its `46.0MB/s` is a power of 1000 (in brackets, and ignored).
 pub(super) fn amount(text: &str, field: &str, tail: Tail) -> Option<Figure> {
     let text = text.trim_end_matches("/s");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -131,7 +131,7 @@ pub(super) fn parse_announced_options(text: &str, number: usize) -> Options {
             .map(|range| range.trim().trim_start_matches(|c| "(RWT) ".contains(c)).trim())
             .filter(|range| !range.is_empty())
             .collect();
-        // `KiB` is 1024 as printed, but as an option 1024 is `k`.
+        // A printed `KiB` is 1024 bytes, but as an option the unit of 1024 bytes is `k`.
         let option = |size: &str| size.trim_end_matches('B').trim_end_matches('i').to_owned();
         let one = |range: &&str| match range.split_once('-') {
             Some((from, to)) if from == to => Some(option(from)),
@@ -260,10 +260,11 @@ pub(super) fn latency(stage: Stage, unit: f64, rest: &str, number: usize, tail: 
     }
 }
 
-/// Minimum length of a flush, and ratio to the run, from which its latency is fio's mistake.
+/// Minimum length of a flush, and minimum ratio to the length of the run, at which its latency is an
+/// error of fio.
 const FLUSH_NS_MAX: f64 = 60e9;
 const FLUSH_RATIO_MAX: f64 = 10.0;
-/// Remark on such flushes.
+/// Remark on flushes with an implausible latency.
 pub(super) const FLUSHES_UNTIMED: &str =
     "flushes are printed longer than the run: fio counted some from the start of the host";
 

@@ -28,7 +28,7 @@ pub fn is(text: &str) -> bool {
     text.lines().any(|line| of_line(bare(line)).is_some())
 }
 
-/// Removes what precedes a line of terse output: the progress of a client, or its name.
+/// Removes the beginning of a line of terse output: the progress or the name of a client.
 fn bare(line: &str) -> &str {
     let Some(at) = line.find(";fio-") else { return line };
     let version = line[..at].trim_end_matches(|c: char| c.is_ascii_digit()).len();
@@ -50,7 +50,7 @@ fn of_line(line: &str) -> Option<(u32, usize)> {
 /// Reads all lines of a file.
 ///
 /// # Errors
-/// The file has no such line.
+/// The file has no line of terse output.
 pub fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     let mut reported = ToolResult::new(Source {
         tool: "fio".into(),
@@ -135,8 +135,8 @@ fn moved(part: &Part) -> f64 {
     part.operations.iter().filter_map(|o| o.bytes.first()).map(|bytes| bytes.value).sum()
 }
 
-/// True if a report may be the next one of the same job. The `last` report follows the one before
-/// it at any time, even at once.
+/// True if a report may be the next one of the same job. The `last` report follows the previous
+/// report after any time, even directly.
 fn may_follow(earlier: &Part, later: &Part, last: bool) -> bool {
     let gap_ms = (ran_ns(later) - ran_ns(earlier)) / NS_PER_MS;
     let grown = moved(later) - moved(earlier);
@@ -158,7 +158,7 @@ fn is_copy(earlier: &Part, later: &Part) -> bool {
 /// names repeat, time and bytes of each job increase, and its latencies span more.
 fn keep_last_report(reported: &mut ToolResult) {
     let parts = &reported.parts;
-    // Each repetition of the cycle of names is one report.
+    // Each repetition of the sequence of job names is one report.
     let cycle = (1..=parts.len() / 2).find(|length| {
         let pairs = parts.iter().zip(&parts[*length..]).enumerate();
         let last_from = parts.len() - 2 * length;

@@ -1,4 +1,4 @@
-//! fio's text output of versions 2 and 3, of one host or of clients.
+//! fio's text output of versions 2 and 3, of one host or of several clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -154,8 +154,8 @@ fn read(text: &str, file: &str) -> Result<ToolResult, String> {
     Ok(reader.reported)
 }
 
-/// Removes figures of reads and writes together that `unified_rw_reporting=both` prints beside
-/// them: fio prints their latencies with no operations.
+/// Removes the totals of reads and writes that fio prints in addition with
+/// `unified_rw_reporting=both`: it prints their latencies with no operations.
 fn drop_copies(part: &mut Part) {
     let divided = part.operations.iter().any(|operation| operation.kind.moves_data());
     part.operations.retain(|operation| {

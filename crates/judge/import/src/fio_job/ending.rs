@@ -5,7 +5,7 @@ use super::stream::Reader;
 use super::values;
 
 const S: u64 = 1_000_000_000;
-/// Minimum window of a steady state. A shorter one has too few intervals.
+/// Minimum window of a steady state. A shorter window has too few intervals.
 const WINDOW_NS_MIN: u64 = 2 * S;
 
 impl Reader<'_> {
@@ -93,7 +93,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the window of the steady state that ends the job, if there is one.
+    /// Returns the window of the steady state that ends the job, if the job has this condition.
     pub(super) fn steady(&mut self) -> Option<SteadyState> {
         let criterion = self.text_of("steadystate")?;
         let followed = criterion.split([':', ',']).next().unwrap_or("").trim();

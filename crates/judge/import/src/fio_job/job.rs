@@ -1,4 +1,4 @@
-//! fio job file as text: sections with their options, including those of `[global]` before each.
+//! Text of a fio job file: sections with their options, each preceded by the options of `[global]`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use plimsoll_plan::PlanError;
 /// Option as written.
 #[derive(Clone, Debug)]
 pub(super) struct Opt {
-    /// Value; `1` for an option without one.
+    /// Value; `1` for an option without a value.
     pub(super) value: String,
     /// Position in the text.
     pub(super) span: Range<usize>,
@@ -30,7 +30,7 @@ const JOBS_MAX: usize = 1024;
 /// Maximum number of options of all jobs, counting those of `[global]` for each job. It limits the
 /// memory that a foreign job can use.
 const OPTIONS_MAX: usize = 1 << 16;
-/// Maximum number of errors reported. Finding the line of each takes time.
+/// Maximum number of errors reported. It takes time to find the line of each fault.
 const FAULTS_MAX: usize = 100;
 
 /// Splits a job file. A line is a header or an option; `#` or `;` starts a comment.

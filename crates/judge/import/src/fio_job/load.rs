@@ -112,7 +112,7 @@ impl Reader<'_> {
             self.remark("random_distribution", "has another centre than stated");
         }
         match (kind, number) {
-            // Without norandommap fio covers each block once per pass. With several sizes it
+            // Without `norandommap`, fio accesses each block once per pass. With several sizes it
             // cannot.
             ("random", _) if one_size && !self.is_set("norandommap") => {
                 if self.get("filename").is_some()

@@ -7,7 +7,7 @@ pub(super) enum Conversion {
     Read,
     /// Affects only fio's output, not the I/O.
     Output,
-    /// Not converted, with its meaning.
+    /// The option is not converted; the text is its meaning.
     Lost(&'static str),
 }
 

@@ -48,7 +48,7 @@ impl From<DurationNs> for Setting {
     }
 }
 
-/// Rounds percentages to a millionth; the last one gets the rest.
+/// Rounds percentages to a millionth; the last percentage gets the remainder.
 fn rounded(sizes: &[(u64, f64)]) -> Vec<(String, f64)> {
     let mut rest = 100.0;
     let one = |(i, (bytes, share)): (usize, &(u64, f64))| {

@@ -12,12 +12,12 @@ use plimsoll_plan::{PlanError, SizeBytes, one_line, printable};
 use toml::Table;
 
 const S: u64 = 1_000_000_000;
-/// fio's default engine. Like all synchronous ones it ignores `iodepth`.
+/// fio's default engine. Like all synchronous engines, it ignores `iodepth`.
 const DEFAULT_ENGINE: &str = "psync";
 pub(super) const SYNCHRONOUS: &[&str] = &["sync", "psync", "vsync", "pvsync", "pvsync2"];
 const ASYNCHRONOUS: &[&str] = &["libaio", "io_uring", "posixaio", "null"];
 
-/// Stream as fields of `[workload.matrix]`, with the job's settings for the rest of a plan.
+/// Stream as fields of `[workload.matrix]`, with the job's settings for other sections of a plan.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub(super) name: String,
@@ -139,7 +139,7 @@ impl<'j> Reader<'j> {
         self.job.options.get(name)
     }
 
-    /// Returns the option of the list that the job states last. The last one wins in fio.
+    /// Returns the option of the list that the job states last. fio uses the last of these options.
     pub(super) fn last_of(&self, names: &[&'static str]) -> Option<&'static str> {
         let stated = names.iter().filter_map(|name| Some((*name, self.get(name)?.span.start)));
         stated.max_by_key(|(_, start)| *start).map(|(name, _)| name)
@@ -307,7 +307,7 @@ impl<'j> Reader<'j> {
             return Place::Null;
         }
         if matches!(engine, "nfs" | "http") {
-            // Without a target the job is useless; an error has been recorded.
+            // Without a target the job cannot run; an error was recorded already.
             return self.servers(engine).unwrap_or(Place::WorkingDirectory);
         }
         let names = self.text_of("filename").map(place::names).unwrap_or_default();
@@ -358,7 +358,7 @@ impl<'j> Reader<'j> {
         self.notes.add(&self.job.name, text.to_owned());
     }
 
-    /// Sets the files for metadata operations: those whose attributes are read, or a single one.
+    /// Sets the files for metadata operations: files whose attributes are read, or a single file.
     fn small_files(&mut self, operation: &str) {
         let files = if operation == "getattr" { self.positive("nrfiles").unwrap_or(1) } else { 1 };
         let bytes = self.size("filesize").filter(|bytes| *bytes > 0).unwrap_or(4096);
@@ -384,7 +384,7 @@ impl<'j> Reader<'j> {
             let largest = t.rsplit(['-', ':']).next().unwrap_or(t);
             values::size(largest, kb_base)
         });
-        // 0 stands for the whole device.
+        // The value 0 means the whole device.
         let filesize = filesize.filter(|s| *s > 0);
         if self.text_of("filesize").is_some_and(|t| t.contains(['-', ':'])) {
             self.remark("filesize", "is a range; every file has the largest size");

@@ -58,7 +58,7 @@ pub(super) fn int(text: &str) -> Option<u64> {
     text.trim().parse().ok().filter(|n| *n <= i64::MAX as u64)
 }
 
-/// Parses a flag. One without a value has the value `1`.
+/// Parses a flag. A flag without a value has the value `1`.
 pub(super) fn flag(text: &str) -> bool {
     !matches!(text.trim(), "0" | "false")
 }
@@ -69,7 +69,7 @@ pub(super) fn percent(text: &str) -> Option<f64> {
     (0.0..=100.0).contains(&number).then_some(number)
 }
 
-/// Parses `4k/10:64k/50:32k/40` into sizes and percentages. Blank percentages share the rest
+/// Parses `4k/10:64k/50:32k/40` into sizes and percentages. Blank percentages share the remainder
 /// equally.
 pub(super) fn split(text: &str, kb_base: u64) -> Option<Vec<(u64, f64)>> {
     let mut parts = Vec::new();

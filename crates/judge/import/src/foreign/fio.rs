@@ -38,7 +38,7 @@ const DEFAULT_ENGINE: &str = "psync";
 /// Reads a result. `name` is the file name.
 ///
 /// # Errors
-/// The reason in words.
+/// A text with the reason.
 pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     let wrong = |says: String| ForeignError(says);
     // The audit reads the figures; this reads only the job.
@@ -86,7 +86,7 @@ pub fn read(text: &str, name: &str) -> Result<Bundle, ForeignError> {
 /// names. Rules that need the job's settings stay unknown.
 ///
 /// # Errors
-/// The reason in words.
+/// A text with the reason.
 pub fn read_figures(text: &str, name: &str) -> Result<Bundle, ForeignError> {
     let mut bundle = super::tool_result::read(text, name, None)?;
     let root = last_object(text).unwrap_or_default().0;
@@ -113,7 +113,7 @@ fn last_object(text: &str) -> Option<(Value, Range<usize>)> {
                     last = Some((value, start..at));
                 }
             }
-            // This bracket is part of a warning, not of an object.
+            // This bracket is part of a warning, not the start of an object.
             _ => at = start + 1,
         }
         if last.is_some() && !text[at..].contains("\"fio version\"") {
@@ -135,8 +135,8 @@ fn options<'v>(value: &'v Value, name: &str) -> Option<&'v Map<String, Value>> {
     value.get(name).and_then(Value::as_object)
 }
 
-/// Returns the job file that the options of a result came from, in their order: the last of
-/// `rwmixread` and `rwmixwrite` counts. Clones of a job (numjobs) are listed one by one.
+/// Returns the job file that corresponds to the options of a result, in their order: of `rwmixread`
+/// and `rwmixwrite`, the last is valid. Clones of a job (`numjobs`) each have their own section.
 fn job_text(result: &str) -> String {
     let mut text = String::new();
     let Ok((json, _)) = json::parse(result) else { return text };
@@ -176,7 +176,7 @@ fn option(root: &Value, job: &Value, name: &str) -> Option<String> {
     own.or_else(global).map(|value| value.as_str().unwrap_or_default().to_owned())
 }
 
-/// Returns a switch: true if bare, or set to anything but 0; `None` if the result lacks it.
+/// Returns a switch: true if it has no value, or any value except 0; `None` if the result lacks it.
 fn switch(root: &Value, job: &Value, name: &str) -> Option<bool> {
     option(root, job, name).map(|value| value != "0")
 }

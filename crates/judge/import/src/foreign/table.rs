@@ -4,7 +4,7 @@
 //! (`io_bytes`, `io_kib`, `size`), the rate (`ops_per_s`, `iops`), the bandwidth
 //! (`bandwidth_bytes_per_s`, `bandwidth_mb_per_s` of 1,000,000 bytes, `bandwidth_mib_per_s`), the
 //! mean latency (`latency_ns`, `latency_us`, `latency_ms`), `read_percent`, or the rates of data
-//! reads and writes (`read_ops_per_s`, `write_ops_per_s`; the rest of the rate is metadata
+//! reads and writes (`read_ops_per_s`, `write_ops_per_s`; the remaining operations are metadata
 //! operations), `pattern` (random or sequential), the operations in flight (`outstanding`), and the
 //! length (`seconds`). Other columns are ignored.
 
@@ -220,7 +220,8 @@ mod tests {
         let counts = |row: &Bundle| row.run.classes.iter().map(|c| c.count).collect::<Vec<_>>();
         assert_eq!(counts(&rows[0]), [700, 250, 50]);
         assert_eq!(rows[0].run.classes[2].size_bytes, 0);
-        // Without a size it is derived from the others. This row has only writes.
+        // Without a size column, the size is computed from rate and bandwidth. This row has only
+        // writes.
         let stream = &rows[1].plan.workload.matrix().unwrap().streams[0];
         assert_eq!((stream.sizes[0].size_bytes, stream.read_percent), (65_536, 0.0));
         assert_eq!(counts(&rows[1]), [500]);

@@ -1,5 +1,5 @@
 //! Result of any known format as evidence: only its bytes and operations. Rules that need its
-//! settings use its figures ([`crate::read_text`]). As evidence it can be checked against
+//! settings use its figures ([`crate::read_text`]). The evidence can then be checked against
 //! observations made during the run.
 
 use plimsoll_evidence::Bundle;
@@ -74,7 +74,7 @@ fn of(result: &ToolResult, name: &str, writes: Option<bool>) -> Result<Bundle, F
 struct IoTotals {
     is_read: bool,
     bytes: f64,
-    /// At least 1: transferred bytes imply an operation.
+    /// At least 1: if bytes were transferred, there was an operation.
     count: f64,
     time_ns: f64,
     /// 0 if unknown.

@@ -1,4 +1,4 @@
-//! Output of a phase next to the result: the phase's score is one of its figures.
+//! Output of one phase in its own file: the result repeats one of its figures as the phase's score.
 
 use std::collections::BTreeMap;
 

@@ -39,8 +39,8 @@ pub(super) struct Column {
     /// Reads or writes only; `None` if the heading does not state it.
     pub kind: Option<Kind>,
     pub unit: Option<Unit>,
-    /// True for a mean of samples. The product of two such means is not exactly the mean of the
-    /// products.
+    /// True for a mean of samples. The product of two means of samples is not exactly the mean of
+    /// the products.
     pub sampled: bool,
     pub heading: String,
 }
@@ -80,7 +80,7 @@ fn words_of(name: &str) -> Vec<String> {
     words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Returns the words that are neither unit nor quantity, which distinguish two columns.
+/// Returns the words that distinguish two columns: all words except units and quantities.
 fn qualifiers(heading: &str) -> Vec<String> {
     const MEASURES: [&str; 21] = [
         "iops",

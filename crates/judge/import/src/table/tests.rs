@@ -90,7 +90,7 @@ fn deviations_and_extremes_do_not_repeat_a_rate() {
     };
     let text = "bs,Read IOPS,Read IOPS Stddev,Read IOPS min,Read lat (ms)\n4k,699,86.4,500,1\n";
     assert_eq!(rates(text), [("line 2 (Read IOPS)".to_owned(), 699.0)]);
-    // A disk with and without a cache are different things; a figure in two units is one.
+    // Disks with and without a cache are different systems; a figure in two units is one figure.
     let two = "name,Disk Read (MB/s),Cache Disk Read (MB/s),lat (ms),qd\nx,41.89,39.02,3,1\n";
     assert!(rates(two).is_empty());
     let units = "bs,read MB/s,read MiB/s\n4k,104.9,100\n";

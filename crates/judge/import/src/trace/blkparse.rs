@@ -83,7 +83,7 @@ impl Form for Blkparse {
             (Some(sector), Some("+"), Some(sectors)) => {
                 sector.checked_mul(SECTOR_BYTES).zip(sectors.checked_mul(SECTOR_BYTES))
             }
-            // An empty write that only carries a flush: `FWS [process]`.
+            // An empty write that only requests a flush: `FWS [process]`.
             _ if flushes => return flush(volume),
             _ => None,
         };

@@ -33,7 +33,7 @@ fn io(volume: &mut String, at_ns: u64, file: &str, word: &str, offset: u64, leng
         "write" => Operation::Write,
         "sync" => Operation::Sync,
         "datasync" => Operation::DataSync,
-        // It waits for writes but does not flush the device (sync_file_range(2)).
+        // `sync_file_range(2)` waits for writes but does not flush the device.
         "sync_file_range" => return Line::Left("sync_file_range"),
         "trim" => return Line::Left("discards"),
         _ => return Line::Unreadable,

@@ -106,7 +106,7 @@ fn recognises_msr_and_alibaba_traces() {
     let volumes: Vec<&str> = account.volumes.iter().map(|volume| volume.name.as_str()).collect();
     assert_eq!(volumes, ["usr.0", "usr.1"]);
     assert_eq!((records[1].size_bytes, records[1].operation), (4096, Operation::Write));
-    // Recorded after a later operation: the file order is kept.
+    // Recorded after a later operation: the reader does not change the order.
     assert!(records[2].at_ns < records[1].at_ns);
     let (account, records) = all(ALIBABA.as_bytes()).unwrap();
     assert_eq!((account.format, account.volumes.len()), (Format::Alibaba, 3));
@@ -135,13 +135,13 @@ fn garbage_is_refused_with_a_sentence_and_never_panics() {
         let error = all(bytes).unwrap_err();
         assert!(error.says.contains("no known trace format"), "{error}");
     }
-    // A valid start with other content after it.
+    // A valid first line, followed by other content.
     let broken = format!("{MSR}{}", "not a line\n".repeat(40));
     assert!(all(broken.as_bytes()).unwrap_err().says.contains("40 of its 43 lines are not"));
     let empty = "fio version 3 iolog\n0 /f add\n1 /f open\n2 /f close\n";
     assert!(all(empty.as_bytes()).unwrap_err().says.contains("no read or write"));
-    // A long line, truncated numbers, and numbers beyond any device or transfer are counted and
-    // skipped.
+    // The reader counts and skips a long line, truncated numbers, and numbers larger than any
+    // device or transfer.
     let long = format!("{MSR}{}\n", "9".repeat(1 << 20));
     assert_eq!(all(format!("{}{long}", MSR.repeat(20)).as_bytes()).unwrap().0.unreadable, 1);
     let huge = format!(

@@ -29,7 +29,7 @@ fn is(name: &str, verdict: Credibility, rule: &str) {
     }
 }
 
-/// Changes one figure of a case, which makes it false.
+/// Changes one figure of a case, which makes the case false.
 fn twin(name: &str, from: &str, to: &str) -> Audit {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(name);
     let text = std::fs::read_to_string(path).unwrap();

@@ -57,7 +57,7 @@ fn stonewall_makes_plans_in_sequence_and_never_one() {
         })
         .collect();
     assert_eq!(names, [("job-1-fill".to_owned(), 1), ("job-2-r1".to_owned(), 2)]);
-    // One stage of a job that a plan names.
+    // One stage of a job, with the plan that it gives.
     let plan = |sections: &str| {
         let text = format!(
             "[target]\npath = \"/mnt/x\"\n[workload.fio]\njob = \"j.fio\"\n{sections}[evidence]\n\
@@ -97,7 +97,7 @@ fn limits_the_memory_of_long_jobs() {
     let globals: String = (0..1_000).map(|n| format!("o{n}\n")).collect();
     let jobs: String = (0..900).map(|n| format!("[j{n}]\n")).collect();
     assert!(refused(&format!("[global]\n{globals}{jobs}")).contains("65536 options"));
-    // Finding the line of each error takes time.
+    // It takes time to find the line of each error.
     let faults = import_fio(&"x\n".repeat(300_000), "job.fio").expect_err("no section");
     assert_eq!(faults.errors.len(), 100);
 }
@@ -174,7 +174,7 @@ fn a_steady_state_ends_the_measurement_over_the_same_window() {
     }
     let two = format!("{}[b]\nrw=read\nsize=1m\nruntime=60\n", job("ss=iops:2%\nss_dur=20s\n"));
     assert!(refused(&two).contains("do not end at the same steady state"), "{}", refused(&two));
-    // In a separate stage it may.
+    // In a separate stage it may have an effect.
     let staged = two.replace("[b]\n", "[b]\nstonewall\n");
     let stages = import_stages(&staged, "job").unwrap_or_else(|e| panic!("{e}"));
     let steady: Vec<bool> =

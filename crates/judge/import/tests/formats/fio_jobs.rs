@@ -26,7 +26,7 @@ fn the_usual_job_becomes_one_stream() {
     assert_eq!(stream.files.file_size_bytes, Some(10 << 30));
     assert_eq!(stream.sizes[0].size_bytes, 4096);
     assert_eq!(stream.direct, DirectIo::Required);
-    // Without norandommap fio accesses each block once before it repeats any.
+    // Without `norandommap`, fio accesses each block once before it repeats any.
     assert_eq!(stream.pattern, Pattern::Permutation);
 }
 
@@ -48,7 +48,7 @@ fn several_jobs_become_several_streams() {
     // `mib` is 10^6 in a fio job.
     assert_eq!(matrix.streams[1].files.file_size_bytes, Some(1_000_000));
     assert_eq!(matrix.streams[1].think_time_ns, 100_000);
-    // A synchronous engine has one I/O at a time, whatever iodepth says.
+    // A synchronous engine has one I/O at a time, whatever the value of `iodepth` is.
     assert_eq!(matrix.streams[2].queue_depth, 1);
 }
 

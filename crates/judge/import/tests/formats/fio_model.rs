@@ -1,9 +1,9 @@
 //! A model of fio's accounting: honest runs are accused in no form, and falsified ones are.
 //!
-//! The model simulates jobs in virtual time and counts as fio 3.33 does (`io_u.c`, `stat.c`):
-//! a ramp resets the counters while operations are in flight, flushes and verification have their
-//! own figures, clones are listed or summed. Each run is printed as JSON, text and terse. The seed
-//! is printed; `PLIMSOLL_FIO_MODEL_SEED` sets another, `PLIMSOLL_FIO_MODEL_RUNS` the number of runs.
+//! The model simulates jobs in virtual time and counts as fio 3.33 does (`io_u.c`, `stat.c`): a
+//! ramp resets the counters while operations are in flight, flushes and verification have their own
+//! figures, clones are listed or summed. Each run is printed as JSON, text and terse. The seed is
+//! printed; `PLIMSOLL_FIO_MODEL_SEED` sets another, `PLIMSOLL_FIO_MODEL_RUNS` the number of runs.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -90,7 +90,7 @@ impl Job {
     }
 }
 
-/// Statistics of values, as `struct io_stat` has them.
+/// Statistics of values, with the fields of `struct io_stat`.
 #[derive(Clone, Debug, Default)]
 struct Stat {
     values: Vec<u64>,
@@ -201,7 +201,7 @@ fn run(job: &Job, draw: &mut Draw) -> Account {
         direction.runtime_ms = if direction.bytes > 0 { ms(writes - began) } else { 0 };
     }
     if job.verify {
-        // Reads what was written, in a phase of its own.
+        // Reads the written data, in a separate phase.
         let count = account.directions[1].issued;
         let (mut began, mut no_ramp) = (writes, None);
         let bare = Job { fsync_every: None, ..job.clone() };
@@ -249,7 +249,7 @@ fn phase(
         let Some(Reverse((at, direction, submission, completion))) = in_flight.pop() else {
             return now;
         };
-        // The job sees a completion only when it looks for one.
+        // The job sees a completion only at its next check.
         let seen = now.max(at);
         let completion = completion + (seen - at);
         now = seen;
@@ -281,7 +281,7 @@ struct Falsification {
 /// Figures of one direction as printed, by name.
 type Printed = BTreeMap<&'static str, f64>;
 
-/// Returns the figures, of which the lie changes one of the first account's.
+/// Returns the figures; the lie changes one figure of the first account.
 fn figures(account: &Account, lie: Option<Falsification>) -> [Printed; 2] {
     let mut both = [0, 1].map(|index| {
         let counters = &account.directions[index];
@@ -555,15 +555,15 @@ fn accounts(job: &Job, draw: &mut Draw) -> Vec<Account> {
     vec![sum]
 }
 
-/// True if the printed figures of the form suffice to refute the lie: another figure, or two of
-/// them, determine the changed one to less than the change.
+/// True if the printed figures of the form are enough to refute the lie: one or two other figures
+/// determine the changed figure more precisely than the change.
 fn refutable(form: &str, lie: &Falsification, job: &Job, account: &Account) -> bool {
     let counters = &account.directions[lie.direction];
     let other = &account.directions[1 - lie.direction];
     if counters.bytes == 0 {
         return false;
     }
-    // Zeroes mean "not measured" in many forms, and no rule takes them for figures.
+    // In many forms zero means "not measured", and no rule may treat it as a figure.
     if lie.change == Change::Zero {
         return matches!((form, lie.figure), ("json" | "text", "count") | ("json", "bytes"));
     }
@@ -582,13 +582,13 @@ fn refutable(form: &str, lie: &Falsification, job: &Job, account: &Account) -> b
             _ => false,
         };
     }
-    // At the end of a ramp as many operations as are in flight are counted on one side only.
+    // At the end of a ramp, the operations in flight are counted on one side only.
     let edge = job.depth as u64 * account.clones * 4;
     let certain = job.ramp_ns == 0 || counters.issued > edge;
     match lie.figure {
         // Bytes over time.
         "bytes" | "bandwidth" | "runtime" => true,
-        // The terse form has neither a number of operations nor their size.
+        // The terse form has neither the number of operations nor their size.
         "rate" | "count" => form != "terse" && certain,
         // Total latency is submission and completion latency.
         "mean" => true,

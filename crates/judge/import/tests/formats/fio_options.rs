@@ -15,7 +15,7 @@ const NAMES: [&str; 2] = [
 /// Job without the option.
 const BASE: &str = "directory=/mnt/x\nsize=64m\nruntime=60\nrw=randrw\n";
 
-/// Options whose value `1` is not valid, or is the default: another value.
+/// Options for which the value `1` is invalid or the default, with another value.
 const VALUES: &[(&str, &str)] = &[
     ("ba", "8k"),
     ("blockalign", "8k"),
@@ -64,7 +64,7 @@ const VALUES: &[(&str, &str)] = &[
     ("wait_for", "b"),
 ];
 
-/// Options without effect in fio unless others are given: those others, and a value.
+/// Options without effect in fio unless other options are set: these other options, and a value.
 const CONTEXTS: &[(&str, &str, &str)] = &[
     ("do_verify", "rw=randwrite\nverify=crc32c\n", "0"),
     ("filename_format", "numjobs=2\n", "$jobnum"),

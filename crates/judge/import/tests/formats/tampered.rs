@@ -518,7 +518,7 @@ fn detects_two_hundred_selected_results_and_no_representative_one() {
                 accused.push(format!("{number}: {verdict:?} {findings:?}"));
             }
         }
-        // The best few, if their mean differs from the overall one.
+        // The mean of the best few, if it differs from the mean of all.
         let best = 1 + draw.below((rates.len() / 2).max(1));
         let chosen = mean(&sorted[..best]);
         let middling = f64::midpoint(sorted[middle], sorted[(sorted.len() - 1) / 2]);
@@ -533,7 +533,7 @@ fn detects_two_hundred_selected_results_and_no_representative_one() {
                 rates.len()
             ));
         }
-        // Removes one of them, but not the last.
+        // Removes one of them, except the last.
         let lost = draw.below(files.len() - 1);
         let mut fewer = files.clone();
         fewer.remove(lost);

@@ -1,12 +1,12 @@
 //! Comparison of two sweeps, cell by cell. A cell is a size, read share, pattern and depth; its
 //! ratio is the second sweep over the first.
 //!
-//! The unit of replication is the sweep, as the run is in [`crate::stats::welch`]. Placement,
-//! neighbours and wear change from one sweep to the next, and a single point does not show it. A
-//! cell therefore counts as different only with four sweeps a side or more, at a confidence that
-//! all cells share (Bonferroni). With a single sweep a side, the interval of a ratio reflects the
-//! scatter within the two points. The half widths of the two independent intervals add in
-//! quadrature on a logarithmic scale.
+//! The unit of replication is the sweep, like the run in [`crate::stats::welch`]. Placement,
+//! neighbours and wear change from one sweep to the next, and a single point does not show these
+//! changes. A cell therefore counts as different only with four sweeps a side or more, at a
+//! confidence that all cells share (Bonferroni). With a single sweep a side, the interval of a
+//! ratio reflects the scatter within the two points. The half widths of the two independent
+//! intervals add in quadrature on a logarithmic scale.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -46,7 +46,7 @@ pub enum CellOutcome {
     /// The rates differ by more than the sweeps' scatter, but a rule that a comparison requires is
     /// unknown.
     NotShown,
-    /// One side has no believable figure.
+    /// One of the sides has no believable figure.
     NotCompared,
 }
 
@@ -113,7 +113,7 @@ pub struct SweepComparison {
     pub sweeps: [usize; 2],
     /// Conclusion of the comparison.
     pub outcome: Outcome,
-    /// Name of the winner, if there is one.
+    /// Name of the winner; `None` if no side wins.
     pub winner: Option<String>,
     /// Headline sentence.
     pub reason: String,
@@ -138,7 +138,7 @@ struct CellRuns<'a> {
     runs: Vec<(&'a Bundle, &'a Verdict)>,
 }
 
-/// Compares two sides. Each holds the points of one or more sweeps of the same plan.
+/// Compares two sides. Each side has the points of one or more sweeps of the same plan.
 pub fn compare_sweeps(sides: &[Side<'_>; 2], accepted: &[String]) -> SweepComparison {
     let (first, second) = (by_label(&sides[0]), by_label(&sides[1]));
     let order = labels(&sides[0]);

@@ -21,7 +21,7 @@ pub(super) const INVALID_RUNS: &str = "invalid-runs";
 /// Condition of file systems and their mount options.
 const MOUNT_OPTIONS: &str = "mount-options";
 
-/// Parts of a resolved plan that are not conditions of the measurement: names, owner, compared
+/// Fields of a resolved plan that are not conditions of the measurement: names, owner, compared
 /// targets, requirement and number of runs.
 const NOT_CONDITIONS: [&str; 10] = [
     "resolved_version",
@@ -36,8 +36,8 @@ const NOT_CONDITIONS: [&str; 10] = [
     "compare_factors",
 ];
 
-/// Settings, as opposed to the workload itself. Two plans that each follow their system's best
-/// practice may differ in these.
+/// Settings, as opposed to the workload itself. Two plans that each follow the best practice of
+/// their system may differ in these settings.
 const SETTINGS: [&str; 14] = [
     "engine.",
     "workload.mailbox.threads",
@@ -69,7 +69,7 @@ pub struct ConditionDifference {
     pub factor: bool,
 }
 
-/// Returns true if a given word, such as `kernel` or `plan`, covers the condition.
+/// Returns true if the condition belongs to a given word, such as `kernel` or `plan`.
 pub(super) fn covers(word: &str, name: &str) -> bool {
     name == word || name.strip_prefix(word).is_some_and(|rest| rest.starts_with('.'))
 }
@@ -85,7 +85,7 @@ pub(super) fn factors_of_plans(sides: &[Side<'_>]) -> Vec<String> {
 
 /// Returns the conditions that differ between the sides, including accepted ones and factors.
 ///
-/// `accepted` and `factors` contain names, or the part of a name before a dot: `plan` covers every
+/// `accepted` and `factors` contain names, or the part of a name before a dot: `plan` accepts every
 /// difference of the plans.
 pub fn differing_conditions(
     sides: &[Side<'_>],
@@ -255,7 +255,8 @@ fn driver(driver: Driver) -> &'static str {
 }
 
 fn gibibytes(bytes: u64) -> String {
-    // Rounded to a tenth: the memory that firmware leaves differs a little from boot to boot.
+    // Rounded to 0.1 GiB: the memory that the firmware does not use differs a little from boot to
+    // boot.
     format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
 }
 

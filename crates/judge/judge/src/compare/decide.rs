@@ -13,8 +13,8 @@ use crate::stats::welch::RUNS_MIN;
 use crate::verdict::{Verdict, VerdictKind};
 use crate::words::many;
 
-/// Headroom from which a requirement counts as met with a margin. Capacity planning keeps this
-/// share free for growth and node failures.
+/// Headroom from which a requirement is met with a margin. Capacity planning reserves this share
+/// for growth and node failures.
 const HEADROOM: f64 = 0.2;
 
 /// Conclusion of a comparison.
@@ -37,7 +37,7 @@ pub enum Outcome {
     TooFewRuns,
     /// The first figure differs by more than the scatter of the runs.
     Differ,
-    /// The first figure differs by no more than the scatter of the runs.
+    /// The difference of the first figure does not exceed the variation of the runs.
     #[serde(rename = "not-told-apart")]
     NotSignificant,
 }
@@ -189,7 +189,8 @@ pub(super) fn doubt(
     Some(found.strip_prefix("No winner: ").map_or(found.clone(), capitalised))
 }
 
-/// Names a run that did not complete. Without it the other runs may look better than the side is.
+/// Names a run that did not complete. The missing runs may be the bad ones, so the side may look
+/// better than it is.
 fn incomplete(side: &Side<'_>) -> Option<String> {
     let (bundle, _) = side.runs.iter().find(|(b, _)| b.run.end.kind != EndKind::Completed)?;
     let (run, name) = (&bundle.run.run_id, &side.name);
@@ -203,8 +204,9 @@ fn capitalised(text: &str) -> String {
         .map_or(String::new(), |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
 }
 
-/// Returns the failed rule that refutes the comparison in one of its runs, even if the run does not
-/// claim it. The user can accept it by its name, or accept all of them by the condition's name.
+/// Returns the failed rule that refutes the comparison in one of its runs, even if that run makes
+/// no such claim. The user can accept it by its name, or accept all of them by the condition's
+/// name.
 fn find_refuted(sides: &[Side<'_>], accepted: &[String]) -> Option<String> {
     let copied = |side: &Side<'_>| {
         let runs: Vec<&Bundle> = side.completed().map(|(bundle, _)| *bundle).collect();
@@ -260,7 +262,7 @@ pub(super) fn join_names(names: &[&str]) -> String {
     text
 }
 
-/// Decides if exactly one side or no side meets the requirement.
+/// Decides by the requirement, if exactly one side or no side meets it.
 fn by_requirement(sides: &[Side<'_>], requirements: &[RequirementResult]) -> Option<Decision> {
     if requirements.iter().any(|requirement| requirement.measured > 0) {
         return None;
@@ -317,7 +319,7 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
     let metric = judged(sides, metrics)?;
     let first = metric.sides.first()?;
     let best = |a: f64, b: f64| if metric.higher_is_better { a > b } else { a < b };
-    // Finds the leading side, and if it leads by more than noise.
+    // Searches for the leading side, and for the ratio by which it leads.
     let (mut at, mut ratio) = (0, 1.0);
     for (i, side) in metric.sides.iter().enumerate().skip(1) {
         if let Some(r) = side.ratio.filter(|r| best(*r, ratio)) {
@@ -352,7 +354,8 @@ fn primary(sides: &[Side<'_>], metrics: &[Metric]) -> Option<Primary> {
         );
         return Some(Primary { outcome: Outcome::TooFewRuns, winner: None, summary, says });
     }
-    // Significantly better than the first side or, if the first side leads, than all others.
+    // True if the winner is significantly better than the first side. If the first side wins, it
+    // must be better than all others.
     let significant = |side: &super::SideFigure| side.significant == Some(true);
     let clear = match at {
         0 => metric.sides.iter().skip(1).all(significant),

@@ -1,5 +1,5 @@
-//! Rules that make a comparison doubtful in one of its runs, even if the run does not claim them.
-//! The user can accept each by name.
+//! Rules that make a comparison doubtful if they fail in one of its runs, even if that run makes no
+//! such claim. The user can accept each by name.
 
 use plimsoll_evidence::Bundle;
 

@@ -2,10 +2,10 @@
 //! in which they diverge. The second part is the share of the difference of their mean latencies
 //! that each named cause can explain.
 //!
-//! The mean latency of an operation is split into parts that add up to the whole. The effect of
-//! another share of reads and writes is weighted by the mean of both sides (R. Oaxaca, "Male-Female
-//! Wage Differentials in Urban Labor Markets", 1973; A. Blinder, "Wage Discrimination", 1973). The
-//! rest is the extra time of operations of the same kind. It has three parts: the wait in the load
+//! The mean latency of an operation is split into parts that add up to the whole. The effect of a
+//! different read share is weighted by the mean of both sides (R. Oaxaca, "Male-Female Wage
+//! Differentials in Urban Labor Markets", 1973; A. Blinder, "Wage Discrimination", 1973). The rest
+//! is the extra time of operations of the same kind. It has three parts: the wait in the load
 //! generator, the time of the underlying devices per operation, and an unnamed remainder. A cause
 //! that explains a share is not proved to be the reason.
 
@@ -22,8 +22,7 @@ const LONGER: f64 = 1.5;
 const SLOWER: f64 = 1.25;
 /// Number of parts into which the measured phase is divided.
 const STRETCHES: usize = 20;
-/// Difference of two parts, in standard deviations of neighbouring ones, from which the sides
-/// diverge.
+/// Minimum difference of two parts, in standard deviations of neighbouring ones, for a divergence.
 const APART: f64 = 3.0;
 /// Minimum difference of the mean latencies, as a share, for an explanation.
 const SAME: f64 = 0.02;
@@ -31,7 +30,7 @@ const SAME: f64 = 0.02;
 /// Explanation of the difference between the second side and the first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// First condition, phase, device and interval in which the sides diverge, as far as they do.
+    /// First condition, phase, device and interval at which the sides diverge, if they were found.
     #[serde(rename = "parts_at")]
     pub divergences: Vec<Divergence>,
     /// Mean latency of the second side minus that of the first; `None` if one side has none.
@@ -40,7 +39,7 @@ pub struct Explanation {
     pub causes: Vec<Cause>,
 }
 
-/// Point where two sides diverge.
+/// Point at which two sides diverge.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Divergence {
     /// One of `condition`, `phase`, `device` and `interval`.
@@ -91,7 +90,7 @@ fn condition(differences: &[ConditionDifference]) -> Option<Divergence> {
     Some(divergence("condition", says))
 }
 
-/// Returns the first phase that only one side had, that one side did not reach, or that took much
+/// Returns the first phase that was present or was reached on one side only, or that took much
 /// longer on one side.
 fn phase(a: &Side<'_>, b: &Side<'_>) -> Option<Divergence> {
     let (a, b) = (a.completed().next()?.0, b.completed().next()?.0);
@@ -229,14 +228,15 @@ fn by_mix(a: &[(f64, Option<f64>); 3], b: &[(f64, Option<f64>); 3]) -> f64 {
     let total = |kinds: &[(f64, Option<f64>); 3]| kinds.iter().map(|(count, _)| count).sum::<f64>();
     let (in_a, in_b) = (total(a).max(1.0), total(b).max(1.0));
     let of = |(a, b): (&(f64, Option<f64>), &(f64, Option<f64>))| {
-        // A kind that one side lacks gets the latency of the other side.
+        // If one side lacks a kind, the function uses the latency of the other side.
         let both = a.1.or(b.1).unwrap_or(0.0) + b.1.or(a.1).unwrap_or(0.0);
         (b.0 / in_b - a.0 / in_a) * both / 2.0
     };
     a.iter().zip(b).map(of).sum()
 }
 
-/// Returns the mean per transactional operation of a sum over a side; `None` if a run has none.
+/// Returns the mean of a sum per transactional operation over a side; `None` if a run does not have
+/// the sum.
 fn per_operation(side: &Side<'_>, of: impl Fn(&Bundle) -> Option<f64>) -> Option<f64> {
     let (mut ns, mut operations) = (0.0, 0.0);
     for (bundle, _) in side.completed() {
@@ -314,8 +314,8 @@ mod tests {
         [side(0), side(1)]
     }
 
-    /// The reads of the second side take 1 ms longer, and its device accounts for three quarters of
-    /// that.
+    /// The reads of the second side take 1 ms longer, and three quarters of this are spent in its
+    /// device.
     fn slower() -> [Bundle; 2] {
         let mut bundles = [fixtures::reads(), fixtures::reads()];
         let count = bundles[1].run.classes[0].count;

@@ -1,7 +1,7 @@
-//! Comparison of fleet runs. A side's figure covers all hosts together, and every host contributes
-//! conditions.
+//! Comparison of fleet runs. The figure of a side is that of all hosts together, and every host
+//! adds its conditions.
 //!
-//! Rates are the sums of the hosts' rates. Latencies come from the sum of the histograms, as in a
+//! Rates are the sums of the hosts' rates. Latencies are from the sum of the histograms, as in a
 //! fleet's verdict. Any difference between hosts of the two sides is an unlike condition, and so is
 //! their number.
 
@@ -64,8 +64,8 @@ pub fn compare_fleets(
     let factors = [factors, &conditions::factors_of_plans(&of_hosts)].concat();
     let taken = [accepted, &factors].concat();
     let mut differences = differing_conditions(&of_hosts, &taken, &factors);
-    // Each host has a seed of its own, derived from its name. Only the presence of individual seeds
-    // is a condition.
+    // Each host has its own seed, derived from its name. Only the presence of individual seeds is a
+    // condition.
     differences.retain(|one| one.name != SEED);
     let seeds = |run: &FleetRun<'_>| run.hosts.iter().map(|(bundle, _)| bundle.plan.seed).collect();
     let drawn = sides.iter().map(|side| draws(side.runs.iter().map(seeds))).collect();
@@ -105,13 +105,13 @@ pub fn compare_fleets(
     }
 }
 
-/// Builds a side whose runs are the runs of the hosts.
+/// Builds a side in which each run of a host is a run.
 fn of_hosts<'a>(side: &FleetSide<'a>) -> Side<'a> {
     let runs = side.runs.iter().flat_map(|run| run.hosts.iter().copied()).collect();
     Side { name: side.name.clone(), runs }
 }
 
-/// Returns the first run that has no sum, or whose sum is not believable.
+/// Returns the first run without a sum, or with a sum that is not believable.
 fn incomplete(sides: &[FleetSide<'_>]) -> Option<String> {
     sides.iter().find_map(|side| {
         let wrong = |run: &&FleetRun<'_>| {
@@ -141,8 +141,8 @@ fn numbers(
     differing(HOSTS, sides.iter().map(number).collect(), taken, factors)
 }
 
-/// Describes if the hosts make random choices of their own, from the seeds of each run. In earlier
-/// builds all hosts made the same choices, and their I/Os coincided.
+/// States whether the hosts make their own random choices, according to the seeds of each run. In
+/// earlier builds all hosts made the same choices, so their I/Os coincided.
 fn draws(mut runs: impl Iterator<Item = Vec<u64>>) -> String {
     let is_one = |seeds: Vec<u64>| seeds.len() > 1 && seeds.windows(2).all(|two| two[0] == two[1]);
     match runs.any(is_one) {

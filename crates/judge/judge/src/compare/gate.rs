@@ -1,9 +1,9 @@
 //! Gate of a comparison: does the new side lose more than an allowance against the baseline?
 //!
-//! The ratio's 95 % interval decides. If all of it is beyond the allowance, a regression is shown.
-//! If all of it is within, its absence is shown. Otherwise nothing is shown, and the scatter gives
-//! the number of runs that would decide. A difference that is not significant is therefore not a
-//! pass.
+//! The ratio's 95 % interval decides. If the whole interval exceeds the allowance, the gate shows a
+//! regression. If all of it is within, its absence is shown. Otherwise nothing is shown, and the
+//! scatter gives the number of runs that would decide. A difference that is not significant is
+//! therefore not a pass.
 
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,7 @@ impl Allowances {
     /// Parses arguments such as `10%` and `rate=5%,read_p99=20%`.
     ///
     /// # Errors
-    /// An unknown figure, a figure twice, or an invalid percentage.
+    /// A figure is unknown or occurs twice, or a percentage is invalid.
     pub fn parse(arguments: &[String]) -> Result<Self, AllowanceError> {
         let mut allowances = Self::default();
         for part in arguments.iter().flat_map(|argument| argument.split(',')) {
@@ -120,7 +120,7 @@ pub enum AllowanceError {
     /// The runs did not measure the figure.
     #[error("{0} was not measured on both sides")]
     NotMeasured(String),
-    /// Not exactly two sides.
+    /// The number of sides is not two.
     #[error("a baseline and one other side are required, and there are {0} sides")]
     Sides(usize),
 }
@@ -160,7 +160,7 @@ fn metric<'a>(comparison: &'a Comparison, name: &str) -> Option<&'a Metric> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GateOutcome {
-    /// The interval is wholly beyond the allowance: a regression is shown.
+    /// The whole interval exceeds the allowance: a regression is shown.
     Worse,
     /// The interval is wholly within the allowance: there is no such regression.
     NotWorse,
@@ -202,8 +202,8 @@ pub struct GateFigure {
     pub allowance_share: f64,
     /// Outcome of this figure.
     pub outcome: GateOutcome,
-    /// Runs to add per side that decide with a probability of 80 %. `None` if the figure is decided,
-    /// or if 100 runs per side would not suffice.
+    /// Runs to add per side that decide with a probability of 80 %. `None` if the figure is
+    /// decided, or if 100 runs per side would not suffice.
     pub runs_more_per_side: Option<usize>,
     /// Outcome in a sentence.
     pub says: String,
@@ -218,11 +218,12 @@ pub struct Gate {
     pub outcome: GateOutcome,
     /// Outcome in a sentence.
     pub reason: String,
-    /// Reason why the figures decide nothing: conditions that differ, runs that are not what they
-    /// claim.
+    /// Reason why the figures decide nothing: the conditions differ, or a run is not what it claims
+    /// to be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
-    /// Runs to add per side that would decide all figures. `None` as for a figure.
+    /// Runs to add per side that would decide all figures. `None` for the same reasons as for a
+    /// figure.
     pub runs_more_per_side: Option<usize>,
     /// The figures, the comparison's deciding figure first.
     pub figures: Vec<GateFigure>,
@@ -231,7 +232,7 @@ pub struct Gate {
 /// Applies the allowances to a comparison of two sides.
 ///
 /// # Errors
-/// Not two sides, or a named figure that was not measured.
+/// The comparison does not have two sides, or a named figure was not measured.
 pub fn gate(comparison: &Comparison, allowances: &Allowances) -> Result<Gate, AllowanceError> {
     let [base, new] = &comparison.names[..] else {
         return Err(AllowanceError::Sides(comparison.names.len()));
@@ -472,7 +473,7 @@ mod tests {
         assert_eq!(between.outcome, GateOutcome::Undecided);
         assert!(between.runs_more_per_side.is_some_and(|runs| runs > 1), "{between:?}");
         assert!(between.reason.contains("more runs per side would decide"), "{}", between.reason);
-        // At the limit itself no number of runs decides.
+        // Exactly at the limit, no number of runs decides.
         let at_limit = outcome(900.0, 5, "10%");
         assert_eq!(at_limit.runs_more_per_side, None);
         assert!(at_limit.reason.contains("more than 100 runs"), "{}", at_limit.reason);
@@ -572,7 +573,7 @@ mod tests {
         let only_rate = comparison(&[(RATE, true, &rate, &rate), (READ_P99, false, &[], &rate)]);
         let missing = gate(&only_rate, &parsed(&["read_p99=5%"]).unwrap()).unwrap_err();
         assert_eq!(missing.hint(Some(&only_rate)), "measured: rate");
-        // Figures that were not measured do not count among all.
+        // Without names, the gate skips figures that were not measured.
         assert_eq!(gate(&only_rate, &parsed(&["5%"]).unwrap()).unwrap().figures.len(), 1);
     }
 

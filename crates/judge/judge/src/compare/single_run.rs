@@ -8,8 +8,8 @@ use crate::stats::block_bootstrap;
 const RESAMPLES: usize = 1000;
 
 /// Describes the rate of a side's only run by a block bootstrap of its intervals, which is valid
-/// within a run only. `None` with several runs, whose means are more informative, or if the series
-/// is too short to resample.
+/// within a run only. `None` for several runs, whose means are more informative, and for a series
+/// that is too short to resample.
 pub(super) fn describe_rate(side: &Side<'_>) -> Option<String> {
     let mut completed = side.completed();
     let (bundle, _) = completed.next()?;

@@ -4,7 +4,7 @@ use plimsoll_evidence::tool_result::Figure;
 
 use super::{Finding, Severity, Span, format};
 
-/// Both sides of an equation, and its figures.
+/// Left and right side of an equation, and the figures that it uses.
 pub struct Equation<'r> {
     /// Left side with numbers, such as `99,507 /s × 4 KiB`.
     pub left_says: String,
@@ -90,7 +90,7 @@ impl Equation<'_> {
 }
 
 /// Returns the findings on the equations that fail. A figure that is in failing equations and in no
-/// holding one is the most likely to be wrong. It is named first.
+/// valid one is the most likely to be wrong. It is named first.
 pub fn failures(equations: &[Equation<'_>]) -> Vec<Finding> {
     let holding: Vec<&str> = equations
         .iter()

@@ -69,7 +69,7 @@ pub fn bytes_per_s(rate: f64) -> String {
     scaled(rate, &units)
 }
 
-/// Formats the size of a transfer, in powers of 1024 if it is a multiple of one.
+/// Formats the size of a transfer, in units of powers of 1024 if it is a multiple of such a unit.
 pub fn transfer(bytes: f64) -> String {
     for (factor, unit) in [(1048576.0, "MiB"), (1024.0, "KiB")] {
         if bytes >= factor && (bytes / factor).fract() == 0.0 {

@@ -9,7 +9,7 @@ use super::rules::{bandwidth, rate, usable, window};
 const TIMES_APART: f64 = 0.1;
 
 /// Rate, bandwidth and latency of a whole result. A field is `None` if no single figure describes
-/// the result: consecutive phases have no common rate.
+/// the result. For example, consecutive phases have no common rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Headline {
     /// Operations per second, all kinds together.
@@ -35,7 +35,7 @@ pub fn headline(reported: &ToolResult) -> Headline {
     // If reads and writes have figures of their own, other kinds are their sum or unrelated.
     let whole = |o: &Operation| matches!(o.kind, Kind::Other(_) | Kind::All);
     let divided = parts.iter().flat_map(|part| &part.operations).any(|o| o.kind.moves_data());
-    // A flush is part of the writes before it, and has its own figure.
+    // A flush belongs to the writes before it, and has its own figure.
     let every = || {
         let operations =
             parts.iter().flat_map(|part| part.operations.iter().map(move |o| (*part, o)));

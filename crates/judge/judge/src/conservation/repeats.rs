@@ -1,4 +1,5 @@
-//! Results that repeat each other, and the difference between two sides of them.
+//! Repeated results of the same measurement, and the difference between two sides of repeated
+//! results.
 //!
 //! Results repeat each other if the same tool did the same work: parts of the same names, kinds,
 //! sizes, access pattern, depth and threads. Within one study, their paths must also match, except
@@ -30,7 +31,7 @@ pub enum FigureKind {
 }
 
 impl FigureKind {
-    /// All figures. If a result has both a rate and a bandwidth, they carry the same information.
+    /// All figures. If a result has both a rate and a bandwidth, both give the same information.
     const ALL: [Self; 3] = [Self::RatePerS, Self::BandwidthBytesPerS, Self::LatencyNsMean];
 
     fn value(self, figures: &Headline) -> Option<f64> {
@@ -63,7 +64,7 @@ pub struct Group<'r> {
 pub struct Spread {
     /// The figure.
     pub figure: FigureKind,
-    /// One value for each result that has one.
+    /// One value for each result that has this figure.
     pub values: Vec<f64>,
     /// Mean of the values, with its interval and their spread.
     pub repeats: Repeats,

@@ -1,4 +1,4 @@
-//! The rules, each in a file of its own.
+//! The rules, each in a separate file.
 
 use plimsoll_evidence::tool_result::{Figure, Operation, Part};
 

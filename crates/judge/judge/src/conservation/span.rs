@@ -78,12 +78,12 @@ impl Span {
         self.least <= other.most + slack && other.least <= self.most + slack
     }
 
-    /// Returns true if each value of this span is greater than each of the other.
+    /// Returns true if each value of this span is greater than every value of the other.
     pub fn is_above(self, other: Self) -> bool {
         !self.meets(other) && self.least > other.most
     }
 
-    /// Returns the width of the span as a share of its value.
+    /// Returns the width of the span as a fraction of its value.
     pub fn coarseness(self) -> f64 {
         if self.value > 0.0 { (self.most - self.least) / self.value } else { f64::INFINITY }
     }

@@ -25,7 +25,7 @@ pub struct StudyRule {
 /// All rules.
 pub const ALL: &[StudyRule] = &[best_of_repeats::RULE, repeats_missing::RULE];
 
-/// Judges all results of a study, each by itself and among the others, in the given order.
+/// Judges all results of a study, each separately and together with the others, in the given order.
 pub fn audits(results: &[&ToolResult], declared: &DeclaredFacts) -> Vec<Audit> {
     let mut audits: Vec<Audit> = results.iter().map(|result| audit(result, declared)).collect();
     let groups = groups(results.iter().copied());
@@ -62,7 +62,7 @@ mod fixtures {
         ToolResult { parts, ..ToolResult::new(source) }
     }
 
-    /// Returns repeats of one run, each in a directory of its own.
+    /// Returns repeats of one run, each in a separate directory.
     pub(super) fn repeats(rates: &[f64]) -> Vec<ToolResult> {
         let each = rates.iter().enumerate();
         each.map(|(n, rate)| reads("fio", &format!("sut/run{}/r.json", n + 1), *rate)).collect()

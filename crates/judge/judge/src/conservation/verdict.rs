@@ -23,7 +23,7 @@ pub enum Credibility {
 }
 
 impl Credibility {
-    /// Returns the verdict in capitals, as shown.
+    /// Returns the verdict in capitals, for display.
     pub fn label(self) -> &'static str {
         match self {
             Self::Impossible => "IMPOSSIBLE",

@@ -178,7 +178,7 @@ impl Case<'_> {
             Err(NoRecovery::NotWithinRun(rest_ns)) => {
                 let rest_s = *rest_ns as f64 / 1e9;
                 let check = open(Some(*rest_ns));
-                // The level did not hold at any time until then.
+                // At no time before had the rate stayed at the required level.
                 let ok = (*rest_ns > limit_ns).then_some(false);
                 check.with_result(ok).with_note(match ok {
                     Some(_) => format!("not recovered within the run, {rest_s:.0} s after {:?}", windows.action),

@@ -6,17 +6,17 @@ use plimsoll_plan::Window;
 use super::{Part, Windows, errors, largest_ns, outage, slice};
 use crate::figures::{self as run_figures, Pick};
 
-/// Figures of the load in one window. Streams that start at an event are left out.
+/// Figures of the load in one window. Streams that start at an event are not included.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowFigures {
     pub part: Part,
     pub rate_per_s: Option<f64>,
-    /// Rate as a share of the rate before the event.
+    /// Rate as a fraction of the rate before the event.
     pub of_before: Option<f64>,
     pub latency_ns_p50: Option<u64>,
     pub latency_ns_p99: Option<u64>,
     pub latency_ns_max: Option<u64>,
-    /// Longest time without a completion; 0 if it is below what the intervals show.
+    /// Longest time without a completion; 0 if it is too short to be seen in the intervals.
     pub outage_ns: Option<u64>,
     pub errors: u64,
 }

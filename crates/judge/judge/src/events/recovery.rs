@@ -1,30 +1,32 @@
-//! Recovery: the first interval from which the load performs as before the event, and stays so.
+//! Recovery: the first interval from which the load performs as before the event, and continues to
+//! do so.
 //!
 //! The baseline is the mean rate and the p99 before the event. Two measures compare an interval of
 //! the series with it: the rate must be at least 95 % of the baseline, and at most 1 % of the
 //! operations may be slower than 1.25 times its p99. A system has recovered at the first interval
-//! that meets two conditions. Both means keep their bounds over the hold time (a minute; a quarter
-//! of the remaining run if that is shorter). No shorter stretch breaks a bound by more than the
-//! baseline's scatter. Least squares may find a step inside the hold time whose first part is below
-//! the baseline (D. W. K. Andrews, Econometrica 61 (1993)). The recovery then starts at that step.
+//! at which two conditions are true. Both means stay within their bounds over the hold time (a
+//! minute, or a quarter of the remaining run if that is shorter). In no shorter period does the
+//! load exceed a bound by more than the variation of the baseline. Least squares may find a step
+//! inside the hold time whose first part is below the baseline (D. W. K. Andrews, Econometrica 61
+//! (1993)). The recovery then starts at that step.
 
 use crate::stats::Persistence;
 
-/// Minimum rate after recovery, as a share of the baseline.
+/// Minimum rate after recovery, as a fraction of the baseline.
 pub const RATE_SHARE: f64 = 0.95;
 /// Maximum p99 after recovery, as a multiple of the baseline.
 pub const P99_FACTOR: f64 = 1.25;
 /// Share of the operations that may be slower: a p99.
 pub const SLOW_SHARE: f64 = 0.01;
-/// Time for which the level must hold.
+/// Time for which the rate and the latency must stay within their bounds.
 pub const HOLD_NS: u64 = 60_000_000_000;
 /// Minimum number of intervals in the hold time.
 const HOLD_INTERVALS_MIN: usize = 10;
 /// Minimum number of intervals before the event.
 const BEFORE_MIN: usize = 10;
-/// Standard errors by which a stretch may be below the baseline.
+/// Number of standard errors by which the mean of a period may be below the baseline.
 const Z: f64 = 3.0;
-/// Fall of the squared error, in variances, from which a step inside the hold time counts.
+/// Minimum fall of the squared error, in variances, for a step inside the hold time to count.
 const STEP_FALL_MIN: f64 = 12.0;
 /// Maximum standard error of the mean over the hold time, as a share of the baseline rate. A fall
 /// to [`RATE_SHARE`] then exceeds [`Z`] standard errors.
@@ -45,7 +47,7 @@ pub struct Sample {
 pub enum Recovery {
     /// Recovered this number of intervals after the first.
     After(usize),
-    /// Not recovered for the hold time anywhere in the series.
+    /// The load did not stay recovered for the hold time anywhere in the series.
     NotWithinRun,
     /// The series does not decide, for this reason.
     Unknown(String),
@@ -56,7 +58,7 @@ struct Deficit {
     values: Vec<f64>,
     /// Standard deviation before the event, widened by its autocorrelation.
     scatter: f64,
-    /// Deficit that the mean over the hold time may have.
+    /// Maximum deficit of the mean over the hold time.
     allowance: f64,
 }
 
@@ -75,7 +77,7 @@ impl Deficit {
         self.values[from..to].iter().sum::<f64>() / (to - from) as f64
     }
 
-    /// Returns true if the load keeps the baseline from `from` until `to`.
+    /// Returns true if the load stays at the baseline from `from` until `to`.
     fn holds(&self, from: usize, to: usize) -> bool {
         let mut sum = 0.0;
         let stretches = self.values[from..to].iter().enumerate().all(|(at, value)| {

@@ -1,4 +1,4 @@
-//! Part of a run as a run of its own, so that every check and rule can judge it.
+//! Converts a part of a run to a run, so that every check and rule can judge it.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Windows of made-up runs.
+//! Windows of synthetic runs.
 #![allow(clippy::unwrap_used)]
 
 use plimsoll_evidence::events::{CommandRecord, EventRecord};
@@ -8,7 +8,7 @@ use crate::judge;
 use crate::rules::fixtures::{self, LATENCY_NS, RATE, SECOND_NS};
 use crate::verdict::{Verdict, VerdictKind};
 
-/// The run starts to measure after 5 s, for 60 s; the event is at 20 s of that.
+/// The run starts to measure after 5 s, for 60 s; the event is 20 s after that start.
 const EVENT: &str = "[[event]]\nname = \"cut\"\nat = \"20s\"\nrun = [\"cut\"]\n";
 const AT_NS: u64 = 25 * SECOND_NS;
 
@@ -61,7 +61,7 @@ fn an_outage_and_its_recovery_are_measured() {
     assert_eq!(windows.recovery_ns, Ok(10 * SECOND_NS));
     let before = part(&bundle, Window::Before);
     assert_eq!((before.from_ns, before.to_ns), (5 * SECOND_NS, AT_NS));
-    // The hold time is a minute, which is longer than the rest of the run.
+    // The hold time is a minute, which is longer than the remaining run.
     assert_eq!(windows.part(Window::After), None);
     let found = outage(&bundle, part(&bundle, Window::During)).unwrap();
     assert_eq!((found.low_ns, found.high_ns), (10 * SECOND_NS, 10 * SECOND_NS + SECOND_NS / 5));
@@ -209,7 +209,7 @@ fn failed_operations_count_in_the_window_that_allows_them() {
     assert_eq!(unlimited.verdict, VerdictKind::Invalid);
 }
 
-/// An event that changes nothing, early in a run, would otherwise hide what is lost later.
+/// An event without an effect, early in a run, would otherwise hide a later loss.
 #[test]
 fn the_time_after_the_recovery_must_be_steady_too() {
     let lost_from = [None, Some(2000)];

@@ -1,9 +1,8 @@
 //! Combination of the hosts' own verdicts: the claims that all support, each limit at the host with
 //! the least margin, findings and declarations.
 //!
-//! A sum shows no more than the weakest of its parts. A claim has the support of the host with the
-//! weakest support. If a fleet rule does not confirm that the total is a sum, no claim is
-//! supported.
+//! A sum proves no more than its weakest part. A claim has the support of the host with the weakest
+//! support. If a fleet rule does not confirm that the total is a sum, no claim is supported.
 
 use std::collections::BTreeMap;
 

@@ -3,8 +3,8 @@
 //!
 //! The thresholds are our choice, based on the following. TCP suffers from a loss of 0.1 %. By the
 //! formula of Mathis et al. (The macroscopic behavior of the TCP congestion avoidance algorithm,
-//! 1997), a connection with segments of 1,460 bytes and a round trip of 1 ms then carries at most
-//! 56 MB/s.
+//! 1997), a connection with segments of 1,460 bytes and a round trip of 1 ms then moves at most 56
+//! MB/s.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{Interface, LinkCounters, Links, Tcp};
@@ -20,7 +20,8 @@ const SLOWED_SHARE_MIN: f64 = 0.1;
 /// ignore a handful.
 const LOST_SHARE_MIN: f64 = 0.001;
 const LOST_PER_S_MIN: f64 = 1.0;
-/// One lost segment makes the later segments of its window early, often several tens.
+/// One lost segment makes the later segments of its window arrive early, often several tens of
+/// them.
 const EARLY_SHARE_MIN: f64 = 0.01;
 
 /// Kind of loss on the network.

@@ -1,5 +1,5 @@
-//! Comparison of the hosts' reads and writes with the network traffic. The traffic comes from the
-//! network mounts if the kernel speaks the protocol, and from the interfaces if Plimsoll does.
+//! Comparison of the hosts' reads and writes with the network traffic. The traffic is counted at
+//! the network mounts if the kernel speaks the protocol, and at the interfaces if Plimsoll does.
 //! Counters that several agents of one machine share count once.
 //!
 //! Agents of one machine that share a mount or an interface see each other's bytes in its counters.
@@ -37,13 +37,13 @@ fn traffic_source(bundle: &Bundle) -> Option<TrafficSource> {
     }
 }
 
-/// One direction of all hosts.
+/// Traffic of all hosts in one direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct DirectionTraffic {
     requested: u64,
     /// Minimum of these bytes that the network must show.
     least: u64,
-    /// Bytes that went over the network.
+    /// Bytes that the hosts sent or received over the network.
     wire: u64,
 }
 
@@ -122,7 +122,7 @@ fn side(bundles: &BTreeMap<String, &Bundle>, is_read: bool, wire: u64) -> Direct
 
 /// Returns the traffic of the mounts and interfaces. If several agents of one machine share one,
 /// the largest count is used. That count also includes the bytes of the other agents, except for
-/// the time in which they measured apart.
+/// the time in which only one agent measured.
 fn network_bytes(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> IoBytes {
     let mut all: BTreeMap<(&str, &str, &str), IoBytes> = BTreeMap::new();
     let mut note = |key, moved: IoBytes| {

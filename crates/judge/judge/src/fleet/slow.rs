@@ -108,8 +108,8 @@ fn device_ns(bundle: &Bundle) -> Option<f64> {
 }
 
 /// Returns causes in the slow host's evidence that its peers do not have. If some hosts lack a
-/// value, the comparison uses those that have it; without any, there is none. `is_alone`: no other
-/// agent runs on its machine. With another agent, the other programs on the machine are that agent.
+/// value, the comparison uses the others; if all lack it, it uses none. `is_alone`: no other agent
+/// runs on its machine. With another agent, the other programs on the machine are that agent.
 pub(super) fn causes(slow: &Bundle, others: &[&Bundle], is_alone: bool) -> Vec<String> {
     let mut found: Vec<String> = CAUSES
         .iter()
@@ -168,8 +168,8 @@ fn largest(others: &[&Bundle], of: impl Fn(&Bundle) -> Option<f64>) -> Option<f6
     others.iter().filter_map(|other| of(other)).reduce(f64::max)
 }
 
-/// Returns the network path as the cause if nothing on the host stands out: the I/Os took longer on
-/// the way.
+/// Returns the network path as the cause if no value of the host is unusual: the I/Os spent more
+/// time on the network.
 fn network_cause(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let latency_ns =
         |bundle: &Bundle| totals(bundle, Pick::Transactional).mean_ns().map(|n| n as f64);
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
     use crate::rules::fixtures::{self, SECOND_NS, SECONDS};
 
-    /// Returns the causes for a host with changed evidence, compared with an unchanged one.
+    /// Returns the causes for a host with changed evidence, compared with an unchanged host.
     fn found(change: impl Fn(&mut Bundle)) -> Vec<String> {
         let mut other = fixtures::reads();
         other.observed.pressure.memory_some_share = Some(0.0);

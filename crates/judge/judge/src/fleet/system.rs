@@ -146,7 +146,8 @@ fn sides(fleet: &Fleet, system: &System) -> [DirectionTotals; 2] {
     ]
 }
 
-/// Compares one direction. The counters are in I/Os or in bytes: the closer one applies.
+/// Compares one direction. The counters are in I/Os or in bytes; the function uses the unit whose
+/// total is closer.
 fn compare_counters(side: &DirectionTotals, slack: f64) -> Option<CounterAgreement> {
     let counted = side.counted?;
     let ratio = |requested: u64| counted / requested.max(1) as f64;

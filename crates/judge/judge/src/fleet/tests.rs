@@ -297,7 +297,7 @@ fn what_all_hosts_asked_is_held_against_their_mounts_each_machines_once() {
     let judged = judge(&two, &whole, &none);
     assert_eq!(found(&judged, NETWORK).outcome, Outcome::Warn);
     assert_eq!(found(&judged, NETWORK).evidence["read_network_bytes"], asked);
-    // Both agents of one machine see the same bytes of its mount.
+    // Both agents of one machine see the same bytes of its network mount.
     two.hosts.iter_mut().for_each(|host| host.boot_id = "same".into());
     let judged = judge(&two, &whole, &whole);
     assert_eq!(found(&judged, NETWORK).outcome, Outcome::Warn, "counted once");
@@ -347,14 +347,13 @@ fn what_clients_of_our_own_asked_is_held_against_the_hosts_interfaces_each_names
         "no cache is accused: {}",
         finding.says
     );
-    // Agents of one machine see the same bytes, unless each has a namespace of its own.
+    // Agents of one machine see the same bytes, unless each has its own network namespace.
     two.hosts.iter_mut().for_each(|host| host.boot_id = "same".into());
     assert!(judge(&two, &one, &two_of).passed.contains(&NETWORK.to_owned()));
     assert_eq!(found(&judge(&two, &one, &one), NETWORK).outcome, Outcome::Warn, "counted once");
     let both = far("net:[1]", asked * 2, 0);
     assert!(judge(&two, &both, &both).passed.contains(&NETWORK.to_owned()));
-    // An unchecked rule is not a passed one. If nothing is known of any host, the rule does not
-    // apply.
+    // An unchecked rule has not passed. If nothing is known of any host, the rule does not apply.
     let mut lost = one.clone();
     lost.observed.links.as_mut().unwrap().interfaces[0].counters = None;
     assert!(found(&judge(&two, &one, &lost), NETWORK).says.contains("traffic of b is unknown"));

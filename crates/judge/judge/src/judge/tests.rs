@@ -1,5 +1,5 @@
-//! Completeness of a verdict: every field of a requirement is judged, and nothing passes without
-//! proof.
+//! Tests that a verdict is complete: every field of a requirement is judged, and nothing passes
+//! without evidence.
 #![allow(clippy::unwrap_used)]
 
 use plimsoll_evidence::observed::Observed;
@@ -420,7 +420,7 @@ fn operations_on_names_are_no_ios() {
 
 #[test]
 fn each_class_keeps_a_common_latency_limit() {
-    // All operations together have a p99 of 50 ns; the reads have one of 1.2 ms.
+    // All operations together have a p99 of 50 ns; the reads have a p99 of 1.2 ms.
     let verdict = judge(&mostly_metadata("latency_p99 = \"500us\""));
     assert_eq!(verdict.verdict, VerdictKind::Fail, "{}", verdict.reason);
     let verdict = judge(&mostly_metadata("latency_p99 = \"50ms\""));
@@ -451,7 +451,7 @@ fn a_percentile_that_a_closed_loop_kept_small_is_not_passed() {
     assert!(limit.note.contains("20.0 % of the time"), "{}", limit.note);
 }
 
-/// First bytes after 0.2 ms of reads that take 0.8 ms.
+/// Reads take 0.8 ms, and their first bytes arrive after 0.2 ms.
 #[test]
 fn a_limit_on_first_bytes_is_checked_against_them_alone() {
     let limited = |limit_ns| {
@@ -484,7 +484,7 @@ fn a_limit_on_first_bytes_is_checked_against_them_alone() {
     };
     assert_eq!(ok(&with_class(500_000)), Some(true), "the whole reads take longer");
     assert_eq!(ok(&with_class(100_000)), Some(false));
-    // They do not count as operations: rates and Little's law do not change.
+    // First bytes do not count as operations: rates and Little's law do not change.
     let verdict = judge(&with_class(500_000));
     assert_eq!(verdict.achieved_iops_per_s, judge(&limited(500_000)).achieved_iops_per_s);
     assert!(verdict.passed.iter().any(|rule| *rule == "littles-law"), "{:?}", verdict.findings);
@@ -499,7 +499,7 @@ fn a_limit_missed_by_a_factor_fails_whatever_is_unknown() {
     assert_eq!(verdict.verdict, VerdictKind::Fail, "{}", verdict.reason);
 }
 
-/// A disk takes 100 ms per flush for 12 s. 121 flushes are too few for a p99, and each exceeds a
+/// For 12 s, a disk takes 100 ms per flush. 121 flushes are too few for a p99, and each exceeds a
 /// limit of 10 ms.
 #[test]
 fn operations_too_few_for_a_percentile_still_break_its_limit() {
@@ -518,7 +518,7 @@ fn operations_too_few_for_a_percentile_still_break_its_limit() {
     let limit = check(&verdict, "read_latency_p99");
     assert_eq!(limit.ok, Some(false), "{limit:?}");
     assert!(limit.note.contains("100 % of"), "{}", limit.note);
-    // As few, but fast: the result is undecided.
+    // Equally few operations, but fast: the result is undecided.
     let mut bundle = required("read_latency_p99 = \"200ms\"");
     bundle.run.classes[0].count = 60;
     let mut few = plimsoll_evidence::latency::histogram();

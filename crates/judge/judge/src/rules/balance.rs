@@ -1,16 +1,16 @@
 //! Balance of bytes: compares the bytes that the load requested with the bytes that devices moved
 //! for this process. If a cache, a hole or a compressing layer answers, they do not move them.
 //!
-//! The balance compares the process with the devices under the target's file system. It then
-//! compares each layer below with the next, down to the disks. Other processes' I/O must never
-//! count as ours:
+//! The balance compares the process with the devices under the target's file system. The rule then
+//! compares each layer with the next lower layer, down to the disks. Other processes' I/O must
+//! never count as ours:
 //!
-//! - At the top, the process's own counters (`/proc/PID/io`) separate its I/O. The kernel counts
-//!   reads when it submits them to a block device. It counts writes when they bypass the page cache
-//!   or make a page dirty, but not if the page is dirty already. The counter less the bytes that
-//!   are still dirty is therefore the least that reached the device.
-//! - If this process speaks the network protocol itself, the interfaces' counters are used
-//!   (`wire`).
+//! - At the top, the process's own counters (`/proc/PID/io`) distinguish its I/O from that of
+//!   others. The kernel counts reads when it submits them to a block device. These count a write if
+//!   it bypasses the page cache or makes a page dirty, but not if the page is dirty already. The
+//!   counter less the bytes that are still dirty is therefore the least that reached the device.
+//! - If this process is itself the client of the network protocol, the interfaces' counters are
+//!   used (`wire`).
 //! - Further down, traffic from other partitions and volumes is subtracted. Under a loop device,
 //!   the counters of the kernel's own threads, which do its work, and of other processes separate
 //!   it.
@@ -28,10 +28,10 @@ use plimsoll_plan::{DirectIo, Stream, SyncKind, Workload};
 use super::evidence;
 use crate::figures::{self, NS_PER_S, Pick, measured};
 
-/// Minimum share of the requested bytes that devices must move; less means that something else
-/// answered. Measured: 0.001 from a warm page cache, 0.87 from a cold one, 1.00 with direct I/O.
+/// Minimum ratio of bytes moved by devices to requested bytes; a smaller ratio means that a cache
+/// answered. Measured: 0.001 with a warm page cache, 0.87 with a cold one, 1.00 with direct I/O.
 pub const SHARE_MIN: f64 = 0.8;
-/// Maximum ratio of device bytes to requested bytes up to which all of them count as the job's. A
+/// Maximum ratio of device bytes to requested bytes at which all device bytes count as the job's. A
 /// result file alone does not show which process caused them.
 const ALONE_MAX: f64 = 1.25;
 /// Maximum credible data reduction, declared or not. Array makers guarantee 3:1 to 5:1 for mixed
@@ -43,15 +43,16 @@ const REQUESTED_MIN: u64 = 1 << 20;
 /// milliseconds after the start of the measurement. On a busy host, a quarter of the bytes written
 /// in 49 ms preceded that reading (measured).
 const MEASURED_NS_MIN: u64 = 250_000_000;
-/// Maximum delay of the first counter reading, as a share of the measurement, and maximum share of
-/// the bytes before it. It is half of the margin that [`SHARE_MIN`] leaves, because load is uneven.
+/// Maximum delay of the first counter reading, as a fraction of the measurement, and maximum
+/// fraction of the bytes that moved before it. It is half of the margin of [`SHARE_MIN`], because
+/// load is uneven.
 const LATE_SHARE: f64 = 0.1;
 /// File systems on block devices that submit I/O in the process that requests it.
 const ON_DEVICES: [&str; 10] =
     ["ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "vfat", "exfat", "jfs", "overlay"];
 
-/// Allowed difference between counters and operations, as a share of all bytes. I/O that completes
-/// around the ends of the measurement is in only one of them.
+/// Allowed difference between counters and operations, as a fraction of all bytes. I/O that
+/// completes near the start or end of the measurement is in only one of the two.
 const TIMING_SLACK: f64 = 0.02;
 
 /// Bytes of one direction that were requested through the page cache, and past it.
@@ -84,7 +85,7 @@ pub(crate) struct DirectionBalance {
     /// Bytes that the devices under the target's file system moved, for all processes.
     pub(crate) top: Option<u64>,
     /// Bytes that network interfaces moved, for all processes. `None` if unknown, or if this
-    /// process does not speak to its target over them itself.
+    /// process is not itself the client of a network target.
     pub(crate) wire: Option<u64>,
     /// Result.
     pub(crate) result: BalanceResult,
@@ -121,7 +122,7 @@ pub(crate) fn read_from_cache(bundle: &Bundle) -> Option<f64> {
 }
 
 /// Returns the minimum bytes that the process must have submitted, of those requested from files.
-/// `None` if no bytes were requested, or if its counters do not show it.
+/// `None` if no bytes were requested, or if its counters do not include these bytes.
 pub(crate) fn least_own(bundle: &Bundle, is_read: bool) -> Option<u64> {
     let scale = Scale::of(bundle, is_read)?;
     let counts = scale.counts_own() && scale.late_ns().is_none();
@@ -269,7 +270,7 @@ impl<'a> Scale<'a> {
     }
 
     /// Returns the bytes of this direction that streams requested through the page cache and past
-    /// it. `None` unless there are both.
+    /// it. `None` unless there are both buffered and direct streams.
     fn stream_bytes(&self) -> Option<StreamBytes> {
         let streams = evidence::streams(self.bundle);
         let classes = self.bundle.run.classes.iter();
@@ -286,8 +287,9 @@ impl<'a> Scale<'a> {
             .then_some(streams_bytes)
     }
 
-    /// Judges buffered streams that run beside direct ones. All bytes that no device moved count
-    /// against the buffered streams. Otherwise a big stream would hide a small one.
+    /// Judges buffered streams that run together with direct streams. All bytes that no device
+    /// moved count against the buffered streams. Otherwise a large direct stream would hide a small
+    /// buffered one.
     fn judge_buffered_streams(&self, own: Option<u64>) -> Option<BalanceResult> {
         let streams_bytes = self.stream_bytes()?;
         let reduction = self.bundle.plan.observe.data_reduction.unwrap_or(1.0);
@@ -409,8 +411,8 @@ impl<'a> Scale<'a> {
         format!("of {requested} {}, this process had {moved} {cause} a device: {why}", self.verb())
     }
 
-    /// Judges by the devices' counters, less the bytes that others may have moved, if the process's
-    /// own counters decide nothing.
+    /// Judges by the devices' counters, minus the bytes that other processes may have moved, if the
+    /// process's own counters decide nothing.
     fn judge_by_devices(&self) -> BalanceResult {
         let Some(top) = self.top() else {
             let why = evidence::storage_unseen(self.bundle).map_or("no device shows", |u| &u.why);
@@ -442,7 +444,8 @@ impl<'a> Scale<'a> {
         ))
     }
 
-    /// Returns the bytes that other processes moved, on any device; `None` if some are not visible.
+    /// Returns the bytes that other processes moved on any device; `None` if some of these
+    /// processes are not visible.
     fn other_processes_bytes(&self) -> Option<u64> {
         let others = &self.bundle.observed.neighbours;
         let bytes =
@@ -492,7 +495,7 @@ impl<'a> Scale<'a> {
 
 /// Returns the most bytes of the load's own writes that may be dirty at the end: those since each
 /// client's last flush. `None` if some writes are never flushed, or if a client writes to several
-/// files, because a flush covers one of them.
+/// files, because a flush applies to one file.
 pub fn unflushed_bytes_max(bundle: &Bundle) -> Option<u64> {
     let of_stream = |stream: &Stream| {
         let every_writes = u64::from(stream.sync.every_writes.max(1));

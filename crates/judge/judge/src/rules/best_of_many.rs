@@ -7,7 +7,7 @@ use super::{Rule, Weight};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Number of earlier runs with the same question from which a figure counts as one of many.
+/// Minimum number of earlier runs with the same question for a figure to be one of many.
 const EARLIER_MIN: u64 = 5;
 /// Minimum age of the ledger at the start of a run. A day is enough for a hundred runs of ten
 /// minutes.

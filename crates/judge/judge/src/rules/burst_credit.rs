@@ -1,4 +1,4 @@
-//! Detects a fall from one steady rate to a lower one, as when burst credit runs out.
+//! Detects a fall from one steady rate to a lower steady rate, typical of exhausted burst credit.
 
 use plimsoll_evidence::Bundle;
 
@@ -11,9 +11,9 @@ use crate::stats::{Segment, moments, segments};
 
 /// Minimum fall: a third. Volumes with credit burst at several times their base rate.
 const FALL_MIN: f64 = 1.5;
-/// Maximum variation of a capped level. Measured: 0.0 % on a volume that the kernel caps, 10 % and
-/// more on a disk in use by others. The value is that of `rate-capped` with a margin, because the
-/// ticks of a cap may differ from the intervals.
+/// Maximum variation of a capped level. Measured: 0.0 % on a volume with a limit in the kernel, 10
+/// % and more on a disk that others use too. The value is that of `rate-capped` with a margin,
+/// because the ticks of a cap may differ from the intervals.
 const HELD_MAX: f64 = 0.01;
 /// Maximum variation of a capped level on a busy host, which catches up with late operations.
 /// Measured: 4 % between seconds, 50 % between tenths of a second.
@@ -24,7 +24,7 @@ const TEN: usize = 10;
 /// ratio is 1 for independent intervals and higher on a shared device. Under a cap it was 0.1
 /// (measured). By chance it is below 0.25 in 1.3 % of cases (chi-square, 9 degrees of freedom).
 const VARIANCE_RATIO_MAX: f64 = 0.25;
-/// Minimum length of a level, as a share of the phase.
+/// Minimum length of a level, as a fraction of the phase.
 const PLATEAU_MIN: f64 = 0.1;
 /// Ratio of device bytes to application bytes above which another process used the device.
 const NEIGHBOUR_RATIO: f64 = 1.05;
@@ -122,7 +122,7 @@ fn is_capped(values: &[f64]) -> bool {
     variation <= HELD_MAX || variation <= CAUGHT_UP_MAX && catches_up(values)
 }
 
-/// Returns true if later intervals make up for operations missed in one.
+/// Returns true if later intervals compensate for the operations that an interval lacks.
 fn catches_up(values: &[f64]) -> bool {
     let (whole, _) = values.as_chunks::<TEN>();
     let means: Vec<f64> = whole.iter().map(|ten| ten.iter().sum::<f64>() / TEN as f64).collect();
@@ -149,8 +149,8 @@ mod tests {
     use super::super::fixtures;
     use super::*;
 
-    /// Returns a run whose rate falls to `low` after 25 s. Each second of the lower plateau
-    /// deviates by up to `wobble` hundredths of it.
+    /// Returns a run whose rate falls to `low` after 25 s. The rate of each later second differs
+    /// from `low` by up to `wobble` hundredths of it.
     fn falls_to(low: u64, wobble: u64) -> Bundle {
         let mut bundle = fixtures::reads();
         let second = move |t: u64| low * wobble * (t / 10 * 37 % 7) / 600;
@@ -214,7 +214,7 @@ mod tests {
         bundle.observed.pressure.cpu_some_share = Some(0.9);
         bundle.observed.neighbours.storage_written_bytes = Some(evidence::read_bytes(&bundle));
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
-        // Another process may use the device from that moment on.
+        // Another process may use the device after that moment.
         bundle.observed.devices[0].read_bytes = evidence::read_bytes(&bundle) / 100 * 106;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.observed.devices[0].read_bytes = evidence::read_bytes(&bundle) / 100 * 104;

@@ -9,7 +9,7 @@ use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
 /// Maximum cached share of the files after the caches were dropped. Reading extent maps and first
-/// blocks brings a little back.
+/// blocks brings a small part of the data back into the cache.
 const DROPPED_MAX: f64 = 0.05;
 /// Minimum cached share of the files for a warm cache.
 const WARM_MIN: f64 = 0.95;

@@ -64,7 +64,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("failed_checks", checks.errors))
 }
 
-/// Judges the checks that ran although the plan turns the final check off.
+/// Judges the sampled checks of a run whose plan turns the final check off.
 fn judge_without_final_check(bundle: &Bundle) -> Finding {
     let sampled = bundle.run.checks.sampled.unwrap_or_default();
     let is_store = bundle.plan.workload.mailbox().is_some();

@@ -38,7 +38,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if !evidence::is_real(bundle) {
         return None;
     }
-    // Only the kernel counts time in suspension; `was-stopped` reports it.
+    // Only the kernel counts time in suspension, and `was-stopped` reports this time.
     let stopped = clock.stopped_ns.unwrap_or(0);
     let slack = READING_NS.saturating_add((kernel as f64 * SHARE_MAX) as u64);
     let slow = kernel.saturating_sub(own) > slack.saturating_add(stopped);

@@ -84,7 +84,7 @@ fn of(bundle: &Bundle, is_read: bool) -> Option<Finding> {
     )
 }
 
-/// Returns the advice that makes this workload an open loop, with the plan field.
+/// Returns the advice for making this workload an open loop, with the plan field.
 fn open_loop(bundle: &Bundle) -> &'static str {
     if foreign(bundle) {
         return "let the tool issue at a fixed rate, independent of completions";

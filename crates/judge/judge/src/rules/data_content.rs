@@ -1,4 +1,4 @@
-//! Checks that the data is as reducible as the plan declares.
+//! Checks that data reduction has the effect on the data that the plan declares.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign;
@@ -15,7 +15,7 @@ const MORE_REDUCIBLE_MAX: f64 = 0.15;
 /// Minimum share of directly written bytes that must reach the device. The limit for reads from the
 /// page cache is the same.
 const ARRIVED_MIN: f64 = 0.8;
-/// Allowed duplicates beyond the declared share: sampled reads may overlap.
+/// Allowed share of duplicates in addition to the declared share: sampled reads may overlap.
 const DUPLICATES_SLACK: f64 = 0.05;
 
 pub const RULE: Rule = Rule {
@@ -198,7 +198,7 @@ mod tests {
         let all = bundle.observed.devices[0].written_bytes;
         bundle.observed.devices[0].written_bytes = all * 79 / 100;
         assert_eq!(outcome(&bundle), Outcome::Fail);
-        // With buffered writes, the rest may be in memory: another rule judges that.
+        // With buffered writes, the remaining data may be in memory, which another rule judges.
         bundle.run.engine.paths[0].direct = false;
         assert_eq!(outcome(&bundle), Outcome::Unknown);
         bundle.run.engine.paths[0].direct = true;

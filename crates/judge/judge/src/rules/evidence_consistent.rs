@@ -1,7 +1,7 @@
-//! Checks that the evidence agrees with itself. A run records the same I/Os in several places:
+//! Checks that the evidence agrees with itself. A run records the same I/Os several times: in
 //! totals of each class, rows of the series, histograms, bytes of the phases, the access profile,
-//! and counters of the store, the model and the devices. Changing one figure means changing all
-//! of them alike.
+//! and counters of the store, the model and the devices. A forger who changes one figure must
+//! change all others consistently.
 
 mod figures;
 mod system;
@@ -81,7 +81,7 @@ fn run_cross_checks(bundle: &Bundle) -> Finding {
             "a thread of Plimsoll failed, so some of its counts may be missing",
         );
     }
-    // Another tool's figures come from one file; other rules compare them.
+    // The figures of another tool are from one file; other rules compare them.
     if is_ours(bundle) {
         figures::check(bundle, &mut cross_checks);
         system::check(bundle, &mut cross_checks);
@@ -111,7 +111,7 @@ fn run_cross_checks(bundle: &Bundle) -> Finding {
     finding.with("cross_checks", checks)
 }
 
-/// Returns true if our own driver made the figures, whatever the bundle says.
+/// Returns true if Plimsoll's own driver produced the figures, whatever the bundle states.
 fn is_ours(bundle: &Bundle) -> bool {
     bundle.run.driver != Driver::Foreign
         || bundle.series.iter().any(|row| matches!(row.data, Data::Class { .. }))
@@ -260,7 +260,7 @@ mod tests {
     fn what_drained_has_rows_of_its_own() {
         let latency_ns = 2 * fixtures::LATENCY_NS;
         let mut bundle = measured();
-        // Three completed after the end, one never completed and one never started.
+        // Three operations completed after the end, one never completed and one never started.
         let total = &mut bundle.run.classes[0];
         (total.count, total.drained, total.drained_bytes) = (total.count + 5, 5, 3 * 4096);
         (total.abandoned, total.never_started) = (Some(1), Some(1));

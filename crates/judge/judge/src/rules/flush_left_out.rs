@@ -9,7 +9,7 @@ use crate::claim::Claim;
 use crate::figures;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum latency that a flush adds, as a share of the write's latency.
+/// Minimum latency that a flush adds, as a fraction of the write's latency.
 const ADDED_MIN: f64 = 0.1;
 
 pub const RULE: Rule = Rule {

@@ -10,7 +10,7 @@ use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 use crate::location;
 
-/// Mount options that make ext4, XFS, Btrfs and overlays drop flushes.
+/// Mount options with which ext4, XFS, Btrfs and overlays drop flushes.
 const KEPT_BY: [&str; 4] = ["nobarrier", "barrier=0", "volatile", "fsync=volatile"];
 
 pub const RULE: Rule = Rule {
@@ -84,7 +84,7 @@ fn kept_by_option(bundle: &Bundle) -> Option<(&str, &str)> {
 }
 
 /// Returns the number of flushes that reached devices with a volatile cache. Partitions and
-/// mappings count none.
+/// mappings do not count flushes.
 fn flushes(bundle: &Bundle) -> Option<u64> {
     let cached = |totals: &&DeviceTotals, kind: &str| {
         let mut devices = bundle.environment.devices.iter();
@@ -100,8 +100,8 @@ fn flushes(bundle: &Bundle) -> Option<u64> {
     let all = &bundle.observed.devices;
     let is_loop = |device: &&DeviceTotals| device.top && cached(device, "loop");
     if all.iter().filter(|device| device.top).all(|device| is_loop(&device)) {
-        // The disk under a loop device is flushed for other processes too, the loop device for its
-        // users only.
+        // Flushes of the disk under a loop device may be for other processes too; flushes of the
+        // loop device are only for its users.
         return most(&mut all.iter().filter(is_loop));
     }
     most(&mut all.iter().filter(|device| cached(device, "")))

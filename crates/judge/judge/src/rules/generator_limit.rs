@@ -15,7 +15,7 @@ use crate::rules::balance::wire;
 /// plus system time.
 const BUSY_SHARE_MAX: f64 = 0.9;
 /// Maximum share of an operation's time spent in the generator. In a closed loop, the rate is too
-/// low by this share. In an open loop, the latency is too high by it.
+/// low by this share. In an open loop, the latency is too high by this share.
 const LAG_SHARE_MAX: f64 = 0.1;
 
 pub const RULE: Rule = Rule {
@@ -227,7 +227,7 @@ mod tests {
         assert!(at_limit(&bundle));
         let finding = fixtures::finding(&RULE, &bundle);
         assert!(finding.says.contains("of their time in the load generator"), "{finding:?}");
-        // In an open loop the tail counts: three times 45 µs of 1.2 ms.
+        // In an open loop the tail is judged: three times 45 µs of 1.2 ms.
         bundle.observed.generator.lag = lag(45_000);
         assert!(!at_limit(&bundle));
         bundle.run.engine.closed_loop = false;

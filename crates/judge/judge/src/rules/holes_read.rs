@@ -8,8 +8,8 @@ use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum share of the files that was never written. Fully written files have none, but some file
-/// systems keep an unwritten last extent beyond the end of a file.
+/// Maximum share of the files that was never written. Fully written files have no holes, but some
+/// file systems have an unwritten last extent after the end of a file.
 const EMPTY_SHARE_MAX: f64 = 0.01;
 /// Minimum share of a loop device's reads that its disk must have moved.
 const BELOW_RATIO_MIN: f64 = 0.5;
@@ -110,7 +110,8 @@ fn judge_files(bundle: &Bundle) -> Option<Finding> {
     })
 }
 
-/// Judges files without an extent list: data that our engine wrote in full needs none.
+/// Judges files without an extent list: if Plimsoll's engine wrote all of the data, the list is not
+/// needed.
 fn judge_unlisted_files(bundle: &Bundle) -> Option<Finding> {
     let written = match &bundle.plan.workload {
         Workload::Mailbox(_) => true,
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.driver = Driver::Foreign;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
-        // Files that are empty by now show nothing either.
+        // Files that are empty now also prove nothing.
         bundle.observed.extents = Some(Extents::default());
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         let mut sparse =

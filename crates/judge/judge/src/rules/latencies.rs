@@ -10,7 +10,7 @@ fn classes(bundle: &Bundle, is_read: bool) -> impl Iterator<Item = &ClassTotals>
     bundle.run.classes.iter().filter(of).filter(|c| c.size_bytes > 0)
 }
 
-/// Returns the latencies of all reads, merged; `None` without any.
+/// Returns the latencies of all reads, merged; `None` if there are none.
 pub(super) fn histogram(bundle: &Bundle) -> Option<Histogram<u64>> {
     merged(bundle, true)
 }

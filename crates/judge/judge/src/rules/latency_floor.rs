@@ -8,8 +8,8 @@ use super::{Rule, Weight, evidence, latencies};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Minimum latency of any storage. The fastest (3D XPoint on NVMe) takes 7 to 10 us through the
-/// kernel. A copy from the page cache takes 1 to 3 us.
+/// Minimum latency of any storage. The fastest device (3D XPoint on NVMe) takes 7 to 10 us through
+/// the kernel. A copy from the page cache takes 1 to 3 us.
 const ANY_FLOOR_NS: u64 = 5_000;
 /// Reading a NAND page takes 20 to 100 us (manufacturers' data sheets).
 const FLASH_FLOOR_NS: u64 = 15_000;
@@ -65,7 +65,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("typical_ns", typical.ns).with("floor_ns", floor_ns))
 }
 
-/// Returns true for a buffered result of another tool whose reader claims nothing.
+/// Returns true for a buffered result of another tool whose user claims nothing about media.
 fn claims_no_media(bundle: &Bundle) -> bool {
     bundle.run.driver == Driver::Foreign
         && bundle.plan.claims_assumed

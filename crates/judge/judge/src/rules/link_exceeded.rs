@@ -7,7 +7,8 @@ use crate::claim::Claim;
 use crate::figures::{NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
 
-/// Tolerance for the rounding of a declared rate. Framing costs more than this.
+/// Tolerance for the rounding of a declared rate. The framing of a link uses a larger share than
+/// this.
 const SLACK: f64 = 0.01;
 
 pub const RULE: Rule = Rule {

@@ -11,13 +11,13 @@ use crate::figures::{self, NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
 use crate::stats::little;
 
-/// Minimum shares of the depth in flight. A slow refill and latencies published with one digit
-/// leave 0.9 or less. Half is missing only if the latency omits time or the depth is wrong.
-/// Measured: 7.99 of 8 in flight.
+/// Minimum shares of the depth in flight. With a slow refill, or with latencies published with one
+/// digit, the value is 0.9 or less. Half is missing only if the latency omits time or the depth is
+/// wrong. Measured: 7.99 of 8 in flight.
 const SHARE_WARN: f64 = 0.9;
 const SHARE_MIN: f64 = 0.5;
-/// Maximum time that a tool at depth 1 spends between two operations. It covers a few system calls
-/// and scheduling on a busy host. Measured with fio on two shared cores: 3 to 17 us.
+/// Maximum time that a tool at depth 1 spends between two operations. It is enough for a few system
+/// calls and scheduling on a busy host. Measured with fio on two shared cores: 3 to 17 us.
 const BETWEEN_NS_MAX: f64 = 50_000.0;
 
 pub const RULE: Rule = Rule {
@@ -41,7 +41,7 @@ pub const RULE: Rule = Rule {
     check,
 };
 
-/// Returns the number of operations that closed loops keep in flight. `None` with pauses, batches,
+/// Returns the number of operations that closed loops have in flight. `None` with pauses, batches,
 /// caps or open loops, which change the number.
 pub(super) fn outstanding(bundle: &Bundle) -> Option<u64> {
     let streams = evidence::streams(bundle);
@@ -88,8 +88,8 @@ impl Loop {
 /// Returns the whole run as one loop.
 fn whole(bundle: &Bundle) -> Option<Loop> {
     // Operations in flight at the stop count with their full latency. Without the time of the
-    // drain, an outage at the end would seem to have too many in flight. A durable write is already
-    // counted as a write and as a flush.
+    // drain, an outage at the end would look as if too many operations were in flight. A durable
+    // write is already counted as a write and as a flush.
     let classes =
         || bundle.run.classes.iter().filter(|class| !figures::is_counted_elsewhere(class));
     let drained = classes().any(|class| class.drained > 0);
@@ -156,7 +156,7 @@ fn judge(bundle: &Bundle, one: &Loop) -> Option<Finding> {
     let guessed = bundle.run.engine.kind == foreign::TABLE_KIND;
     let advice = "the latency, the rate or the depth is wrong";
     // Operations in flight at the start count with all of their latency. A stall across that moment
-    // therefore seems to keep more operations in flight, by at most its own length.
+    // therefore seems to have more operations in flight, by at most its own length.
     let classes = bundle.run.classes.iter().filter(|class| !figures::is_counted_elsewhere(class));
     let longest_ns = classes.map(|class| class.latency_ns_max).max().unwrap_or(0);
     let edge = if made_elsewhere { 0.0 } else { longest_ns as f64 / one.duration_ns };
@@ -283,7 +283,7 @@ mod tests {
         }
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         assert_eq!(in_flight(&bundle), Some(16.0));
-        // The rule detects one job whose figures disagree.
+        // The rule detects one job whose figures contradict each other.
         bundle.run.classes[1].latency_ns_sum /= 3;
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Fail);

@@ -9,15 +9,15 @@ use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
 use crate::words::span;
 
-/// Minimum measurement for a sustained claim, unless the plan states another. Shorter runs show
-/// neither full caches nor background work. IO500 requires 300 s of every write phase, SNIA and
-/// Jetstress hours.
+/// Minimum measurement for a sustained claim, unless the plan states another. Shorter runs cannot
+/// show the effects of full caches and of background work. IO500 requires 300 s of every write
+/// phase, SNIA and Jetstress hours.
 const SUSTAINED_NS_MIN: u64 = 300_000_000_000;
 
 /// Minimum measurement for a PASS, regardless of the plan: the length of the quickstart. Write
 /// caches, burst credit and the cache of fresh flash last for seconds.
 pub const PASS_NS_MIN: u64 = 30_000_000_000;
-/// Minimum operations for a PASS, so that the slowest hundredth has ten of them.
+/// Minimum number of operations for a PASS, so that the slowest hundredth has ten of them.
 pub const PASS_OPERATIONS_MIN: u64 = 1_000;
 
 pub const RULE: Rule = Rule {
@@ -78,7 +78,7 @@ fn length(bundle: &Bundle, measured_ns: u64) -> Option<Finding> {
     let own_ns = bundle.plan.evidence.min_measure_ns;
     let limits = [
         (own_ns, if foreign { "this needs" } else { "the plan requires" }),
-        // Another tool's result has no plan that could require less.
+        // Another tool's result has no plan that could require a shorter time.
         (
             if foreign && bundle.plan.claims.contains(&Claim::SustainedWrite) {
                 SUSTAINED_NS_MIN
@@ -90,8 +90,8 @@ fn length(bundle: &Bundle, measured_ns: u64) -> Option<Finding> {
         (if bundle.plan.requirement.is_some() { PASS_NS_MIN } else { 0 }, "a PASS requires"),
     ];
     let (limit_ns, who) = limits.into_iter().max_by_key(|(ns, _)| *ns)?;
-    // A phase ends on its first completion after its planned end, and never early. A millisecond
-    // covers the rounding of its ends.
+    // A phase ends on its first completion after its planned end, and never early. One millisecond
+    // is more than the rounding of both ends.
     if measured_ns + 1_000_000 >= limit_ns {
         return None;
     }

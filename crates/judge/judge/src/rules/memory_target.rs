@@ -37,8 +37,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     if evidence::is_null(bundle) {
-        // A run of our load generator without claims states nothing. Another tool's figure claims
-        // to be storage.
+        // A run of Plimsoll's own load generator without claims states nothing. Another tool's
+        // figure claims to be storage.
         if bundle.plan.claims.is_empty() && bundle.run.driver != Driver::Foreign {
             return None;
         }
@@ -189,7 +189,7 @@ mod tests {
         for near in ["10.0.0.7", "10.0.0.7:3260"] {
             bundle.observed.servers = vec![serves(near)];
             assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown), "{near}");
-            // The disk moved the requested bytes, and no other disk moved anything.
+            // The disk moved the requested bytes, and no other disk moved any.
             bundle.observed.other_disks = Some(plimsoll_evidence::observed::OtherDisks::default());
             let balance = super::super::bytes_balance::RULE;
             assert_eq!(fixtures::outcome(&balance, &bundle), Some(Outcome::Fail), "{near}");

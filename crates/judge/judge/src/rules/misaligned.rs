@@ -52,7 +52,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("misaligned_share", share))
 }
 
-/// Returns the device requests per operation. `None` unless each transfer fits one block and no
+/// Returns the device requests per operation. `None` unless each transfer fits in one block and no
 /// other process used the device.
 fn split(bundle: &Bundle) -> Option<f64> {
     let ratio = evidence::read_ratio(bundle)?;

@@ -9,7 +9,7 @@ use crate::figures::{self, Pick, measured};
 use crate::finding::{Finding, Outcome};
 use crate::stats::{Refusal, warm_up};
 
-/// Maximum rise of the least-squares line over the window, as a share of the mean (SNIA SSS PTS
+/// Maximum rise of the least-squares line over the window, as a fraction of the mean (SNIA SSS PTS
 /// 2.0.2).
 const RISE_MAX: f64 = 0.10;
 /// Maximum shift of the mean by a warm-up: half of SNIA's tolerance.

@@ -19,8 +19,8 @@ const MEASURED_SLACK_NS: u64 = 1_000_000_000;
 const SEEN_NS_MIN: u64 = 500_000_000;
 /// Share of the bytes that may be missing, because the last poll precedes the end of the process.
 const LAST_LOOK_SHARE: f64 = 0.5;
-/// Minimum share of the bytes that a process must have moved by its last sample to have moved the
-/// rest after it.
+/// A process may have moved the remaining bytes after its last sample only if it had moved at least
+/// this share by then.
 const ACTIVE_SHARE: f64 = 0.1;
 
 pub const RULE: Rule = Rule {
@@ -163,7 +163,7 @@ fn check_devices(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap
             true => mount.mount_point.is_some() && mount.mount_point == file.mount_point,
             false => file.on.iter().all(|name| mount.on.contains(name)),
         };
-        // An overlay has no device of its own; its lower layers were observed.
+        // An overlay has no device; its lower layers were observed.
         let beneath = |name: &String| {
             bundle.observed.devices.iter().any(|device| device.top && device.name == *name)
         };
@@ -237,7 +237,8 @@ fn check_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
             );
             return unknown(says, "run fewer processes under one observation");
         }
-        // On a busy host the last samples of the processes may be old. Their parents know the rest.
+        // On a busy host the last samples of the processes may be old. The parents of these
+        // processes have counted the remaining bytes.
         let all = command.moved.map(|all| if is_read { all.read_bytes } else { all.written_bytes });
         let sampled: u64 = command
             .processes
@@ -247,7 +248,7 @@ fn check_bytes(bundle: &Bundle, command: &Command, result: &ResultFile) -> Gap {
             .sum();
         let unsampled = all.unwrap_or(0).saturating_sub(sampled);
         let enough = moved.saturating_add(unsampled) as f64 >= least as f64 * LAST_LOOK_SHARE;
-        // Processes that read nothing while they were sampled are not excused.
+        // A process that read nothing while it was sampled does not explain missing bytes.
         let active = moved as f64 >= least as f64 * ACTIVE_SHARE;
         if all_seen && active && enough {
             let says = format!(
@@ -396,7 +397,8 @@ mod tests {
         };
         assert_eq!(with(short), Outcome::Unknown);
         assert_eq!(with(|_, result| result.about.clear()), Outcome::Unknown);
-        // A directory covers the files in it, and a job's name covers the files that begin with it.
+        // A directory matches the files in it, and the name of a job matches the files whose names
+        // begin with it.
         assert_eq!(with(|_, result| result.about = vec!["/x".into()]), Outcome::Pass);
         let job = |command: &mut Command, result: &mut ResultFile| {
             command.files[0].path = "/x/job.0.0".into();

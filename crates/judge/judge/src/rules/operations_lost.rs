@@ -9,10 +9,10 @@ use crate::claim::Claim;
 use crate::figures::{self, Pick, measured};
 use crate::finding::{Finding, Outcome};
 
-/// Counters of the driver, for older bundles whose latencies omit these operations.
+/// Counter names of the driver, for older bundles whose latencies omit these operations.
 const ABANDONED: &str = "operations_abandoned";
 const NEVER_STARTED: &str = "operations_never_started";
-/// Minimum rate of storage that works through a backlog, as a share of the measured rate.
+/// Minimum rate of storage that completes a backlog, as a fraction of the measured rate.
 const DRAIN_SHARE_MIN: f64 = 0.5;
 /// Counter of merged intervals.
 const MERGED: &str = "intervals_merged";
@@ -49,7 +49,7 @@ struct UnfinishedOperations {
     never_started: u64,
     /// True if the latencies include these operations, with the time that they had waited.
     in_latencies: bool,
-    /// True if the storage kept answering during the whole wait.
+    /// True if the storage completed operations during the whole wait.
     drains_backlog: bool,
 }
 
@@ -74,7 +74,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
-/// Returns the classes of operations without those that only time others to another end.
+/// Returns the classes of operations, without classes that only time the same operations until
+/// another end.
 fn operations(bundle: &Bundle) -> impl Iterator<Item = &ClassTotals> {
     bundle.run.classes.iter().filter(|class| !figures::is_counted_elsewhere(class))
 }
@@ -103,8 +104,8 @@ fn unfinished(bundle: &Bundle) -> Option<UnfinishedOperations> {
     })
 }
 
-/// Returns true if operations completed during the wait at a rate like the measured one. Hung
-/// storage completes nothing.
+/// Returns true if operations completed during the wait at about the measured rate. Hung storage
+/// completes nothing.
 fn drains_backlog(bundle: &Bundle) -> bool {
     let waited_s = figures::drain_ns(bundle) as f64 / figures::NS_PER_S;
     let rate = figures::rate_per_s(bundle, Pick::Transactional).unwrap_or(0.0);

@@ -81,7 +81,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 fn is_random(stream: &Stream) -> Option<bool> {
     match stream.pattern {
         Pattern::Random | Pattern::Permutation => {
-            // In a space of a few transfers, random operations are often consecutive.
+            // In a space of only a few transfers, random operations are often consecutive.
             let space = stream.files.working_set_bytes.or(stream.files.total_bytes());
             let largest = stream.sizes.iter().map(|s| s.size_bytes).max().unwrap_or(0);
             space.is_none_or(|bytes| bytes >= largest.saturating_mul(1024)).then_some(true)

@@ -8,8 +8,8 @@ use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum error of the start and end, as a share of the measurement. The error of the rate is no
-/// larger.
+/// Maximum error of the start and end, as a fraction of the measurement. The error of the rate is
+/// no larger.
 const ERROR_SHARE_MAX: f64 = 0.001;
 
 pub const RULE: Rule = Rule {

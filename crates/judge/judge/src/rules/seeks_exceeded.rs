@@ -9,11 +9,11 @@ use crate::claim::Claim;
 use crate::figures::{NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
 
-/// Minimum time of a random operation on a rotating disk. Half a revolution at 15,000 rpm takes 2
-/// ms. A queue sorted by head position does better, but never twice as well.
+/// Minimum time of a random operation on a rotating disk. Half a rotation at 15,000 rpm takes 2 ms.
+/// A queue sorted by head position does better, but never twice as well.
 const OPERATION_NS: f64 = 1_000_000.0;
-/// Number of busy disks for a warning, computed with 1 ms an operation. A real disk takes 2 ms, so
-/// twice as many would be busy.
+/// Number of busy disks for a warning, computed with 1 ms an operation. A real disk takes 2 ms per
+/// operation, so twice as many would be busy.
 const DISKS_WARN: f64 = 200.0;
 /// Maximum plausible number of busy disks. Published systems of rotating disks have some thousand
 /// disks at most.

@@ -12,7 +12,8 @@ use crate::finding::{Finding, Outcome};
 use crate::location::{self, Location};
 use crate::rules::balance::{self, BalanceResult};
 
-/// Maximum share of reads from a cache by the system's own counters, as for the page cache.
+/// Maximum share of reads from a cache according to the system's own counters (the same limit as
+/// for the page cache).
 const CACHE_SHARE_MAX: f64 = 0.05;
 /// Ratio of device bytes to application bytes above which another process uses the device
 /// (measured: 2.03). That process then explains two modes of latency.
@@ -128,7 +129,7 @@ fn by_declared_cache(bundle: &Bundle) -> Option<Finding> {
 }
 
 fn by_latency(bundle: &Bundle) -> Option<Finding> {
-    // A neighbour explains two modes only if this process's own bytes came from its own disks.
+    // I/O of others explains two modes only if the bytes of this process were read from its disks.
     if evidence::read_ratio(bundle).is_some_and(|ratio| ratio > NEIGHBOUR_RATIO)
         && by_position(bundle).outcome == Outcome::Pass
     {
@@ -154,7 +155,7 @@ fn by_latency(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
-/// Judges a target in memory, whose answers look like those of a cache.
+/// Judges a target in memory, whose answers look like answers of a cache.
 fn by_memory(bundle: &Bundle) -> Option<Finding> {
     let what = location::memory(bundle)?;
     let says = format!("reads came from this host's memory ({what})");

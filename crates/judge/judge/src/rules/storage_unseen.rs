@@ -49,7 +49,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
                 let says = "the target is on this host's own disks";
                 return Some(Finding::new(RULE.id, Outcome::Pass, says));
             }
-            // For reads, `served-from-cache-below` judges virtual disks.
+            // For reads, the rule `served-from-cache-below` judges virtual disks.
             _ => return None,
         }
     };

@@ -1,4 +1,4 @@
-//! Detects two modes in a latency distribution: fast answers from a cache, slow ones from the
+//! Detects two modes in a latency distribution: fast answers of a cache, and slow answers of the
 //! media.
 
 use hdrhistogram::Histogram;
@@ -78,7 +78,7 @@ mod tests {
     fn distribution(modes: &[(u64, u64)]) -> Histogram<u64> {
         let mut histogram = plimsoll_evidence::latency::histogram();
         for (middle_ns, count) in modes {
-            // Latencies spread by a third either way, as with a queue.
+            // Latencies vary by a third in both directions, as with a queue.
             for step in 0..100 {
                 let ns = middle_ns * (67 + step * 66 / 100) / 100;
                 histogram.record_n(ns, count / 100).unwrap();
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(two_modes(&distribution(&[(100_000, 100_000)])), None);
         // Two per cent of slow operations are a tail, not a mode.
         assert_eq!(two_modes(&distribution(&[(100_000, 98_000), (5_000_000, 2_000)])), None);
-        // A ratio of two can come from a queue.
+        // A queue can cause a ratio of two.
         assert_eq!(two_modes(&distribution(&[(100_000, 50_000), (200_000, 50_000)])), None);
     }
 }

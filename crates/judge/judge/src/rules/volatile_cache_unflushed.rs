@@ -11,7 +11,7 @@ use crate::location::{self, Location};
 /// Maximum durable writes per flush that reaches the device. Measured: 800 flushes for 800 writes
 /// with a flush each, 0 without. Group commits share a flush.
 const WRITES_PER_FLUSH_MAX: u64 = 100;
-/// The kernel merges waiting flushes: half of the operations in flight may share one.
+/// The kernel merges waiting flushes: half of the operations in flight may share one flush.
 const SHARED_TIMES: u64 = 2;
 
 /// Minimum bytes that another process writes per flush.
@@ -164,7 +164,7 @@ pub(super) fn has_own_flushes(bundle: &Bundle, flushes: u64) -> bool {
     }
     let others = &bundle.observed.neighbours;
     let written = others.storage_written_bytes.filter(|_| others.is_whole());
-    // Writes to other disks flush none of these.
+    // A flush of another disk does not flush this one.
     let elsewhere = bundle.observed.other_disks.map_or(0, |moved| moved.disks.written_bytes);
     let of_others = written.map(|bytes| bytes.saturating_sub(elsewhere).div_ceil(BLOCK_BYTES));
     of_others.is_some_and(|others| flushes.saturating_sub(others) >= flushes_expected(bundle))
@@ -182,7 +182,7 @@ pub(super) fn flushes_expected(bundle: &Bundle) -> u64 {
     (durable_writes(bundle) / shared).max(1)
 }
 
-/// Returns true if durable writes may bypass the cache of a device one by one, without a flush.
+/// Returns true if each durable write may bypass the cache of a device, without a flush.
 pub(super) fn may_bypass_cache(bundle: &Bundle) -> bool {
     let by_dsync = match &bundle.plan.workload {
         Workload::Mailbox(_) => true,
@@ -232,7 +232,7 @@ mod tests {
         bundle.observed.devices[0].flushes = Some(10_000);
         alone(&mut bundle);
         assert_eq!(outcome(&bundle), Some(Outcome::Pass));
-        // Each small write of another process may have been flushed.
+        // Each small write of another process may have requested a flush.
         bundle.observed.neighbours.storage_written_bytes = Some(10_000 * 4096);
         assert_eq!(outcome(&bundle), Some(Outcome::Unknown));
         bundle.observed.neighbours.storage_written_bytes = Some(1_000 * 4096);
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(outcome(&bundle), Some(Outcome::Unknown), "a container does not show all");
         bundle.observed.neighbours.storage_written_bytes = None;
         assert_eq!(outcome(&bundle), Some(Outcome::Unknown));
-        // A loop device has one user, and counts for itself.
+        // A loop device has only one user, so its own counter decides.
         bundle.environment.devices[0].kind = "loop".into();
         assert!(has_own_flushes(&bundle, 10_000));
     }
@@ -308,7 +308,7 @@ mod tests {
         let finding = fixtures::finding(&RULE, &bundle);
         assert_eq!(finding.outcome, Outcome::Unknown);
         assert!(finding.says.contains("hypervisor"), "{}", finding.says);
-        // A disk whose cache is declared as write-through does not fail either.
+        // A disk with a cache declared as write-through does not fail either.
         bundle.environment.devices[0].write_cache = Some("write through".into());
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.environment.virtualisation = None;

@@ -9,8 +9,8 @@ use crate::claim::Claim;
 use crate::figures::{NS_PER_S, measured};
 use crate::finding::{Finding, Outcome};
 
-/// Maximum stopped share of the measured phase: the share that a 99.9th percentile leaves out. A
-/// convention of this project.
+/// Maximum stopped fraction of the measured phase: a 99.9th percentile ignores this fraction of the
+/// operations. A convention of this project.
 const SHARE_FAIL: f64 = 0.001;
 
 pub const RULE: Rule = Rule {

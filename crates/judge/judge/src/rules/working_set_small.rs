@@ -1,4 +1,4 @@
-//! Checks whether a cache nearer to the load could have held the working set.
+//! Checks whether the working set fits in a cache closer to the load than the media.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{DeviceTotals, OpenedFile};
@@ -105,9 +105,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     Some(finding.with("working_set_bytes", touched))
 }
 
-/// Returns the memory that can cache the load's data: the host's, or the control group's limit.
-/// Pages that other groups brought into the cache are charged to those groups. The limit therefore
-/// counts only if the cache never held more of the files.
+/// Returns the memory that can cache the load's data: the host's, or the control group's limit. If
+/// another group reads a page into the cache, the page is charged to that group. The limit
+/// therefore counts only if the cache never had more bytes of the files.
 fn memory_bytes(bundle: &Bundle) -> Option<u64> {
     let host = bundle.environment.memory_bytes;
     let limit = bundle.observed.limits.as_ref().and_then(|limits| limits.memory_bytes);
@@ -124,7 +124,7 @@ fn memory_bytes(bundle: &Bundle) -> Option<u64> {
 /// process. A watched tool's counters include files that its result does not name.
 ///
 /// # Errors
-/// The counters do not decide it for writes that the load flushed: the reason.
+/// For writes that the load flushed, the counters cannot decide; the error is the reason.
 fn used_memory(bundle: &Bundle) -> Result<bool, String> {
     let counts = bundle.run.driver == Driver::Real
         && !evidence::is_remote(bundle)
@@ -158,8 +158,8 @@ fn moved_all(bundle: &Bundle, is_read: bool) -> bool {
     let written = generator
         .storage_written_bytes
         .map(|bytes| bytes.saturating_sub(generator.storage_cancelled_bytes.unwrap_or(u64::MAX)));
-    // A load that flushes leaves few dirty pages of its own. The balance subtracts those of the whole
-    // host.
+    // A load that flushes leaves few dirty pages of its own. The balance subtracts those of the
+    // whole host.
     let unflushed = balance::unflushed_bytes_max(bundle).filter(|_| !is_read);
     let own = match (unflushed, written) {
         (Some(unflushed), Some(written)) => side.own.max(Some(written.saturating_sub(unflushed))),
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(outcome(&bundle), Outcome::Fail, "more than the host has");
         bundle.observed.limits = Some(limits(None));
         assert_eq!(outcome(&bundle), Outcome::Fail, "no limit");
-        // Another process brought the files into the cache, charged to its own group.
+        // Another process read the files into the cache, so they are charged to its group.
         bundle.observed.limits = Some(limits(Some(128 << 20)));
         bundle.observed.page_cache.resident_bytes_before = Some(1 << 30);
         assert_eq!(outcome(&bundle), Outcome::Fail);
@@ -312,7 +312,7 @@ mod tests {
         assert_eq!(outcome(&bundle), Outcome::Fail, "a tenth came from memory");
         bundle.observed.generator.storage_read_bytes = None;
         assert_eq!(outcome(&bundle), Outcome::Fail, "not counted");
-        // The device moved as much, but for other processes.
+        // The device moved the same number of bytes, but for other processes.
         bundle.observed.generator.storage_read_bytes = Some(0);
         assert_eq!(outcome(&bundle), Outcome::Fail);
         // Read-ahead doubled the bytes per read, and memory answered every other read.
@@ -338,7 +338,7 @@ mod tests {
         unsynced.observed.memory.dirty_bytes_after = Some(4 << 30);
         unsynced.observed.page_cache.resident_bytes_after = Some(1 << 30);
         assert_eq!(outcome(&unsynced), Outcome::Fail);
-        // Other processes' writes, and counters that were read late, leave it unknown.
+        // If other processes wrote, or if counters were read late, the result is unknown.
         let asked = evidence::written_bytes(&bundle);
         bundle.observed.generator.storage_written_bytes = Some(asked / 10 * 9);
         assert_eq!(outcome(&bundle), Outcome::Unknown);

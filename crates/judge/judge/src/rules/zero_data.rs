@@ -7,7 +7,7 @@ use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum share of zero blocks. Real data has some; generated data has none.
+/// Maximum share of zero blocks. Real data has some zero blocks; generated data has none.
 const ZERO_SHARE_MAX: f64 = 0.01;
 
 pub const RULE: Rule = Rule {

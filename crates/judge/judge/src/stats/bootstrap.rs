@@ -1,12 +1,12 @@
 //! Intervals for any statistic of one run: the circular block bootstrap.
 //!
 //! D. N. Politis and J. P. Romano, *A Circular Block-Resampling Procedure for Stationary Data*
-//! (1992). Blocks keep the autocorrelation within them. A block has the length `n^(1/3)` (P. Hall,
-//! J. L. Horowitz, B.-Y. Jing, Biometrika 82 (1995)) times the cube root of the squared ratio of
-//! values to independent values.
+//! (1992). Resampling whole blocks preserves the autocorrelation within them. A block has the
+//! length `n^(1/3)` (P. Hall, J. L. Horowitz, B.-Y. Jing, Biometrika 82 (1995)) times the cube root
+//! of the squared ratio of values to independent values.
 //!
 //! For use within a run only. Over a handful of runs a percentile bootstrap declares equal arms
-//! different in 11 % of cases. [`super::welch`] is for that.
+//! different in 11 % of cases. Use [`super::welch`] to compare arms.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -66,7 +66,8 @@ pub fn block_bootstrap(
     Ok(Interval { mean: statistic(values), low, high, half_width, n, n_effective })
 }
 
-/// Returns the block length for a series of `n` values with `n_effective` independent ones.
+/// Returns the block length for a series of `n` values that is worth `n_effective` independent
+/// values.
 fn block_length(n: usize, n_effective: f64) -> usize {
     let worth = (n as f64 / n_effective.max(1.0)).max(1.0);
     let length = libm::cbrt(n as f64) * libm::pow(worth, 2.0 / 3.0);

@@ -19,8 +19,8 @@ use super::student::t_two_sided;
 /// Minimum number of values in a series for the detection of a change.
 pub const VALUES_MIN: usize = 20;
 
-/// Largest two-sided p-value, at the best position, that counts as a change. Small because the best
-/// of many positions is tested.
+/// Largest two-sided p-value, at the best position, at which a change is significant. Small because
+/// the best of many positions is tested.
 const P_MAX: f64 = 1e-4;
 
 /// Share of the variance from which a change needs no test.
@@ -29,7 +29,7 @@ const SHARE_MIN: f64 = 0.9;
 /// Factor between the trial time constants of a decay.
 const TIME_CONSTANT_STEP: f64 = 1.5;
 
-/// Bias of the mean, in standard errors, that the rest of a decay may cause.
+/// Maximum bias of the mean, in standard errors, caused by the remaining decay.
 const BIAS_MAX: f64 = 0.25;
 
 /// Shape of a change.
@@ -37,7 +37,7 @@ const BIAS_MAX: f64 = 0.25;
 pub enum Shape {
     /// The level jumps at this value.
     Step(usize),
-    /// A straight line ends at this value; the level is constant from there.
+    /// A straight line ends at this value; after it, the level is constant.
     Ramp(usize),
     /// The level is approached exponentially with this time constant, in values.
     Decay(f64),
@@ -66,9 +66,9 @@ impl Shape {
         }
     }
 
-    /// Returns the start of the values whose scatter is the reference for the change. This is the
-    /// part behind the change if it is at least half of all values, and otherwise 0. A warm-up of
-    /// another shape than the fitted one leaves residuals at the start.
+    /// Returns the start of the values whose variation is the reference for the change. This is the
+    /// part behind the change if it is at least half of all values, and otherwise 0. If the warm-up
+    /// has another shape than the fitted one, residuals remain at the start.
     fn tail(self, n: usize) -> usize {
         let at = match self {
             Self::Step(at) | Self::Ramp(at) => at,
@@ -81,12 +81,12 @@ impl Shape {
 /// Most likely change of a series.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// First value of the new level, from 0. For a decay, the rest of the decay biases the mean
-    /// from here by at most a quarter of its standard error.
+    /// First value of the new level, from 0. For a decay, the remaining decay biases the mean from
+    /// here by at most a quarter of its standard error.
     pub at: usize,
     /// Shape of the change.
     pub shape: Shape,
-    /// Two-sided p-value of the best position, computed as if it were the only one tested.
+    /// Two-sided p-value of the best position, computed as if no other position had been tested.
     pub p_value: f64,
     /// Share of the series' variance that the change explains.
     pub share: f64,
@@ -98,7 +98,7 @@ impl Change {
     /// Returns true if the change exceeds the ordinary variation of the series.
     ///
     /// A change that explains nearly all of the variance also counts. A smooth warm-up of another
-    /// shape leaves residuals so alike that no test on them could be significant.
+    /// shape has residuals so correlated that no test on them could be significant.
     #[must_use]
     pub fn significant(&self) -> bool {
         self.p_value <= P_MAX || self.share >= SHARE_MIN
@@ -107,16 +107,16 @@ impl Change {
 
 /// Returns the most likely change; `None` below 20 values or if all are equal.
 ///
-/// Positions closer than `n / 20` or three values to an end are skipped, because a change there
-/// rests on one or two values.
+/// Positions closer than `n / 20` or three values to an end are skipped, because such a change
+/// depends on one or two values.
 #[must_use]
 pub fn strongest_change(values: &[f64], shapes: Shapes) -> Option<Change> {
     strongest_change_within(values, shapes, 0.0)
 }
 
 /// Returns the same as [`strongest_change`] with a tolerance. The end of a decay may bias the mean
-/// of the rest by `tolerance`, in the unit of the values. The default limit, a quarter of the
-/// standard error, applies if it is larger.
+/// of the later values by `tolerance`, in the unit of the values. The default limit, a quarter of
+/// the standard error, applies if it is larger.
 #[must_use]
 pub fn strongest_change_within(values: &[f64], shapes: Shapes, tolerance: f64) -> Option<Change> {
     let n = values.len();
@@ -144,10 +144,11 @@ pub fn strongest_change_within(values: &[f64], shapes: Shapes, tolerance: f64) -
     let persistence = Persistence::of(tail);
     let n_effective = persistence.n_effective;
     let tail_length = tail.len() as f64;
-    // If a tail lacks the rare high values of the whole by chance, this must not count as a change.
+    // If a tail by chance lacks the rare high values of the series, this must not count as a
+    // change.
     let long_run =
         (tail_error / (tail_length - 2.0) * tail_length / n_effective).max(error / (n - 2) as f64);
-    // An exact fit leaves only rounding errors: any change is then certain.
+    // With an exact fit, only rounding errors remain: any change is then certain.
     let exact = error <= total * 1e-20;
     let freedom = (n_effective - 2.0).max(1.0);
     let p_value = if exact { 0.0 } else { t_two_sided(libm::sqrt(fall / long_run), freedom) };
@@ -182,7 +183,7 @@ fn best_place(centred: &[f64], ramps: bool) -> (Shape, f64) {
             best = (Shape::Step(at), step);
         }
         if ramps {
-            // Projection on min(0, i - a), whose sum and sum of squares are known.
+            // Projection on min(0, i - a), for which the sum and the sum of squares are known.
             let product = moment - a * sum;
             let total = 0.5 * a * (a + 1.0);
             let norm = a * (a + 1.0) * (2.0 * a + 1.0) / 6.0 - total * total / n;
@@ -275,7 +276,7 @@ fn decay_end(n: usize, constant: f64, size: f64, deviation: f64, tolerance: f64)
 pub struct Segment {
     /// First value, from 0.
     pub start: usize,
-    /// One past the last value.
+    /// Index after the last value.
     pub end: usize,
     /// Mean of the segment.
     pub mean: f64,
@@ -291,13 +292,14 @@ const P_SEGMENT_MAX: f64 = 1e-8;
 /// Minimum number of effective values, besides the step, in a window.
 const WINDOW_EFFECTIVE_MIN: f64 = 10.0;
 
-/// Returns the segments into which steps divide a series. Without steps, a single segment spans it
-/// all.
+/// Returns the segments into which steps divide a series. Without steps, a single segment spans the
+/// whole series.
 ///
-/// Returns no segments for an empty series. A segment with a dip in the middle has no single
-/// step. The function therefore tests windows of many lengths, each overlapping the next by half
-/// (S. Kovács, P. Bühlmann, H. Li, A. Munk, *Seeded Binary Segmentation*, Biometrika 110 (2023)).
-/// The clearest step divides the segment. Windows are at least 40 values and an eighth of the segment long.
+/// Returns no segments for an empty series. A segment with a dip in the middle has no single step.
+/// The function therefore tests windows of many lengths, each overlapping the next by half (S.
+/// Kovács, P. Bühlmann, H. Li, A. Munk, *Seeded Binary Segmentation*, Biometrika 110 (2023)). The
+/// clearest step divides the segment. Windows are at least 40 values and an eighth of the segment
+/// long.
 #[must_use]
 pub fn segments(values: &[f64]) -> Vec<Segment> {
     let mut found = Vec::new();

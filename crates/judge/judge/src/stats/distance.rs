@@ -12,7 +12,7 @@ use super::special::kolmogorov_survival;
 pub struct KolmogorovSmirnov {
     /// Largest vertical distance of the two distribution functions, 0 to 1.
     pub distance: f64,
-    /// Probability of such a distance or a larger one if the distributions are the same.
+    /// Probability of a distance at least this large if the distributions are the same.
     pub p_value: f64,
 }
 
@@ -46,8 +46,8 @@ pub fn kolmogorov_smirnov(a: &[f64], b: &[f64]) -> Result<KolmogorovSmirnov, Ref
 
 /// Compares two histograms over the same bins, given as counts.
 ///
-/// Each bin counts as one value, so the distance is at most that of the original samples. The
-/// p-value uses the effective sizes; pass the counts' sums if values are independent.
+/// Each bin counts as one value, so the distance is at most the distance of the original samples.
+/// The p-value uses the effective sizes; pass the counts' sums if values are independent.
 ///
 /// # Errors
 /// [`Refusal::TooFewValues`] if a histogram is empty; [`Refusal::OutOfRange`] if they have

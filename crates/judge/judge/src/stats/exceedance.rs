@@ -1,16 +1,16 @@
 //! Number of independent samples behind a percentile.
 //!
-//! Latencies come in clusters: a stall delays every operation in flight, and a cache that writes
-//! back is slow for seconds. If the slowest hundred of ten thousand operations are one stall, they
-//! reveal no more about the p99 than a single one.
+//! Slow operations occur in clusters: a stall delays every operation in flight, and a cache that
+//! writes back is slow for seconds. If the slowest hundred of ten thousand operations belong to one
+//! stall, they show no more about the p99 than a single operation.
 //!
-//! A quantile depends on the share of samples beyond it, `q`. For independent samples the variance
-//! of that share is `q (1 - q) / n`. In general, the numbers of samples beyond the quantile in
-//! consecutive spans of time give the variance, as a series gives the variance of a mean
-//! ([`super::batch`]). The effective sample is the `n` whose binomial has the observed width,
-//! `n_effective = q (1 - q) (z / h)²` with the half width `h` of the share. The order statistics
-//! then use the effective sample (compare P. Heidelberger and P. A. W. Lewis, *Quantile Estimation
-//! in Dependent Sequences*, Operations Research 32 (1984)).
+//! A quantile depends on `q`, the share of samples above it. For independent samples the variance
+//! of that share is `q (1 - q) / n`. In general, the numbers of samples above the quantile in
+//! consecutive spans of time determine the variance, like a series determines the variance of a
+//! mean ([`super::batch`]). The effective sample is the `n` whose binomial distribution has the
+//! observed width, `n_effective = q (1 - q) (z / h)²` with the half width `h` of the share. The
+//! order statistics then use the effective sample (compare P. Heidelberger and P. A. W. Lewis,
+//! *Quantile Estimation in Dependent Sequences*, Operations Research 32 (1984)).
 
 use super::batch::batch_means;
 use super::interval::Refusal;
@@ -21,21 +21,22 @@ use super::special::normal_quantile;
 pub struct Span {
     /// Number of samples.
     pub count: u64,
-    /// Number of samples beyond the value.
+    /// Number of samples above the value.
     pub beyond: u64,
 }
 
-/// Returns the effective sample of the share of samples beyond a value, from consecutive spans of
+/// Returns the effective sample of the share of samples above a value, from consecutive spans of
 /// time of equal length. At most the number of samples.
 ///
 /// # Errors
-/// Like [`batch_means`]: fewer than ten spans, or an effective sample below ten.
+/// The errors of [`batch_means`]: fewer than ten spans, or an effective sample below ten.
 pub fn effective_sample_beyond(spans: &[Span]) -> Result<f64, Refusal> {
     let count: u64 = spans.iter().map(|span| span.count).sum();
     let beyond: u64 = spans.iter().map(|span| span.beyond).sum();
     let n = count as f64;
     let share = beyond as f64 / n.max(1.0);
-    // Samples of each span beyond the quantile, less the number that the span's size explains.
+    // For each span, the number of samples above the quantile, minus the number expected from the
+    // span's size.
     let excess: Vec<f64> =
         spans.iter().map(|span| span.beyond as f64 - share * span.count as f64).collect();
     let interval = batch_means(&excess)?;
@@ -64,7 +65,7 @@ mod tests {
 
     #[test]
     fn a_stall_is_one_sample_however_many_it_hits() {
-        // 60 of 6,000 are beyond, all of them in one span.
+        // 60 of 6,000 samples are above the value, all of them in one span.
         let stall = spans((0..60).map(|at| if at == 30 { 60 } else { 0 }));
         let effective = effective_sample_beyond(&stall).unwrap();
         assert!(effective < 150.0, "{effective}");

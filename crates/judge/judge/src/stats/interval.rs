@@ -53,7 +53,7 @@ pub enum Refusal {
         /// Number of values required.
         needed: usize,
     },
-    /// Neighbouring values are too alike.
+    /// Neighbouring values are too strongly correlated.
     #[error(
         "{n} values are worth only {n_effective:.1} independent ones, {needed} are needed: \
          they change too slowly for so short a measurement; measure longer"
@@ -70,16 +70,16 @@ pub enum Refusal {
     /// A value is infinite or not a number.
     #[error("value {index} of the series is not finite: the record that it came from is damaged")]
     NotFinite {
-        /// Position of the first such value, from 0.
+        /// Position of the first of these values, from 0.
         index: usize,
     },
     /// The method requires positive values.
     #[error("value {index} of the series is not above zero, and its logarithm is needed")]
     NotPositive {
-        /// Position of the first such value, from 0.
+        /// Position of the first of these values, from 0.
         index: usize,
     },
-    /// The warm-up covers half of the series or more.
+    /// The warm-up is half of the series or more.
     #[error(
         "the warm-up reaches to value {cut} of {n}, half the series or more: the system had not \
          settled; measure longer"
@@ -103,7 +103,7 @@ pub enum Refusal {
 /// Rejects a series with an infinity or a NaN.
 ///
 /// # Errors
-/// [`Refusal::NotFinite`] with the position of the first such value.
+/// [`Refusal::NotFinite`] with the position of the first value that is not finite.
 pub fn require_finite(values: &[f64]) -> Result<(), Refusal> {
     match values.iter().position(|v| !v.is_finite()) {
         Some(index) => Err(Refusal::NotFinite { index }),

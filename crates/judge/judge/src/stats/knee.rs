@@ -1,9 +1,9 @@
-//! Knee of a throughput-latency curve: the load with the largest throughput over latency
-//! (L. Kleinrock, *Power and Deterministic Rules of Thumb*, 1979). Up to it throughput grows faster
-//! than latency, beyond it latency grows faster.
+//! Knee of a throughput-latency curve: the load with the largest throughput over latency (L.
+//! Kleinrock, *Power and Deterministic Rules of Thumb*, 1979). Below the knee, throughput grows
+//! faster than latency; above it, latency grows faster.
 
-/// Share of the largest power from which a load counts as equal to it. Less is noise of a few
-/// percent in rate and latency.
+/// Fraction of the largest power from which a load is considered equal to it. Less is noise of a
+/// few percent in rate and latency.
 const EQUAL: f64 = 0.93;
 /// Fewest loads that show a bend.
 const LOADS_MIN: usize = 3;
@@ -26,7 +26,7 @@ impl LoadPoint {
     }
 }
 
-/// Place where a curve bends.
+/// Load at which a curve bends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bend {
     /// The curve bends between two measured loads.
@@ -54,7 +54,7 @@ pub enum Bend {
     },
 }
 
-/// Returns where a curve bends; `None` with fewer than three loads. Loads are distinct.
+/// Returns the load at which a curve bends; `None` with fewer than three loads. Loads are distinct.
 #[must_use]
 pub fn bend(points: &[LoadPoint]) -> Option<Bend> {
     let power = |point: &LoadPoint| Some(point.power()).filter(|power| power.is_finite());

@@ -8,7 +8,7 @@
 
 use super::interval::Refusal;
 
-/// Maximum deviation, as a share, that rounding and the ends of a phase explain. The value is a
+/// Maximum relative deviation that rounding and the ends of a phase explain. The value is a
 /// convention of this project, far above the 0.1 % of the example and far below a wrong queue
 /// depth.
 pub const TOLERANCE: f64 = 0.05;
@@ -18,17 +18,18 @@ pub const TOLERANCE: f64 = 0.05;
 pub struct Little {
     /// Operations in flight according to rate and latency.
     pub in_flight: f64,
-    /// Operations in flight by rate and latency, divided by those of the load, minus one.
+    /// Operations in flight computed from rate and latency, divided by those of the load, minus
+    /// one.
     pub deviation: f64,
     /// True if the deviation is within 5 %.
     pub holds: bool,
 }
 
-/// Compares a rate in operations per second and a mean latency in ns with `outstanding`, the
-/// operations that the closed loop keeps in flight.
+/// Compares the product of a rate in operations per second and a mean latency in ns with
+/// `outstanding`, the number of operations that the closed loop has in flight.
 ///
 /// # Errors
-/// [`Refusal::OutOfRange`] for a negative or infinite figure, or nothing outstanding.
+/// [`Refusal::OutOfRange`] for a negative or infinite figure, or if no operations are outstanding.
 pub fn little(rate_per_s: f64, latency_ns_mean: f64, outstanding: f64) -> Result<Little, Refusal> {
     let refuse = |name, value| Err(Refusal::OutOfRange { name, value });
     if !(rate_per_s.is_finite() && rate_per_s >= 0.0) {

@@ -4,7 +4,7 @@
 //! Technometrics 4 (1962). Merging and the third and fourth moments follow P. Pébay, *Formulas for
 //! Robust, One-Pass Parallel Computation of Covariances and Arbitrary-Order Statistical Moments*,
 //! SAND2008-6212. Sums of squares would lose every digit on latencies of a billion nanoseconds that
-//! differ by a few. For the same reason, values are stored relative to the first one.
+//! differ by a few. For the same reason, values are stored relative to the first value.
 
 /// Running moments of a sample. The order matters only for rounding; samples can be merged.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -112,7 +112,7 @@ impl Moments {
         self.standard_deviation().map(|deviation| deviation / mean.abs())
     }
 
-    /// Returns the skewness of the sample as a population, `m3 / m2^1.5`; `None` if all values are
+    /// Returns the skewness `m3 / m2^1.5` of the values as a population; `None` if all values are
     /// equal.
     #[must_use]
     pub fn skewness(&self) -> Option<f64> {
@@ -120,7 +120,7 @@ impl Moments {
         (self.m2 > 0.0).then(|| libm::sqrt(n) * self.m3 / (self.m2 * libm::sqrt(self.m2)))
     }
 
-    /// Returns the excess kurtosis of the sample as a population; `None` if all values are equal.
+    /// Returns the excess kurtosis of the values as a population; `None` if all values are equal.
     #[must_use]
     pub fn excess_kurtosis(&self) -> Option<f64> {
         let n = self.count as f64;

@@ -1,13 +1,13 @@
 //! Correction of a latency histogram for coordinated omission.
 //!
-//! A client that waits for a stalled operation skips those that become due meanwhile, and the
-//! record lacks their waiting times. Example: a run of 20 s at 1,000 per second that stalls for
-//! 2 s. It reported a p99 of 0.28 ms; the true value was 1,800 ms. Gil Tene's correction, known from
-//! HdrHistogram, restores them. If an operation is due every `d`, one of latency `L` adds others of
-//! `L - d`, `L - 2d`, and so on down to `d`.
+//! A client that waits for a stalled operation skips the operations that are due meanwhile, and the
+//! record lacks their waiting times. Example: a run of 20 s at 1,000 per second that stalls for 2
+//! s. It reported a p99 of 0.28 ms; the true value was 1,800 ms. Gil Tene's correction, known from
+//! HdrHistogram, restores them. If an operation is due every `d`, an operation of latency `L` adds
+//! others of `L - d`, `L - 2d`, and so on down to `d`.
 //!
 //! The result is an estimate from the aggregate. The method assumes one client that should have
-//! issued at equal distances. With several clients, `d` is the interval of one of them.
+//! issued at equal distances. With several clients, `d` is the interval of one client.
 
 use super::interval::Refusal;
 
@@ -22,12 +22,12 @@ pub struct Bin {
 
 /// Returns the histogram with the operations that were due but never issued.
 ///
-/// Bins keep their order and latencies. Restored operations are added to the bin with the nearest
-/// latency at or above theirs. For `n` bins the work is `n log n`, regardless of the number of
-/// operations. Bins must ascend in latency.
+/// The order and the latencies of the bins do not change. Restored operations are added to the bin
+/// with the nearest latency at or above theirs. For `n` bins the work is `n log n`, regardless of
+/// the number of operations. Bins must ascend in latency.
 ///
 /// # Errors
-/// [`Refusal::OutOfRange`] for an expected interval of 0, or bins that do not ascend.
+/// [`Refusal::OutOfRange`] for an expected interval of 0, or bins that are not in ascending order.
 pub fn corrected(bins: &[Bin], expected_interval_ns: u64) -> Result<Vec<Bin>, Refusal> {
     if expected_interval_ns == 0 {
         return Err(Refusal::OutOfRange { name: "expected interval", value: 0.0 });
@@ -50,11 +50,11 @@ pub fn corrected(bins: &[Bin], expected_interval_ns: u64) -> Result<Vec<Bin>, Re
 
 /// Returns the number of restored operations with a latency of at most each bin's.
 ///
-/// A bin of latency `L = q d + r` represents `r + m d` with `m` from 1 to `q - 1`. The bin at `x =
-/// Q d + R` counts those that are at most `x`. If `L <= x + d`, all `q - 1` count, which is true
-/// for the bins up to a certain one. Each later bin contributes `Q`, or one fewer if `r > R`. So
-/// each bin requires two sums, over the bins before and after that one. It also requires the number
-/// of later operations whose `r` is above `R`.
+/// A bin of latency `L = q d + r` represents `r + m d` with `m` from 1 to `q - 1`. The bin at
+/// `x = Q d + R` counts the added operations with a latency of at most `x`. If `L <= x + d`, all
+/// `q - 1` count, which is true up to a certain bin. Each later bin contributes `Q`, or one fewer
+/// if `r > R`. So each bin requires two sums, over the bins before and after that bin. It also
+/// requires the number of operations in later bins whose `r` is above `R`.
 fn put_back_up_to(bins: &[Bin], interval_ns: u64) -> Vec<u128> {
     let parts = |bin: &Bin| (bin.latency_ns / interval_ns, bin.latency_ns % interval_ns);
     let mut rests: Vec<u64> = bins.iter().map(|bin| parts(bin).1).collect();
@@ -200,7 +200,7 @@ mod tests {
 
     #[test]
     fn the_stall_of_two_seconds_reappears_in_the_p99() {
-        // 18,000 operations of 0.2 ms and one of 2 s; one was due every ms.
+        // 18,000 operations of 0.2 ms and one operation of 2 s; an operation was due every ms.
         let fine: Vec<(u64, u64)> = (1..=2000).map(|ms| (ms * 1_000_000, 0)).collect();
         let mut raw = bins(&[(200_000, 18_000)]);
         raw.extend(bins(&fine));

@@ -1,24 +1,24 @@
-//! Percentiles with confidence intervals from order statistics, and the gate before them.
+//! Percentiles with confidence intervals from order statistics, and the condition for showing them.
 //!
 //! The number of samples below the true p-quantile is binomial for any distribution. Two order
 //! statistics therefore bracket the quantile with a known probability (H. A. David and H. N.
 //! Nagaraja, *Order Statistics*, 3rd ed. 2003, section 7.1). If samples are not independent, the
 //! binomial uses the effective sample.
 //!
-//! A percentile is shown only if at least ten effective samples are beyond it, `n_effective (1 - p)
-//! >= 10`. A p99.9 of 2,000 samples would rest on the two slowest.
+//! A percentile is shown only if at least ten effective samples are above it:
+//! `n_effective (1 - p) >= 10`. A p99.9 of 2,000 samples would rest on the two slowest.
 
 use super::interval::Refusal;
 use super::special::{binomial_cdf, normal_quantile};
 
-/// Minimum number of effective samples beyond a percentile.
+/// Minimum number of effective samples above a percentile.
 pub const BEYOND_MIN: f64 = 10.0;
 
 /// Checks if `n_effective` samples support the `p`-quantile (0.99 for p99).
 ///
 /// # Errors
 /// [`Refusal::OutOfRange`] if `p` is not within 0..1. [`Refusal::EffectiveSampleTooSmall`] with the
-/// required number if fewer than ten samples are beyond.
+/// required number if fewer than ten samples are above the percentile.
 pub fn percentile_gate(n: usize, n_effective: f64, p: f64) -> Result<(), Refusal> {
     if !(p > 0.0 && p < 1.0) {
         return Err(Refusal::OutOfRange { name: "percentile", value: p });
@@ -47,12 +47,12 @@ pub struct Ranks {
 /// Returns ranks whose samples enclose the `p`-quantile with at least `confidence`.
 ///
 /// `n_effective` below `n` widens the interval: the binomial uses the effective sample, and its
-/// ranks are scaled to the real one. Each end misses with at most half the error, which makes the
-/// interval conservative for small samples. Use it with the cumulative counts of a histogram, which
-/// do not require the samples.
+/// ranks are scaled to the real one. The probability of error at each end is at most half, which
+/// makes the interval conservative for small samples. Use it with the cumulative counts of a
+/// histogram, which do not require the samples.
 ///
 /// # Errors
-/// As [`percentile_gate`]; [`Refusal::OutOfRange`] for `confidence`.
+/// The errors of [`percentile_gate`], and [`Refusal::OutOfRange`] for `confidence`.
 pub fn quantile_ranks(n: u64, n_effective: f64, p: f64, confidence: f64) -> Result<Ranks, Refusal> {
     if !(confidence > 0.0 && confidence < 1.0) {
         return Err(Refusal::OutOfRange { name: "confidence", value: confidence });
@@ -79,7 +79,7 @@ fn binomial_rank(trials: u64, p: f64, probability: f64) -> u64 {
     let n = trials as f64;
     let guess = n * p + normal_quantile(probability) * libm::sqrt(n * p * (1.0 - p));
     let mut k = (guess.max(0.0) as u64).min(trials);
-    // The normal approximation is off by a rank or two. Steps to the exact one.
+    // The normal approximation is off by a rank or two. The loop searches for the exact rank.
     while k > 0 && binomial_cdf(k - 1, trials, p) >= probability {
         k -= 1;
     }
@@ -107,7 +107,7 @@ pub struct Quantile {
 /// Returns the `p`-quantile of samples in ascending order with its 95 % interval.
 ///
 /// # Errors
-/// As [`quantile_ranks`].
+/// The errors of [`quantile_ranks`].
 pub fn quantile_of_sorted(sorted: &[f64], n_effective: f64, p: f64) -> Result<Quantile, Refusal> {
     let ranks = quantile_ranks(sorted.len() as u64, n_effective, p, 0.95)?;
     // Ranks are within 1..=n by construction.

@@ -8,7 +8,7 @@ use super::interval::{Interval, Refusal, require_finite};
 use super::moments::Moments;
 use super::student::t_factor;
 
-/// Summary of the runs of an experiment, in the unit of the runs' figures.
+/// Summary of the runs of an experiment, in the unit of the metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repeats {
     /// Number of runs.
@@ -20,7 +20,7 @@ pub struct Repeats {
     pub interval: Option<Interval>,
     /// Maximum minus minimum, over the mean; `None` for a single run or a mean of zero.
     pub spread: Option<f64>,
-    /// Standard deviation between runs over the mean; `None` as for `spread`.
+    /// Standard deviation between runs over the mean; `None` in the same cases as `spread`.
     pub variation: Option<f64>,
 }
 

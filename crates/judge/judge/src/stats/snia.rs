@@ -1,7 +1,7 @@
 //! Steady-state rule of SNIA, exactly.
 //!
 //! SNIA Solid State Storage Performance Test Specification (PTS) 2.0.2, section 2.1.24. Over a
-//! measurement window of five rounds a tracked variable is steady if both criteria hold:
+//! measurement window of five rounds, a tracked variable is steady if both criteria are met:
 //!
 //! 1. The range of its values (maximum minus minimum) is at most 20 % of their mean.
 //! 2. From the first round to the last, their least-squares line rises or falls by at most 10 % of
@@ -10,8 +10,8 @@
 //! A test is steady at the first round in which every tracked variable is. It gives up after 25.
 //!
 //! The rule alone proves little. Reduced to five rounds of a minute, it passes a device that is
-//! still slowing down, and overstates it by 88 %. [`super::until_steady`] adds the conditions that
-//! make it safe.
+//! still slowing down, and overstates it by 88 %. [`super::until_steady`] adds further conditions,
+//! because these two are not sufficient.
 
 /// Number of rounds in the measurement window.
 pub const WINDOW_ROUNDS: usize = 5;
@@ -29,9 +29,9 @@ pub struct Window {
     /// Rise (or fall) of the least-squares line from first to last round, over the mean. At most
     /// 0.10 if steady. Always positive.
     pub slope_excursion: f64,
-    /// True if the range criterion is met.
+    /// True if the range criterion is satisfied.
     pub excursion_ok: bool,
-    /// True if the slope criterion is met.
+    /// True if the slope criterion is satisfied.
     pub slope_ok: bool,
 }
 
@@ -39,7 +39,8 @@ impl Window {
     /// Evaluates the rule over five rounds.
     ///
     /// The comparisons avoid division, so that a window exactly on a limit passes if its values are
-    /// integers. Values that are not finite never pass, nor does a mean of zero or below.
+    /// integers. Rounds with values that are not finite never pass, and neither does a mean of zero
+    /// or below.
     #[must_use]
     pub fn of(rounds: &[f64; WINDOW_ROUNDS]) -> Self {
         let sum: f64 = rounds.iter().sum();
@@ -60,7 +61,7 @@ impl Window {
         }
     }
 
-    /// Returns true if both criteria are met.
+    /// Returns true if both criteria are satisfied.
     #[must_use]
     pub fn steady(&self) -> bool {
         self.excursion_ok && self.slope_ok
@@ -93,8 +94,8 @@ pub enum SteadyStateResult {
 
 /// Applies the rule to tracked variables, each a series with one value per round.
 ///
-/// Variables of different length are judged up to the shortest. Without variables the result is
-/// `NotYet`. Rounds after the 25th are ignored.
+/// If variables have different lengths, they are judged up to the shortest length. Without
+/// variables the result is `NotYet`. Rounds after the 25th are ignored.
 #[must_use]
 pub fn find_steady_state(tracked: &[&[f64]]) -> SteadyStateResult {
     let rounds = tracked.iter().map(|series| series.len()).min().unwrap_or(0).min(ROUNDS_MAX);

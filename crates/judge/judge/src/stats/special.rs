@@ -1,9 +1,9 @@
 //! Special functions for the distributions: incomplete beta, binomial, normal, Kolmogorov.
 //!
 //! The binomial term is evaluated in its saddle-point form (C. Loader, *Fast and Accurate
-//! Computation of Binomial Probabilities*, 2000). It keeps full precision at a billion samples,
-//! where a difference of log-gammas has lost nine digits. The continued fraction of the incomplete
-//! beta function is DLMF 8.17.22, summed by the method of Lentz.
+//! Computation of Binomial Probabilities*, 2000). The precision stays full at a billion samples,
+//! for which a difference of log-gammas has lost nine digits. The continued fraction of the
+//! incomplete beta function is DLMF 8.17.22, summed by the method of Lentz.
 //!
 //! All functions use `libm`, because a verdict must not depend on the C library of the machine.
 
@@ -148,11 +148,11 @@ pub fn normal_quantile(p: f64) -> f64 {
         return f64::INFINITY;
     }
     if p > 0.5 {
-        // The lower tail keeps its digits; the upper one has lost them in `1 - p`.
+        // The lower tail has all digits; the upper tail has lost them in `1 - p`.
         return -normal_quantile(1.0 - p);
     }
     // Starts with Abramowitz & Stegun 26.2.23, to 4.5e-4. Newton steps follow in the logarithm of
-    // the tail. The function is close to a parabola there, so the steps cannot overshoot.
+    // the tail. The function is close to a parabola in the tail, so the steps cannot overshoot.
     let t = libm::sqrt(-2.0 * libm::log(p));
     let mut z = -(t
         - (2.515_517 + t * (0.802_853 + t * 0.010_328))
@@ -167,8 +167,8 @@ pub fn normal_quantile(p: f64) -> f64 {
 
 /// Returns `P(sqrt(n) D > x)` of the Kolmogorov distribution, the limit for large samples.
 ///
-/// This is also the distribution of the largest excursion of a Brownian bridge, hence of the CUSUM
-/// statistic. The function uses both series, each in the region of fast convergence.
+/// This is also the distribution of the largest excursion of a Brownian bridge, and therefore of
+/// the CUSUM statistic. The function uses both series, each in the region of fast convergence.
 #[must_use]
 pub fn kolmogorov_survival(x: f64) -> f64 {
     if x <= 0.0 {

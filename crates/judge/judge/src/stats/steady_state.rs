@@ -1,25 +1,25 @@
 //! End of a measurement: the rules behind `measure = "until-steady"`.
 //!
-//! The state receives one value per interval and answers steady, not yet, or never, with the
+//! The state receives one value per interval and returns steady, not yet, or never, with the
 //! reason. There are two rules:
 //!
 //! - *Rounds*: SNIA PTS 2.0.2 ([`super::snia`]) over rounds of a given number of values.
 //! - *Series*: a sequential rule for the values themselves. It checks the series at geometrically
-//!   growing lengths. A check cuts the warm-up ([`super::warm_up`]). The fifths of the rest must
-//!   meet the two SNIA criteria. The interval of the mean, which accounts for autocorrelation
-//!   ([`super::batch`]), must be narrow enough.
+//!   growing lengths. A check cuts the warm-up ([`super::warm_up`]). The fifths of the remaining
+//!   values must satisfy the two SNIA criteria. The interval of the mean, which accounts for
+//!   autocorrelation ([`super::batch`]), must be narrow enough.
 //!
 //! A rule that stops when an interval is narrow favours moments in which it is too narrow by chance
 //! (Y. S. Chow and H. Robbins, *On the Asymptotic Theory of Fixed-Width Sequential Confidence
-//! Intervals*, 1965). Measured with these checks, 95 % intervals cover 91.7-94.6 % at the stop.
-//! Each check therefore uses 97.5 %, and the reported interval covers 95.3-97.2 % (eight kinds of
-//! noise, 3,000 measurements each).
+//! Intervals*, 1965). With the 95 % intervals of repeated checks, 91.7-94.6 % contain the true mean
+//! at the stop (measured). Each check therefore uses 97.5 %, and 95.3-97.2 % of the reported
+//! intervals contain the true mean (eight kinds of noise, 3,000 measurements each).
 //!
-//! For writes, time proves little: five rounds of a minute pass a device that is still slowing
-//! down, and overstate it by 88 %. The load must therefore also have written twice the capacity in
-//! all, conditioning included (SNIA's preconditioning, PTS 2.2). Within the judged window it must
-//! have written the whole capacity once. Rounds that are too short for that are joined, so that
-//! five of them cover it.
+//! For writes, a steady time proves little: a device that is still slowing down passes five rounds
+//! of a minute, and they overstate its rate by 88 %. The load must therefore also have written
+//! twice the capacity in total, including conditioning (SNIA's preconditioning, PTS 2.2). Within
+//! the judged window it must have written the whole capacity once. Rounds that are too short for
+//! that are joined, so that five of them write the capacity.
 
 use thiserror::Error;
 
@@ -31,10 +31,11 @@ use super::warm_up::settled_within;
 /// Growth factor of the series from check to check.
 const LOOK_GROWTH: f64 = 1.5;
 
-/// Confidence of the interval at each check, so that the one at the stop covers 95 %.
+/// Confidence of the interval at each check, chosen so that the interval at the stop has 95 %.
 const CONFIDENCE: f64 = 0.975;
 
-/// Maximum bias of the mean by the rest of a warm-up, as a share of the target half width.
+/// Maximum bias of the mean caused by the remaining warm-up, as a fraction of the target half
+/// width.
 const BIAS_SHARE: f64 = 0.2;
 
 /// Capacities that must be written before a write load is steady.
@@ -56,7 +57,7 @@ pub enum Rule {
     Series {
         /// Number of values at the first check; at least 20.
         values_min: usize,
-        /// Half width of the interval, as a share of the mean, at which the measurement stops.
+        /// Half width of the interval, as a fraction of the mean, at which the measurement stops.
         relative_half_width: f64,
     },
 }
@@ -92,7 +93,7 @@ pub enum UnsteadyReason {
         /// Number of values at the next check.
         needed: usize,
     },
-    /// The load wrote too little in all.
+    /// The load wrote too little in total.
     #[error(
         "{written_bytes} bytes written since conditioning began, {needed_bytes} are needed: \
          twice the capacity"
@@ -136,7 +137,7 @@ pub enum UnsteadyReason {
         target * 100.0
     )]
     TooWide {
-        /// Half width of the interval as a share of the mean.
+        /// Half width of the interval as a fraction of the mean.
         relative_half_width: f64,
         /// Target share.
         target: f64,
@@ -148,12 +149,12 @@ pub enum UnsteadyReason {
 pub struct SteadyPart {
     /// First value of the steady part, from 0.
     pub start: usize,
-    /// One past the last value of the steady part.
+    /// Index after the last value of the steady part.
     pub end: usize,
     /// SNIA's figures of the five parts.
     pub window: Window,
     /// Mean of the steady part with its interval. The interval accounts for the stopping rule.
-    /// `None` under the rule of rounds, which makes no statement about precision.
+    /// `None` with the rule of rounds, which does not consider precision.
     pub interval: Option<Interval>,
 }
 
@@ -184,9 +185,9 @@ impl SteadyStateDetector {
     /// Creates a measurement without values.
     ///
     /// # Errors
-    /// [`Refusal::OutOfRange`] for a rule or cap that could never be met: rounds of no values,
-    /// fewer than 20 values at the first look, a half width that is not above 0, or a cap below the
-    /// first decision.
+    /// [`Refusal::OutOfRange`] for a rule or cap that could never be satisfied: rounds of no
+    /// values, fewer than 20 values at the first look, a half width that is not above 0, or a cap
+    /// below the first decision.
     pub fn new(settings: Settings) -> Result<Self, Refusal> {
         let first = match settings.rule {
             Rule::Rounds { values } if values >= 1 => values * WINDOW_ROUNDS,
@@ -254,7 +255,8 @@ impl SteadyStateDetector {
         let (result, next_look) = match self.settings.rule {
             Rule::Rounds { values } => {
                 let joined = self.joined_rounds(values);
-                // While too little is written, rounds have no length yet and do not run out.
+                // While too little is written, rounds have no length yet, so their number has no
+                // limit.
                 rounds_over = joined.as_ref().is_ok_and(|&round| n >= round * ROUNDS_MAX);
                 (joined.and_then(|round| self.judge_rounds(round)), n + values)
             }
@@ -320,7 +322,7 @@ impl SteadyStateDetector {
         Ok(SteadyPart { start, end: self.values.len(), window, interval: Some(interval) })
     }
 
-    /// Checks that enough was written in all and, from value `start` on, in the window.
+    /// Checks that enough was written in total and, from value `start` on, in the window.
     fn enough_written(&self, start: usize) -> Result<(), UnsteadyReason> {
         let Some(writes) = self.settings.writes else { return Ok(()) };
         let total = self.written_bytes[self.written_bytes.len() - 1];
@@ -415,7 +417,7 @@ mod tests {
                 break;
             }
         }
-        // At the 60th value, 1,500 + 600 is enough in all. Only at the 100th has the load written
+        // At the 60th value, 1,500 + 600 is enough in total. Only at the 100th has the load written
         // the whole capacity since the first value.
         assert_eq!(stopped, 100);
     }

@@ -1,21 +1,21 @@
 //! Search for the load line: the next load to measure, and the end of the search.
 //!
 //! A pure state machine. It proposes a load and receives the measurement. The result is the highest
-//! load within every latency ceiling, the knee, and the minimum number of threads that meets the
+//! load within every latency ceiling, the knee, and the minimum number of threads that achieves the
 //! requirement. The search takes at most 16 steps:
 //!
-//! 1. *Grow* fourfold until a ceiling is exceeded or throughput no longer grows.
+//! 1. *Grow* fourfold until a ceiling is exceeded or the throughput stops growing.
 //! 2. *Refine* between the best point and its neighbours, at the largest possible gain.
-//! 3. *Requirement*: narrow down the minimum number of threads that meets it.
+//! 3. *Requirement*: narrow down the minimum number of threads that achieves the requirement.
 //! 4. *Confirm* the answer with a second measurement.
 //!
-//! The search does not assume that more load gives more throughput or more latency: a disk tier
-//! beyond its efficient range loses both. Throughput between two measured loads could grow up to
-//! the upper load, and drop there. The search ignores such a gap only if even that gain would not
-//! justify a step. The best load is final only with measured neighbours on both sides within a
-//! factor of two. The search finds curves that flatten (J. Zahorjan et al., *Balanced Job Bound
-//! Analysis of Queueing Networks*, CACM 25 (1982)), that fall (N. J. Gunther, *Guerrilla Capacity
-//! Planning*, 2007) and that drop at a cliff.
+//! The search does not assume that more load gives more throughput or more latency: above the
+//! efficient range of a disk tier, both decrease. Between two measured loads, the throughput could
+//! grow almost until the upper load, and then drop. The search ignores such a gap only if even that
+//! gain would not justify a step. The best load is final only with measured neighbours on both
+//! sides within a factor of two. The search finds curves that flatten (J. Zahorjan et al.,
+//! *Balanced Job Bound Analysis of Queueing Networks*, CACM 25 (1982)), that fall (N. J. Gunther,
+//! *Guerrilla Capacity Planning*, 2007) and that drop at a cliff.
 
 mod curve;
 mod search;
@@ -119,7 +119,8 @@ pub struct Outcome {
     /// Load with the largest throughput over latency (L. Kleinrock, *Power and Deterministic Rules
     /// of Thumb*, 1979). Beyond it, latency grows faster than throughput.
     pub knee: Option<MeasuredLoad>,
-    /// Place of the knee among the measured loads; `None` with fewer than three of them.
+    /// Load at which the curve bends, among the measured loads; `None` with fewer than three of
+    /// them.
     pub bend: Option<Bend>,
     /// Smallest load that meets the requirement within the ceilings. `None` without a requirement,
     /// or if no load meets it.

@@ -2,8 +2,8 @@
 //!
 //! [`settled_from`] cuts only changes that exceed chance. It finds the end of a ramp to a value,
 //! and refuses a series that settles too late. For comparison, MSER-5 (White, Cobb and Spratt,
-//! 2000), the rule of simulation practice, was measured on white noise behind a ramp of a tenth of
-//! 60 values. MSER-5 finds the end within 5 % of the series in 41 % of cases and refuses 18 %. This
+//! 2000), the usual rule in simulation, was measured on white noise after a ramp of a tenth of 60
+//! values. MSER-5 finds the end within 5 % of the series in 41 % of cases and refuses 18 %. This
 //! rule reaches 97 % and 0.1 %.
 
 use super::change::{Shapes, strongest_change_within};
@@ -12,23 +12,23 @@ use super::moments::mean;
 
 /// Returns the first value, from 0, of a constant level: the end of the warm-up.
 ///
-/// Changes are cut one after the other, a ramp at its end and a step where it jumps. The cutting
-/// stops when the rest has no change beyond its ordinary variation ([`super::change`]). So a series
-/// without a warm-up loses nothing, and one whose level changes late is refused instead of
-/// averaged.
+/// The function cuts one change after the other, a ramp at its end and a step at its jump. It stops
+/// if the remaining values have no change that exceeds their ordinary variation
+/// ([`super::change`]). A series without a warm-up therefore loses nothing, and a series whose
+/// level changes late is refused instead of averaged.
 ///
 /// # Errors
-/// [`Refusal::WarmUpTooLong`] if less than half of the series is left; [`Refusal::NotFinite`].
+/// [`Refusal::WarmUpTooLong`] if less than half of the series remains; [`Refusal::NotFinite`].
 pub fn settled_from(values: &[f64]) -> Result<usize, Refusal> {
     settled_within(values, 0.0)
 }
 
-/// Returns the same as [`settled_from`], but ignores changes that move the mean of the rest by at
-/// most the share `tolerance`. In a long series a step of a thousandth is significant but
+/// Returns the same as [`settled_from`], but ignores changes that move the mean of the later values
+/// by at most the fraction `tolerance`. In a long series a step of a thousandth is significant but
 /// irrelevant.
 ///
 /// # Errors
-/// As [`settled_from`].
+/// The errors of [`settled_from`].
 pub fn settled_within(values: &[f64], tolerance: f64) -> Result<usize, Refusal> {
     require_finite(values)?;
     let n = values.len();
@@ -37,7 +37,7 @@ pub fn settled_within(values: &[f64], tolerance: f64) -> Result<usize, Refusal> 
         let rest = &values[start..];
         let allowed = tolerance * mean(rest).unwrap_or(0.0).abs();
         let Some(change) = strongest_change_within(rest, Shapes::WarmUps, allowed) else { break };
-        // A decay without bias ends where it starts.
+        // A decay without a bias has no values to cut.
         if !change.significant() || change.at == 0 {
             break;
         }

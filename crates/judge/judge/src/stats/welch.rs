@@ -1,4 +1,4 @@
-//! Comparison of two arms: is one faster, and by what ratio?
+//! Compares two arms: is one faster, and by what ratio?
 //!
 //! The unit of replication is the run. Values within a run share its data, its cache and its
 //! neighbours, and thousands of them do not replace a second run. The runs' means are therefore
@@ -16,7 +16,7 @@ use super::student::{t_factor, t_two_sided};
 /// Minimum number of runs per arm for a significant difference.
 ///
 /// With three runs each, even a perfect separation of the arms occurs by chance in 10 % of cases
-/// (the exact rank test's smallest p-value); with four in 2.9 %.
+/// (the exact rank test's smallest p-value); with four runs, in 2.9 %.
 pub const RUNS_MIN: usize = 4;
 
 /// Two arms compared by the ratio of their runs' means.
@@ -46,7 +46,7 @@ pub fn compare(a: &[f64], b: &[f64]) -> Result<Comparison, Refusal> {
 /// Returns the same as [`compare`] with another confidence than 0.95.
 ///
 /// # Errors
-/// As [`compare`]; [`Refusal::OutOfRange`] if `confidence` is not within 0..1.
+/// The errors of [`compare`], and [`Refusal::OutOfRange`] if `confidence` is not within 0..1.
 pub fn compare_at(a: &[f64], b: &[f64], confidence: f64) -> Result<Comparison, Refusal> {
     if !(confidence > 0.0 && confidence < 1.0) {
         return Err(Refusal::OutOfRange { name: "confidence", value: confidence });
@@ -54,7 +54,7 @@ pub fn compare_at(a: &[f64], b: &[f64], confidence: f64) -> Result<Comparison, R
     let (a_log, b_log) = (logarithms(a)?, logarithms(b)?);
     let welch = welch_t(&a_log, &b_log)?;
     let half = t_factor(confidence, welch.freedom) * welch.error;
-    // Arms without scatter have no error: 0 times the infinite factor would be NaN.
+    // Arms without variation have no error: 0 times the infinite factor would be NaN.
     let half = if welch.error == 0.0 { 0.0 } else { half };
     let (low, high) = (libm::exp(welch.difference - half), libm::exp(welch.difference + half));
     let runs = a.len() + b.len();
@@ -97,7 +97,7 @@ pub struct Welch {
 
 /// Runs Welch's t test of `b` against `a`.
 ///
-/// Two samples without scatter have a p-value of 1 if they are equal and 0 if not.
+/// Two samples without variation have a p-value of 1 if they are equal and 0 if they are not.
 ///
 /// # Errors
 /// [`Refusal::TooFewValues`] with fewer than two values in a sample.

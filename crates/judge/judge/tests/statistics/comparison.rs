@@ -22,8 +22,8 @@ fn declared(
     declared as f64 / f64::from(COMPARISONS)
 }
 
-/// Returns the mean of a run of 60 values with autocorrelated noise, around a level of the run's
-/// own.
+/// Returns the mean of a run of 60 values with autocorrelated noise, around a level that is drawn
+/// for the run.
 fn run_mean(source: &mut Source, between: f64, within: f64, phi: f64) -> f64 {
     let level = 1_000.0 * libm::exp(between * source.normal());
     let noise = source.ar1(60, phi);

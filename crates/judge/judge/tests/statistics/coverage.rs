@@ -26,9 +26,9 @@ impl Tally {
         1.0 - f64::from(self.accepted) / f64::from(SERIES)
     }
 
-    /// Checks the coverage. Intervals of accepted series must cover 92.5-97.5 %, and at most 5 %
-    /// may be refused with 30 effective values or more. With fewer than ten effective values nearly
-    /// all are refused; the rest must be few.
+    /// Checks the coverage. Of the intervals of accepted series, 92.5-97.5 % must contain the true
+    /// mean, and at most 5 % of the series may be refused with 30 effective values or more. With
+    /// fewer than ten effective values nearly all are refused; few may be accepted.
     fn check(&self, what: &str, n: usize, n_effective: f64) {
         let coverage = self.coverage();
         println!(
@@ -101,7 +101,7 @@ fn two_modes() {
 /// Level of a warm-up relative to its final level, at value `i` of `n`.
 #[derive(Clone, Copy, Debug)]
 enum WarmUp {
-    /// From 30 % in a straight line to 100 % at this share of the series.
+    /// From 30 % in a straight line to 100 % after this share of the series.
     Ramp(f64),
     /// 50 % up to this share of the series.
     Step(f64),

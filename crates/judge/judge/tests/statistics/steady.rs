@@ -1,5 +1,5 @@
-//! Test of "until steady": it must stop when the system is steady, with an interval that covers the
-//! mean.
+//! Test of "until steady": it must stop when the system is steady, with an interval that contains
+//! the mean.
 
 use crate::synthetic::Source;
 use plimsoll_judge::stats::quantile_of_sorted;
@@ -116,7 +116,8 @@ fn the_interval_of_a_percentile_contains_it() {
             })
             .count();
         println!("p{} of {n}: covered {covered} of 2000", 100.0 * p);
-        // Ranks are integers: coverage is at least the nominal one, and above it for few samples.
+        // Ranks are integers: the coverage is at least the nominal coverage, and higher for few
+        // samples.
         assert!((0.94..=0.985).contains(&(covered as f64 / 2_000.0)), "p {p} n {n}: {covered}");
     }
 }

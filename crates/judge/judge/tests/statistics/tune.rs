@@ -10,12 +10,12 @@ enum System {
     /// Throughput rises in proportion to threads and bends to a ceiling. The sharpness describes
     /// the bend, 1 is the softest.
     Flattens { single: f64, most: f64, sharpness: f64 },
-    /// Gunther's universal scalability law: contention and coherence reduce the throughput beyond
-    /// its peak.
+    /// Gunther's universal scalability law: contention and coherence reduce the throughput above
+    /// its peak load.
     Falls { single: f64, contention: f64, coherence: f64 },
     /// Throughput rises in proportion to threads up to `at`, and then drops to a share.
     Cliff { single: f64, at: f64, share: f64 },
-    /// Open queue with one server, whose throughput beyond its capacity drops to a share of it.
+    /// Open queue with one server, whose throughput above its capacity drops to a share of it.
     Queue { service_ns: f64, share: f64 },
 }
 
@@ -59,7 +59,7 @@ impl System {
             .fold(0.0, f64::max)
     }
 
-    /// Returns the minimum number of threads that meets a requirement within the ceiling.
+    /// Returns the minimum number of threads that achieves a requirement within the ceiling.
     fn required_load(self, goal: &Goal, required: f64) -> Option<f64> {
         loads(goal).find(|&load| {
             let (throughput, latency) = self.at(load);
@@ -80,7 +80,7 @@ fn loads(goal: &Goal) -> impl Iterator<Item = f64> + use<> {
     })
 }
 
-/// Searches on a system with noise, as a share, on throughput and on latency.
+/// Searches on a system with noise, as a fraction, on throughput and on latency.
 fn search(system: System, goal: &Goal, noise: f64, seed: u64) -> Outcome {
     let mut source = Source::new(seed);
     let mut search = Search::new(goal.clone()).unwrap();

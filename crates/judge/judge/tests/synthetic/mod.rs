@@ -12,7 +12,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Creates a source whose numbers depend on `seed` alone.
+    /// Creates a source whose numbers depend only on `seed`.
     pub fn new(seed: u64) -> Self {
         Self { rng: Xoshiro256PlusPlus::seed_from_u64(seed), spare: None }
     }

@@ -117,8 +117,8 @@ fn a_cell_that_is_not_what_it_claims_or_does_not_show_is_no_cell_that_is_higher(
     assert_eq!(found.cells[1].outcome, CellOutcome::Higher);
     let taken = compared(&a, &b, &["stands-between"]);
     assert_eq!((taken.outcome, taken.winner.as_deref()), (Outcome::Differ, Some("B")));
-    // The run claims nothing, so its verdict is MEASURED, although the hypervisor took half of the
-    // CPU.
+    // The run makes no claim, so its verdict is MEASURED, although the hypervisor withheld half of
+    // the CPU time.
     b[0].observed.cpu.steal_avg = Some(0.5);
     assert_eq!(judge(&b[0]).verdict.label(), "MEASURED");
     let found = compared(&a, &b, &[]);
@@ -140,7 +140,7 @@ fn unlike_conditions_are_named_and_no_winner_is_called() {
     let accepted = compared(&a, &b, &["plan", "colour"]);
     assert_eq!(accepted.outcome, Outcome::TooFewRuns);
     assert!(accepted.remarks.iter().any(|says| says.contains("--accept colour")));
-    // Sizes and mixes on one side only are skipped. They do not count as unlike conditions.
+    // Sizes and mixes on one side only are skipped. These do not count as unlike conditions.
     let fewer = compared(&a[..3], &sweep(|_, _| 600.0, "clients = 2"), &[]);
     assert_eq!((fewer.cells.len(), fewer.outcome), (3, Outcome::TooFewRuns));
     assert!(fewer.differences.is_empty(), "{:?}", fewer.differences);

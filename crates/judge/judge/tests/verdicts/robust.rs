@@ -124,7 +124,8 @@ proptest! {
             .collect();
         let result = corrected(&bins, interval).unwrap();
         prop_assert!(result.iter().zip(&bins).all(|(new, old)| new.count >= old.count));
-        // Each operation represents floor(latency / interval) operations in all, at least one.
+        // Each operation represents floor(latency / interval) operations in total, but at least
+        // one.
         let expected: u64 = bins.iter().map(|b| b.count * (b.latency_ns / interval).max(1)).sum();
         prop_assert_eq!(result.iter().map(|b| b.count).sum::<u64>(), expected);
     }

@@ -320,7 +320,8 @@ fn a_row_shows_the_slowest_database_and_names_the_one_that_leaves_it_open() {
         .replace("[requirement]\n", "[requirement]\ndb_write_latency_avg = \"2.2ms\"\n");
     let [reads, writes, log] = shapes();
     let again = |shape: &Shape, name, latency_ns| Shape { name, latency_ns, ..*shape };
-    // One slower and steady, one faster but so unsteady that its mean is uncertain.
+    // One system is slower and steady; the other is faster, but so unsteady that its mean is
+    // uncertain.
     let slow = |_| 2_100_000;
     let unsteady = |s: u64| if s % 20 == 7 { 15_000_000 } else { 1_300_000 };
     let both = |first, second| {

@@ -12,7 +12,7 @@ pub enum AxisScale {
     Log,
     /// Logarithmic, with marks at powers of two.
     Log2,
-    /// One position per name; values are indexes.
+    /// One position per name; values are indices.
     Names(Vec<String>),
 }
 
@@ -223,7 +223,7 @@ impl FittedAxis {
         } else {
             (value - self.low) / (self.high - self.low)
         };
-        // Lines may extend beyond the frame by a pixel and are clipped there.
+        // Lines may extend a pixel outside the frame, which clips them.
         share.clamp(-0.01, 1.01) * self.length_px
     }
 

@@ -15,8 +15,8 @@ pub const CSS: &str = include_str!("chart.css");
 /// Script of charts: read-out at the pointer and zoom along x. Charts are complete without it.
 pub const JS: &str = include_str!("chart.js");
 
-/// Maximum number of points of a series for the script. Longer series are reduced to extremes, and
-/// the read-out says so.
+/// Maximum number of points of a series for the script. Longer series are reduced to extremes,
+/// which the read-out states.
 const SCRIPT_POINTS_MAX: usize = 10_000;
 
 /// Width of the narrow drawing, for phones: 390 px minus the page's margins.
@@ -41,7 +41,8 @@ impl Plot {
     /// Returns a `<figure>` with title, caption, drawing, and the series for [`JS`].
     pub fn figure(&self) -> String {
         let frame = Frame::new(self);
-        // The narrow version is drawn separately, not scaled, so that text keeps its size.
+        // The narrow version is drawn separately, not scaled, so that the text size does not
+        // change.
         let narrow = self.narrow();
         let narrow_frame = Frame::new(&narrow);
         let mut out = String::new();
@@ -200,7 +201,7 @@ fn series_json(series: &Series, steps: bool, filled: bool, out: &mut String) {
 }
 
 /// Keeps the smallest and the largest of each `every` neighbouring points, in order. Slow seconds
-/// and stalls are kept.
+/// and stalls stay visible.
 fn thin(points: &[(f64, Option<f64>)], every: usize) -> Vec<(f64, Option<f64>)> {
     if every <= 1 {
         return points.to_vec();
@@ -231,7 +232,8 @@ fn join(items: impl Iterator<Item = String>, out: &mut String) {
     }
 }
 
-/// Formats a number with five digits, enough for a read-out of four. JSON has no infinities.
+/// Formats a number with five digits, which is enough for a read-out with four. JSON has no
+/// infinities.
 fn five_digits(value: f64) -> String {
     if !value.is_finite() {
         return "null".to_owned();

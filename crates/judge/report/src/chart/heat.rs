@@ -49,8 +49,8 @@ impl Scale {
     }
 }
 
-/// Draws the cells. Neighbours of one colour in a row become one rectangle, and all rectangles of a
-/// colour one path, so that two hours by forty rows stay small.
+/// Draws the cells. Neighbours of one colour in a row are merged into one rectangle, and all
+/// rectangles of a colour into one path, so that a map of two hours by forty rows stays small.
 pub(super) fn draw(map: &HeatMap, frame: &Frame, out: &mut String) {
     let Some(scale) = Scale::of(map) else { return };
     let columns = map.x_edges.len().saturating_sub(1);

@@ -10,7 +10,7 @@ use crate::escape::html;
 const LINE_PX: f64 = 15.0;
 
 /// Estimates the width of a text at the style sheet's size (11.5 px) in a common sans serif font:
-/// digits and lower-case letters are a little over half as wide as they are high.
+/// the width of digits and lower-case letters is a little over half of their height.
 pub(super) fn text_px(text: &str) -> f64 {
     text.chars()
         .map(|c| if matches!(c, 'i' | 'l' | '.' | ',' | ':' | ' ') { 3.9 } else { 6.9 })
@@ -197,7 +197,7 @@ impl Frame {
                     && label.left_px < from + name_px
                     && label.left_px + label.wide_px > from
             });
-            // The script shows the name if zooming makes enough space.
+            // If zooming makes enough space, the script shows the name.
             let room_px = if covered { f64::from(u16::MAX) } else { name_px };
             let hidden = if room_px > to - from { " hidden=\"\"" } else { "" };
             let _ = write!(
@@ -216,7 +216,7 @@ impl Frame {
     }
 
     /// Returns true if labels of horizontal lines belong at the left: a load line or data is at the
-    /// right and nothing at the left.
+    /// right, and the left is empty.
     fn labels_at_left(&self, rules: &[Rule], marks: &[Mark], wide_px: f64) -> bool {
         if rules.iter().any(|rule| rule.kind == RuleKind::LoadLine) {
             return true;
@@ -232,7 +232,7 @@ impl Frame {
         at_right && !at_left
     }
 
-    /// Places the labels of horizontal lines inside the frame and apart from each other.
+    /// Places the labels of horizontal lines inside the frame so that they do not overlap.
     pub fn level_labels(&self, rules: &[Rule], marks: &[Mark]) -> Vec<LevelLabel> {
         let level = || rules.iter().filter(|rule| rule.level && rule.at.is_finite());
         let widest = level().map(|rule| text_px(&rule.label)).fold(0.0, f64::max);

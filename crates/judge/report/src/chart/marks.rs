@@ -28,7 +28,7 @@ pub(super) fn draw(plot: &Plot, frame: &Frame, out: &mut String) {
         }
     }
     out.push_str("</g>");
-    // Points and labels may extend beyond the frame.
+    // Points and labels may extend outside the frame.
     for mark in &plot.marks {
         if let Mark::Dots { colour, dots, joined, .. } = mark {
             draw_dots(colour % 8, dots, *joined, frame, out);

@@ -7,7 +7,7 @@ use crate::table::{Cell, Column, Table};
 /// Data of one line. X and y are in the base units of the axes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// Name in the legend; empty for none.
+    /// Name in the legend; empty if it has no entry.
     pub name: String,
     /// Index of the colour, from 0; the palette has eight and repeats.
     pub colour: u8,

@@ -33,7 +33,8 @@ const CLOCK_NS: [f64; 21] = [
     3.6e12, 7.2e12, 2.16e13, 4.32e13, 8.64e13,
 ];
 
-/// Below this, times are labelled in fractions of seconds, as `0.5 s`; above it like a clock.
+/// Below this limit, times are labelled in fractions of seconds, such as `0.5 s`; above it, as on a
+/// clock.
 pub const PARTS_BELOW_NS: f64 = 3e9;
 
 /// Returns the marks of an axis of elapsed nanoseconds.
@@ -42,7 +43,7 @@ pub fn clock(low: f64, high: f64, count: usize) -> Vec<f64> {
     let day = CLOCK_NS[CLOCK_NS.len() - 1];
     let step = CLOCK_NS
         .into_iter()
-        // From a few seconds on, labels have no fractions.
+        // For ranges longer than a few seconds, labels have no fractions.
         .find(|step| *step >= raw && (high < PARTS_BELOW_NS || *step >= 1e9))
         .unwrap_or_else(|| nice_step((high - low) / day, count) * day);
     multiples(low, high, step)

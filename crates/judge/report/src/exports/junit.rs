@@ -72,8 +72,8 @@ pub fn xml(bundle: &Bundle, verdict: &Verdict) -> String {
 
 /// Returns the gate of a comparison as JUnit XML. Ends with a line feed.
 ///
-/// An undecided gate is an `error`. An undecided figure is `skipped`, and so are all figures of runs
-/// that cannot be compared.
+/// An undecided gate is an `error`. An undecided figure is `skipped`, and so are all figures of
+/// runs that cannot be compared.
 pub fn gate_xml(gate: &Gate) -> String {
     let [base, new] = &gate.sides;
     let mut cases = vec![Case {

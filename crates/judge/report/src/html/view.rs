@@ -64,7 +64,7 @@ fn fact(fact: &Fact) -> Value {
     }
 }
 
-/// Converts a section. Blocks for the terminal and tables without rows are left out.
+/// Converts a section. Blocks for the terminal and tables without rows are omitted.
 pub(super) fn section(section: &Section) -> Value {
     context! {
         id => section.id.as_str(),
@@ -163,8 +163,8 @@ fn table(table: &Table) -> Value {
     }
 }
 
-/// Returns the headings that neighbouring columns share, with their number of columns; empty if
-/// none.
+/// Returns the headings that neighbouring columns share, with their number of columns; empty if no
+/// columns share a heading.
 fn groups(table: &Table) -> Vec<Value> {
     if table.columns.iter().all(|column| column.group.is_empty()) {
         return Vec::new();

@@ -46,7 +46,7 @@ impl TestedLoad {
         }
     }
 
-    /// Returns the block size: one, or the smallest and the largest.
+    /// Returns the block size: a single size, or the smallest and the largest.
     pub fn size_cell(&self) -> Cell {
         let show = |bytes: f64| Unit::Size.show(bytes, Letters::Ascii);
         match self.size_bytes {
@@ -85,8 +85,8 @@ fn size(operation: &Operation) -> Option<f64> {
         .or_else(|| quotient(&operation.bandwidth_per_s, &operation.rate_per_s))
 }
 
-/// Returns the measured share of reads, or the stated one if the result does not divide its
-/// figures.
+/// Returns the measured share of reads, or the stated share if the figures of the result are not
+/// divided into reads and writes.
 fn read_percent(parts: &[&Part]) -> Option<f64> {
     let operations = || parts.iter().flat_map(|part| &part.operations);
     let amount = |kind: Kind, of: fn(&Operation) -> Option<f64>| -> Option<f64> {
@@ -109,7 +109,7 @@ fn outstanding(parts: &[&Part]) -> Option<f64> {
     known.filter(|depths| !depths.is_empty()).map(|depths| depths.iter().sum())
 }
 
-/// Returns the value that all have.
+/// Returns the value, if all elements have the same.
 fn same<T: PartialEq + Copy>(mut values: impl Iterator<Item = Option<T>>) -> Option<T> {
     let first = values.next()??;
     values.all(|value| value == Some(first)).then_some(first)

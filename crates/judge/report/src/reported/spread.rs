@@ -84,7 +84,7 @@ pub(super) fn section(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     Some(section)
 }
 
-/// Returns the comparison of two sides of results of other tools.
+/// Compares the results of other tools on two sides, and returns the report.
 pub fn sides_document(names: [&str; 2], sides: &Sides) -> Document {
     let [first, second] = names;
     let columns = vec![

@@ -24,7 +24,7 @@ pub(crate) const QUANTILES: [(&str, &str, f64); 7] = [
 
 /// Bins per decade of latency.
 const BINS_PER_DECADE: f64 = 24.0;
-/// Minimum number of I/Os beyond a shown percentile.
+/// Minimum number of I/Os above a shown percentile.
 const BEYOND_MIN: u64 = 10;
 
 pub(crate) fn section(bundle: &Bundle) -> Section {
@@ -186,7 +186,7 @@ fn edge(bin: i64) -> f64 {
     10f64.powf(bin as f64 / BINS_PER_DECADE)
 }
 
-/// Returns the number of the first bin, and the counts of the bins from there.
+/// Returns the number of the first bin, and the counts of this and all later bins.
 fn counts(histogram: &Histogram<u64>) -> (i64, Vec<u64>) {
     let bin_of = |ns: u64| ((ns.max(1) as f64).log10() * BINS_PER_DECADE).floor() as i64;
     // A logarithmic axis has no zero. Values below the clock's resolution are in the first bin.

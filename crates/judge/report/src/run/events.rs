@@ -1,4 +1,4 @@
-//! Events of a run: the windows around them, the recovery, and what the commands answered.
+//! Events of a run: the windows around them, the recovery, and the output of the commands.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::events::{CommandRecord, EventRecord};

@@ -25,7 +25,7 @@ pub(super) fn section(verdict: &Verdict) -> Section {
     section.with(Block::Findings(lines.collect()))
 }
 
-/// Names the claims that a failed rule refutes if the run makes none of them.
+/// If the run makes none of these claims, names the claims that a failed rule refutes.
 fn concerns(verdict: &Verdict, finding: &Finding) -> Option<String> {
     let stands = !matches!(verdict.verdict, VerdictKind::Invalid | VerdictKind::Inconclusive);
     if finding.outcome != Outcome::Fail || !stands {
@@ -43,7 +43,7 @@ fn concerns(verdict: &Verdict, finding: &Finding) -> Option<String> {
     })
 }
 
-/// Returns findings, worst first, or the text for none.
+/// Returns the findings, worst first; if there are none, the text `none`.
 pub(crate) fn list(findings: &[Finding], none: &str) -> Section {
     let section = Section::brief("findings", "Findings");
     if findings.is_empty() {

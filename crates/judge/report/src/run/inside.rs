@@ -1,5 +1,5 @@
-//! Section about a modelled system: sources of reads, stations, and where operations spent their
-//! time.
+//! Section about a modelled system: sources of reads, stations, and the time that operations spent
+//! at each.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::model_statistics::{ErrorBand, ModelStatistics};
@@ -14,7 +14,7 @@ use crate::document::{Block, Depth, Section};
 use crate::number::Unit;
 use crate::table::{Cell, Column, Table, Tone};
 
-/// Maximum rows of stations. Similar stations share a row, so this covers a whole system.
+/// Maximum rows of stations. Similar stations share a row, so this is enough for a whole system.
 const STATIONS_MAX: usize = 40;
 /// Utilisation above which a station has long queues in any open network.
 const BUSY: f64 = 0.75;
@@ -28,7 +28,8 @@ pub(super) fn brief(bundle: &Bundle) -> Section {
         .with(Block::List(errors(bundle, inside)))
 }
 
-/// Describes the model's errors against published systems, and what it was never checked under.
+/// Describes the model's errors against published systems, and the conditions under which it was
+/// never checked.
 fn errors(bundle: &Bundle, inside: &ModelStatistics) -> Vec<String> {
     let Some(record) = &inside.record else {
         return vec![

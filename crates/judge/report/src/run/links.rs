@@ -47,7 +47,7 @@ fn columns() -> [Column; 7] {
     ]
 }
 
-/// An interface without traffic is left out.
+/// An interface without traffic is omitted.
 fn is_shown(one: &Interface) -> bool {
     one.counters.is_none_or(|counters| counters.received_bytes > 0 || counters.sent_bytes > 0)
 }

@@ -119,7 +119,7 @@ fn merge_short(slots: Vec<Slot>) -> Vec<Slot> {
     merged
 }
 
-/// Returns the length of the means that a limit on the maximum judges, if the measurement has
+/// Returns the length of the means to which a limit on the maximum applies, if the measurement has
 /// enough of them; 0 for the recorded intervals.
 fn judged_width_ns(bundle: &Bundle) -> u64 {
     const MEANS_MIN: u64 = 30;
@@ -205,7 +205,8 @@ impl KindTimeline {
     }
 }
 
-/// Returns the time axis: the whole run, or the measurement and warm-up if the rest would dominate.
+/// Returns the time axis: the whole run, or only the measurement and warm-up if the other phases
+/// would dominate.
 fn time_axis(bundle: &Bundle) -> Axis {
     let axis = Axis::linear("time since the start of the run", Unit::Elapsed);
     let end = |kinds: &[PhaseKind]| {

@@ -30,7 +30,7 @@ pub struct Metric {
     pub key: String,
     /// Kind of numbers.
     pub unit: Unit,
-    /// True if higher is better, false if lower is better, `None` if neither.
+    /// True if higher is better, false if lower is better, `None` if neither applies.
     pub more_is_better: Option<bool>,
     /// The experiments, in the order of [`Comparison::names`].
     pub sides: Vec<Side>,

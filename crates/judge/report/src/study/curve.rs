@@ -9,7 +9,7 @@ use crate::table::{Cell, Column, Table, Tone, Value};
 /// One measured step of load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Step {
-    /// Offered load: threads, queue depth or I/Os per second, as [`Curve::load_name`] says.
+    /// Offered load: threads, queue depth or I/Os per second (see [`Curve::load_name`]).
     pub load: f64,
     /// Achieved rate.
     pub rate_per_s: f64,
@@ -17,9 +17,9 @@ pub struct Step {
     pub rate_interval: Option<(f64, f64)>,
     /// Latencies in the order of [`Curve::latency_names`]; `None`: not measured.
     pub latency_ns: Vec<Option<f64>>,
-    /// 95 % interval of the first of them.
+    /// 95 % interval of the first latency.
     pub latency_interval_ns: Option<(f64, f64)>,
-    /// True if every ceiling was met; `None` if the samples do not decide.
+    /// True if no ceiling was exceeded; `None` if the samples do not decide.
     pub within: Option<bool>,
     /// True if the system was steady; `None` if unknown.
     pub steady: Option<bool>,
@@ -44,7 +44,7 @@ pub struct Curve {
     pub required_per_s: Option<f64>,
     /// Index of the step that is the load line: the highest rate sustained within every ceiling.
     pub load_line: Option<usize>,
-    /// Index of the step with the lowest load that meets the requirement.
+    /// Index of the step with the lowest load that achieves the requirement.
     pub fewest: Option<usize>,
     /// Remarks of the search.
     pub remarks: Vec<String>,
@@ -62,7 +62,7 @@ impl Curve {
         .size(860.0, 340.0)
         .says(format!("Labels are the load ({}). Bars are 95 % intervals.", self.load_name));
         for (i, name) in self.latency_names.iter().enumerate() {
-            // Steps at one load lie close together: the first has the label.
+            // Steps at one load are close together: only the first has the label.
             let mut labelled = f64::NAN;
             let dot = |step: &Step| {
                 let dot = self.dot(step, i)?;

@@ -52,7 +52,7 @@ pub struct Sweep {
     pub cells: Vec<Cell>,
     /// Key figures.
     pub remember: Vec<Fact>,
-    /// Conditions that hold for every point.
+    /// Conditions that every point shares.
     pub conditions: Vec<String>,
 }
 
@@ -218,8 +218,8 @@ impl Sweep {
         plot
     }
 
-    /// Returns charts of rate and latency over the queue depth, with a line per read share, for each
-    /// pattern and size. Empty with a single depth.
+    /// Returns charts of rate and latency over the queue depth, with a line per read share, for
+    /// each pattern and size. Empty with a single depth.
     pub fn depth_plots(&self) -> Vec<Plot> {
         let depths = sorted(self.cells.iter().map(|cell| cell.queue_depth).collect());
         if depths.len() < 2 {

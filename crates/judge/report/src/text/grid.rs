@@ -1,5 +1,5 @@
-//! Renders a table as text: aligned columns if they fit, else with wrapped text columns, else a
-//! list of named values per row.
+//! Renders a table as text: aligned columns if they fit, otherwise with wrapped text columns,
+//! otherwise as a list of named values per row.
 
 use super::Style;
 use super::paint::{Colour, paint};

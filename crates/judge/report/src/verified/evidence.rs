@@ -11,7 +11,7 @@ pub struct EvidenceVerification {
     pub runs: Vec<RunVerification>,
     /// Missing confirmations.
     pub doubts: Vec<String>,
-    /// Checks that were not possible here.
+    /// Checks that were impossible on this host.
     pub not_checked: Vec<String>,
     /// Doubts and skipped checks as lines of text. A line that applies to several runs appears
     /// once.

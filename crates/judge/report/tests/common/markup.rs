@@ -59,7 +59,7 @@ pub fn skeleton(markup: &str) -> Result<Skeleton, String> {
     }
 }
 
-/// Returns the tag without brackets, and the rest. Brackets in quotes belong to the value.
+/// Returns the tag without brackets, and the text after it. Brackets in quotes belong to the value.
 fn tag_end(rest: &str) -> Result<(&str, &str), String> {
     let mut quoted = false;
     for (i, c) in rest.char_indices().skip(1) {

@@ -223,7 +223,7 @@ struct Spec {
     factor: f64,
 }
 
-// Classes as the mail store records them.
+// Classes in the form in which the mail store records them.
 const CLASSES: &[Spec] = &[
     Spec {
         name: "read",

@@ -7,7 +7,7 @@ use plimsoll_report::number::Unit;
 use plimsoll_report::study::{Comparison, Curve, Metric, Side, Step, Sweep, SweepCell};
 use plimsoll_report::table::{Cell, Tone};
 
-/// A curve that falls beyond its knee.
+/// A curve that falls after its knee.
 pub fn curve() -> Curve {
     let steps = [
         (1., 1_200., 1.9, 0.4),

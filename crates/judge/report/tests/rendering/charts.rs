@@ -95,7 +95,7 @@ proptest! {
     }
 }
 
-/// Two hours of seconds are reduced to the pixels, and the slowest second is kept.
+/// A series of two hours in seconds is reduced to the pixels, and the slowest second stays visible.
 #[test]
 fn a_long_series_is_small_and_keeps_its_peak() {
     let points = (0..7_200)

@@ -86,7 +86,7 @@ fn fio_json_has_what_fio_plot_draws_by() {
     assert!(number(&side["iops_min"]) <= number(&side["iops_mean"]));
     assert!(number(&side["iops_mean"]) <= number(&side["iops_max"]));
     assert!((number(&side["iops_mean"]) / number(&side["iops"]) - 1.0).abs() < 0.1);
-    // Each operation is in one step.
+    // Each operation is in exactly one step.
     let shares: f64 = ["latency_ns", "latency_us", "latency_ms"]
         .iter()
         .flat_map(|unit| job[unit].as_object().unwrap().values())

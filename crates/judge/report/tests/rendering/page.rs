@@ -27,7 +27,7 @@ fn pages_ask_nothing_of_any_other_place() {
         let namespace = value == "http://www.w3.org/2000/svg";
         assert!(namespace || !value.contains("//"), "{value}");
     }
-    // Style and script neither import nor send requests.
+    // Style and script do not import files or send requests.
     for word in ["@import", "fetch(", "XMLHttpRequest", "WebSocket", "import(", "sendBeacon"] {
         assert!(!page.contains(word), "{word}");
     }
@@ -66,7 +66,7 @@ fn every_chart_is_drawn_anew_for_a_narrow_page_and_every_cell_says_what_it_is() 
     assert!(page.contains("data-title=\"result\""), "the result has no name of its own");
 }
 
-/// The flush of a store when it closes is not load and does not affect the scale.
+/// The flush of a store on close is not load and does not affect the scale.
 #[test]
 fn the_flush_at_the_end_does_not_squash_the_charts() {
     use plimsoll_evidence::run::PhaseKind;

@@ -26,18 +26,18 @@ pub struct Question {
     pub among: Vec<String>,
 }
 
-/// A published statement: one result is below another by some share, and both are equal once
-/// corrected for the speed of their CPUs.
+/// A published statement: one result is lower than another by some share, and both are equal after
+/// a correction for the speed of their CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// The published statement, as a sentence.
     pub text: String,
-    /// Stated difference of the result from the other, as a share.
+    /// Stated relative difference of the result from the other arm's result.
     pub below: f64,
-    /// Stated difference of the other's CPU core, as a share.
+    /// Stated relative difference of the other arm's CPU core.
     pub cpu_faster: f64,
-    /// Stated maximum difference after the correction, as a share.
+    /// Stated maximum relative difference after the correction.
     pub apart_max: f64,
     /// Arm of the result, whose own figure is corrected in the same way.
     pub arm: Option<String>,
@@ -78,7 +78,7 @@ fn answer(
     let found = |name: &Option<String>| arms.iter().find(|arm| Some(&arm.name) == name.as_ref());
     let of_arm = found(&question.arm);
     let over = found(&question.over);
-    // An omitted arm leaves the question undecided.
+    // Without the arm, the question stays undecided.
     if question.arm.is_some() != of_arm.is_some() || question.over.is_some() != over.is_some() {
         return None;
     }
@@ -199,7 +199,7 @@ fn stands(arm: &ArmAnalysis) -> String {
     if arm.point.is_some() && !arm.group.is_empty() {
         return format!("{}: {why}", capital(&named(arm)));
     }
-    // A verdict other than MEASURED or PASS is explained, unless it is the expected one.
+    // A verdict other than MEASURED or PASS is explained, unless the experiment expects it.
     let plain = |kind: &VerdictKind| matches!(kind, VerdictKind::Measured | VerdictKind::Pass);
     let rate = arm.servers > 1 && arm.reason.contains("iops");
     let all = if rate { " (all servers together)" } else { "" };
@@ -284,7 +284,8 @@ fn capital(text: &str) -> String {
     chars.next().map_or(String::new(), |c| c.to_uppercase().chain(chars).collect())
 }
 
-/// Compares the arm's own figure with the published run of the other, corrected for the arm's CPU.
+/// Compares the arm's own figure with the published run of the other, corrected for the CPU of the
+/// arm.
 fn corrected(claim: &Claim, arms: &[ArmAnalysis]) -> Option<String> {
     let arm = arms.iter().find(|arm| Some(&arm.name) == claim.arm.as_ref())?;
     let figure = arm.figure(RATE)?;
@@ -305,7 +306,7 @@ fn corrected(claim: &Claim, arms: &[ArmAnalysis]) -> Option<String> {
     ))
 }
 
-/// Both meanings of "x % below": below the other's figure, or the other above this one.
+/// Both meanings of "x % below": a reduction of the other's figure, or an increase from this one.
 fn arithmetic(claim: &Claim) -> String {
     let literal = 1.0 / (1.0 - claim.below);
     let turned = 1.0 + claim.below;

@@ -1,4 +1,4 @@
-//! One arm: its figures over its runs, beside the published ones.
+//! One arm: its figures over its runs, with the published figures.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
@@ -34,8 +34,8 @@ pub struct FigureAnalysis {
     pub role: Option<Role>,
     /// Mean over published.
     pub ratio: Option<f64>,
-    /// 95 % interval of the ratio, from the scatter of the runs alone: the error of the published
-    /// figure is unknown.
+    /// 95 % interval of the ratio, computed only from the variation of the runs: the error of the
+    /// published figure is unknown.
     pub ratio_interval: Option<[f64; 2]>,
     /// Ratio to the same figure of the reference arm.
     pub over_reference: Option<f64>,
@@ -87,7 +87,7 @@ pub struct ArmAnalysis {
     pub mechanism: Vec<String>,
     /// Front-end I/O next to drive I/O.
     pub front: Option<Front>,
-    /// Each server of the first run; empty with fewer than two.
+    /// Each server of the first run; empty if there are fewer than two.
     pub per_server: Vec<Server>,
     /// Position in the table of its group.
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! Describes what changed between an arm and the arm it is compared with.
+//! Describes the changes between an arm and the arm with which it is compared.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::model_figures::{Contribution, contributions};
@@ -17,8 +17,8 @@ const CHANGE_LEAST: f64 = 0.03;
 /// arm that a question names, or the reference. Mail stores are not compared with streams.
 fn base(input: &Input<'_>, at: usize) -> Option<usize> {
     let arms = &input.arms;
-    // Table points are not steps from one to the next, and inflated results are not steps from
-    // their honest counterparts.
+    // Points of a table are not steps from one to the next, and inflated results are not steps from
+    // the honest results.
     if arms[at].expects.is_some() || !arms[at].group.is_empty() {
         return None;
     }
@@ -35,7 +35,7 @@ fn base(input: &Input<'_>, at: usize) -> Option<usize> {
     })
 }
 
-/// Adds to each arm what changed since the arm it is compared with.
+/// Adds to each arm the changes since the arm with which it is compared.
 pub(super) fn compare_arms(input: &Input<'_>, arms: &mut [ArmAnalysis]) {
     let run = |at: usize| input.arms[at].runs.first().map(|run| run.0);
     for at in 0..arms.len() {
@@ -98,8 +98,7 @@ fn did_the_same(before: &Bundle, now: &Bundle) -> bool {
     }
 }
 
-/// Replaces the breakdowns of operations whose latency did not change by one sentence for all of
-/// them.
+/// Replaces the breakdowns of all operations whose latency did not change by one sentence.
 fn leave_out_alike(before: &Bundle, now: &Bundle, name: &str, mechanism: &mut Vec<String>) {
     let (Some(before), Some(now)) = (&before.observed.inside, &now.observed.inside) else { return };
     let mut alike: Vec<&str> = Vec::new();

@@ -1,4 +1,4 @@
-//! Counts every published figure: whether it was met, and whether it was an input.
+//! Counts every published figure: whether it was matched, and whether it was an input.
 
 use super::arm::{ArmAnalysis, RATE};
 use super::{Ending, Input, Role};
@@ -46,8 +46,8 @@ pub(super) fn check_figures(input: &Input<'_>, arms: &[ArmAnalysis]) -> Vec<Figu
     input.given.iter().filter(|given| given.value > 0.0).filter_map(one).collect()
 }
 
-/// Returns the load line of a search, per server. The outer `None` means that there is no such
-/// search.
+/// Returns the load line of a search, per server. The outer `None` means that the input has no
+/// search with this name.
 fn of_search(input: &Input<'_>, given: &super::PublishedFigure) -> Option<Option<f64>> {
     let search = input.searches.iter().find(|search| search.name == given.arm)?;
     let line = search.found.as_ref().and_then(|found| found.load_line.as_ref());
@@ -65,8 +65,8 @@ pub(super) fn ending(counted: &[FigureCheck], tolerance: f64, ordered: bool) -> 
     }
 }
 
-/// Returns the numbers of met figures among inputs and among predictions, and the errors of the
-/// predictions.
+/// Returns a sentence with the numbers of matched figures among inputs and among predictions, and
+/// the errors of the predictions.
 pub(super) fn says(counted: &[FigureCheck], tolerance: f64) -> String {
     let (inputs, mut free): (Vec<&FigureCheck>, Vec<&FigureCheck>) =
         counted.iter().partition(|one| one.role == Role::Input);

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::drives::{is_drive, remote_share};
 
-/// Both sides of a storage system.
+/// Front end and drives of a storage system.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Front {
     /// I/Os per second of the load.
@@ -23,7 +23,7 @@ pub struct Front {
     pub drive_ios_per_s: Option<f64>,
     /// Bytes per second at the drives; `None`: not observed.
     pub drive_bytes_per_s: Option<f64>,
-    /// Mean latency at the drives; `None`: not observed, or no I/O.
+    /// Mean latency at the drives; `None` if not observed, or without I/O.
     pub drive_latency_ns: Option<f64>,
     /// Distinct bytes that were read: on a model expected from the plan's pattern, otherwise
     /// observed.
@@ -72,7 +72,7 @@ pub(super) fn front(bundle: &Bundle) -> Option<Front> {
     })
 }
 
-/// Returns the stream of a plan that has one.
+/// Returns the stream of a plan that has exactly one.
 fn stream(bundle: &Bundle) -> Option<&plimsoll_plan::Stream> {
     match &bundle.plan.workload.matrix()?.streams[..] {
         [only] => Some(only),

@@ -1,5 +1,5 @@
-//! Inputs of an analysis besides published figures: parameters and loads that were fitted or chosen
-//! for it.
+//! Inputs of an analysis other than published figures: parameters and loads that were fitted or
+//! chosen for it.
 
 use super::{Input, OwnParameter};
 

@@ -16,7 +16,7 @@ const SHARE_LEAST: f64 = 0.005;
 /// Minimum part of a latency for a sentence.
 const PART_LEAST: f64 = 0.05;
 
-/// The operations whose path is described.
+/// Operations whose path through the system is described.
 pub(super) const PATHS: [&str; 3] = ["read", "write", "log write"];
 
 /// Names of similar stations, if they are those of models.

@@ -18,7 +18,7 @@ pub struct Point {
     pub queue_depth: u32,
 }
 
-/// Returns the point of an arm whose plan is one stream of one size.
+/// Returns the point of an arm whose plan has one stream of one size.
 pub(super) fn point_of(bundle: &Bundle) -> Option<Point> {
     let [stream] = &bundle.plan.workload.matrix()?.streams[..] else { return None };
     let [size] = &stream.sizes[..] else { return None };

@@ -1,8 +1,9 @@
-//! Whole tables: the arms of a group that differ only in I/O size and read share, beside the
+//! Whole tables: the arms of a group that differ only in I/O size and read share, compared with the
 //! published table, with errors, goals, and a few summary figures.
 //!
-//! Errors here are |modelled / published - 1|, medians and 90th percentiles by linear interpolation between
-//! order statistics (type 7 of Hyndman and Fan, 1996), as those of `model fit`.
+//! Errors here are |modelled / published - 1|, with medians and 90th percentiles by linear
+//! interpolation between order statistics (type 7 of Hyndman and Fan, 1996), like those of
+//! `model fit`.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +16,7 @@ use super::{Input, Role};
 const LATENCY: &str = "latency_ns_avg";
 /// Figures that are compared for whole tables.
 const FIGURES: [&str; 2] = [RATE, LATENCY];
-/// From this size on, bytes limit writes rather than operations.
+/// From this size on, writes are limited by bytes rather than by operations.
 const LARGE_BYTES: u64 = 8192;
 
 /// A goal for a model on one table.
@@ -30,7 +31,7 @@ pub struct Goal {
     pub median_max: f64,
     /// Maximum 90th percentile of the errors.
     pub p90_max: Option<f64>,
-    /// Maximum median error as a share of that of copying.
+    /// Maximum ratio of the median error to that of copying.
     pub of_copying_max: Option<f64>,
 }
 
@@ -47,7 +48,8 @@ pub struct TableScore {
     pub model_median: f64,
     /// 90th percentile of its errors.
     pub model_p90: f64,
-    /// Median error of copying the same row of a table that was an input; `None` without one.
+    /// Median error of copying the same row of a table that was an input; `None` if there is no
+    /// such table.
     pub copied_median: Option<f64>,
     /// 90th percentile of its errors.
     pub copied_p90: Option<f64>,
@@ -96,7 +98,7 @@ pub struct TableHighlight {
     pub published: Option<String>,
 }
 
-/// Rate ratios of one table over another.
+/// Ratios of the rates in one table to those in another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Layout {
     /// The table.
@@ -107,7 +109,7 @@ pub struct Layout {
     pub ratios: Vec<LayoutRatio>,
 }
 
-/// Rate of one point over that of the same point of another table.
+/// Rate of one point divided by that of the same point of another table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LayoutRatio {
     /// Share of reads, in percent.
@@ -193,7 +195,7 @@ pub(super) fn roles(arms: &[ArmAnalysis]) -> Vec<Role> {
     arms.iter().flat_map(|arm| &arm.figures).filter_map(|figure| figure.role).collect()
 }
 
-/// Returns one sentence for each published table without a goal whose median error exceeds the
+/// Returns a sentence for each published table without a goal whose median error exceeds the
 /// tolerance.
 pub(super) fn without_goal(
     tables: &[TableAnalysis],
@@ -216,7 +218,8 @@ pub(super) fn without_goal(
     all
 }
 
-/// Returns the same row of another table that was an input: one of the same pattern, else of any.
+/// Returns the same row of another table that was an input, preferably of a table with the same
+/// pattern.
 fn twin(
     input: &Input<'_>,
     arms: &[ArmAnalysis],
@@ -258,7 +261,7 @@ fn between(points: &[(&ArmAnalysis, &Point)], point: &Point, key: &str) -> Optio
     Some(libm::exp(value))
 }
 
-/// The same for one arm among all.
+/// Returns the same value for one arm, from all arms.
 pub(super) fn interpolated(arms: &[ArmAnalysis], arm: &ArmAnalysis, key: &str) -> Option<f64> {
     between(&of_group(arms, &arm.group), arm.point.as_ref()?, key)
 }
@@ -296,7 +299,7 @@ pub(super) fn goals(input: &Input<'_>, tables: &[TableAnalysis]) -> Vec<GoalAnal
     input.goals.iter().filter_map(one).collect()
 }
 
-/// Returns a published figure and the modelled one, as a pair of values.
+/// A published figure and the modelled one, as a pair of values.
 #[derive(Clone, Copy)]
 struct Pair {
     modelled: f64,
@@ -373,7 +376,7 @@ fn most(
     })
 }
 
-/// Bytes limit writes: shows how much their bandwidth depends on the size.
+/// If bytes limit writes, shows how much the bandwidth of writes depends on their size.
 fn writes(rates: &[(&Point, Pair)]) -> Option<TableHighlight> {
     let of: Vec<(&Point, Pair)> = rates
         .iter()
@@ -393,16 +396,16 @@ fn writes(rates: &[(&Point, Pair)]) -> Option<TableHighlight> {
     Some(TableHighlight { name, modelled, published: published.and_then(range) })
 }
 
-/// Cost of reads added to a stream of writes, at the middle size: time per read over the time that
-/// the writes alone would take.
+/// Cost of reads that are added to a stream of writes, at the middle size: time per read, divided
+/// by the time that the writes alone would take.
 fn mixing(rates: &[(&Point, Pair)]) -> Option<TableHighlight> {
     let size = 32_768;
     let at = |read: f64| {
         rates.iter().find(|(p, _)| p.size_bytes == size && p.read_percent == read).map(|r| r.1)
     };
     let (alone, half) = (at(0.0)?, at(50.0)?);
-    // Half of the operations are writes: each takes the same time as alone, and the rest is the
-    // reads' time.
+    // Half of the operations are writes: a write takes the same time as alone, and the remaining
+    // time is that of the reads.
     let cost_us = |alone: f64, half: f64| 1e6 * (2.0 / half - 1.0 / alone);
     let cost = Pair {
         modelled: cost_us(alone.modelled, half.modelled),
@@ -477,7 +480,8 @@ mod tests {
         };
         let (alone, half) = (point(0.0), point(50.0));
         let pair = |modelled| Pair { modelled, published: None };
-        // 25,000 writes a second take 40 µs each; with as many reads 20,000 pairs of 50 µs.
+        // 25,000 writes per second take 40 µs each; with equally many reads, 20,000 pairs of 50 µs
+        // each.
         let kept = mixing(&[(&alone, pair(25_000.0)), (&half, pair(40_000.0))]).unwrap();
         assert_eq!((kept.modelled.as_str(), kept.published), ("10.0 µs", None));
         let kept = writes(&[(&alone, pair(25_000.0))]).unwrap();

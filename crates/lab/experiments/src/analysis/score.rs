@@ -1,6 +1,6 @@
-//! Compares predictions with two methods without a model: copying the nearest known row, and
-//! interpolating between the rows on both sides of it. A model that is no better than these
-//! explains nothing.
+//! Compares predictions with two methods that need no model: copying the nearest known row, and
+//! interpolating between the rows on both sides of it. A model that is not better than these
+//! methods explains nothing.
 //!
 //! Errors are |ln(predicted / published)|, so that half and double have equal errors; medians over
 //! the figures.
@@ -28,7 +28,7 @@ pub struct ScoreLine {
 }
 
 impl ScoreLine {
-    /// Returns the relative error of a value: of its logarithm, as a share.
+    /// Returns the absolute logarithm of the ratio of a value to the published figure.
     pub fn error_of(&self, value: f64) -> f64 {
         libm::fabs(libm::log(value / self.published))
     }
@@ -93,7 +93,7 @@ pub(super) fn score(input: &Input<'_>, arms: &[ArmAnalysis]) -> Option<Score> {
     })
 }
 
-/// Returns the row to copy: of another table the row of the same label, of this one the nearest
+/// Returns the row to copy: in another table the row with the same label, in this table the nearest
 /// arm.
 fn nearest(
     arms: &[ArmAnalysis],
@@ -149,7 +149,8 @@ mod tests {
             runs: vec![(&bundle, &verdict)],
             planned: 1,
         };
-        // Each server has half of 10,000 I/Os a second, but for one that is cut off at the end.
+        // Each server has half of 10,000 I/Os per second, except for a server that is stopped at
+        // the end.
         let mut input = Input {
             name: "made-up".to_owned(),
             title: String::new(),

@@ -24,8 +24,8 @@ pub struct Server {
     pub log_latency_ns_avg: Option<u64>,
 }
 
-/// Returns the location of a database: the node in `virtual disk 2 of node1`, else the directory of
-/// its file.
+/// Returns the server of a database: the node in `virtual disk 2 of node1`, otherwise the directory
+/// of its file.
 fn server_of(instance: &Instance) -> String {
     match instance.path.rsplit_once(" of ") {
         Some((_, node)) => node.to_owned(),

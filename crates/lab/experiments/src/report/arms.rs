@@ -79,8 +79,8 @@ fn threads_differ(analysis: &Analysis) -> bool {
         && all.any(|one| Some(one) != first)
 }
 
-/// Returns I/Os per second of one thread: the rate is that of one server, the threads are those of
-/// all.
+/// Returns I/Os per second of one thread: the rate is that of one server, the number of threads is
+/// that of all servers.
 fn per_thread_of(arm: &ArmAnalysis) -> Option<f64> {
     let rate = arm.figure(RATE)?.mean?;
     Some(rate * f64::from(arm.servers.max(1)) / f64::from(arm.threads.filter(|n| *n > 0)?))

@@ -1,4 +1,4 @@
-//! Describes an experiment before anything runs.
+//! Describes an experiment before any run.
 
 use plimsoll_report::document::{Block, Document, Headline, Section};
 use plimsoll_report::number::Unit;

@@ -8,8 +8,8 @@ use plimsoll_report::table::{Cell, Column, Table, Tone};
 
 use crate::analysis::{Analysis, ArmAnalysis, Front};
 
-/// Minimum share of I/Os at the drives, relative to the front end; with fewer, something else
-/// answered.
+/// Minimum ratio of I/Os at the drives to those of the front end; with fewer I/Os, a cache or
+/// unwritten space answered.
 const CARRIED_LEAST: f64 = 0.1;
 /// Maximum share of reads from memory or unwritten space.
 const UNSERVED_MOST: f64 = 0.5;
@@ -56,7 +56,7 @@ pub(super) fn fronts(analysis: &Analysis) -> Section {
     ))
 }
 
-/// Returns the figure as a vendor would show it, and the facts against it.
+/// Returns the figure as a vendor would show it, and the facts that contradict it.
 fn taken_apart(arm: &ArmAnalysis, front: &Front) -> String {
     let rate = Unit::Rate.show(front.front_ios_per_s, Letters::Unicode);
     let bytes = Unit::Bandwidth.show(front.front_bytes_per_s, Letters::Unicode);

@@ -36,7 +36,7 @@ fn plot(search: &SearchAnalysis, tuning: &Tuning) -> Plot {
         step.rate_per_s /= parts;
         step.rate_interval = step.rate_interval.map(|(low, high)| (low / parts, high / parts));
     }
-    // Mean latencies show where the curve bends; interval maxima would hide it.
+    // Mean latencies show the load at which the curve bends; interval maxima would hide it.
     let means = |name: &String| !name.ends_with("max");
     let kept: Vec<bool> = curve.latency_names.iter().map(means).collect();
     keep(&mut curve.latency_names, &kept);

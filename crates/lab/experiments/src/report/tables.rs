@@ -71,7 +71,7 @@ fn keep_in_mind(analysis: &Analysis) -> Section {
     section.with(Block::Table(grid))
 }
 
-/// Section on rate ratios of one layout over another, one row for each pair.
+/// Section on the ratios of the rates of one layout to those of another, one row for each pair.
 fn layouts(analysis: &Analysis) -> Section {
     let section = Section::brief("layouts", "One layout over another");
     let Some(first) = analysis.layouts_over.iter().max_by_key(|layout| layout.ratios.len()) else {
@@ -128,7 +128,7 @@ fn map(analysis: &Analysis, table: &TableAnalysis, key: &str) -> Plot {
     // Whole percents, because a cell has no space for more.
     let held = |size, read| {
         let ratio = figure(size, read).and_then(|figure| figure.ratio)?;
-        // Adding 0.0 turns "-0 %" into "0 %".
+        // Adding 0.0 converts "-0 %" to "0 %".
         Some((100.0 * (ratio - 1.0)).round() / 100.0 + 0.0)
     };
     let all = || reads.iter().flat_map(|read| sizes.iter().map(move |size| (*size, *read)));
@@ -212,7 +212,7 @@ fn grid(analysis: &Analysis, table: &TableAnalysis, key: &str) -> Table {
             row.push(match error {
                 Some(error) => {
                     let tone = if error.abs() > ERROR_LARGE { Tone::Warn } else { Tone::Plain };
-                    // Half a percent either way is shown as none: no "-0 %".
+                    // An error of half a percent or less is shown as 0 %, never as "-0 %".
                     let percent = match (100.0 * error).round() as i64 {
                         0 => "0".to_owned(),
                         percent => format!("{percent:+}"),
@@ -233,7 +233,7 @@ fn grid(analysis: &Analysis, table: &TableAnalysis, key: &str) -> Table {
     grid
 }
 
-/// Plots published figures against results: a point on the diagonal was met.
+/// Plots published figures against results: a point on the diagonal is a match.
 fn scatters(analysis: &Analysis) -> Section {
     let mut section = Section::full("charts", "Published and modelled, point by point");
     for key in FIGURES {

@@ -1,4 +1,4 @@
-//! Our side: one workload, run in a process of its own, with its result printed as JSON.
+//! Our side: one workload, run in a separate process, with its result printed as JSON.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -125,7 +125,7 @@ pub fn stream(file_size_bytes: u64) -> StreamConfig {
 
 /// Returns the address space for a target without a size.
 fn empty_bytes(case: &Case) -> u64 {
-    // Tracked content takes memory for every group of units.
+    // Tracked content needs memory for every group of units.
     if case.work.ends_with("-sampled") || case.work.ends_with("-made") { 1 << 30 } else { 1 << 40 }
 }
 

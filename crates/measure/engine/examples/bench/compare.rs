@@ -1,4 +1,4 @@
-//! Runs both sides in turn and prints the table.
+//! Runs both sides alternately and prints the table.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -77,7 +77,7 @@ fn measure(options: &Options, row: &Row) -> Result<RowSamples, String> {
     Ok(measured)
 }
 
-/// Returns the fastest of fio's variants: three short runs of each.
+/// Returns the fastest variant of fio, from three short runs of each.
 fn choose<'a>(options: &Options, row: &'a Row) -> Result<Option<&'a Vec<String>>, String> {
     let mut fastest: Option<(f64, &Vec<String>)> = None;
     for variant in &row.best {

@@ -1,5 +1,5 @@
-//! Compressibility of content: as requested, as measured in ours, and as written by fio's default
-//! job.
+//! Compressibility of content: requested, measured in ours, and measured in the output of fio's
+//! default job.
 
 use std::path::Path;
 

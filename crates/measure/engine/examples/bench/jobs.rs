@@ -24,7 +24,7 @@ impl Metric {
 pub enum Want {
     /// Minimum or maximum, depending on the metric's direction.
     Bound(f64),
-    /// The bound is met, and the whole interval is on the better side of 1.
+    /// The bound is reached, and the whole interval is on the better side of 1.
     BoundAndInterval(f64),
     /// Part of the interval is on the better side of 1.
     NotWorse,
@@ -60,7 +60,7 @@ fn line(metric: Metric, to_default: Want, to_best: Want) -> Line {
     Line { metric, to_default, to_best }
 }
 
-/// Sizes of the file on disk, of the cached one, and of the one in tmpfs.
+/// Sizes of the file on disk, of the cached file, and of the file in tmpfs.
 pub const DISK_BYTES: u64 = 2 << 30;
 pub const CACHED_BYTES: u64 = 512 << 20;
 pub const SHM_BYTES: u64 = 256 << 20;

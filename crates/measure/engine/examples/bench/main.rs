@@ -29,7 +29,7 @@ struct Options {
     seconds: u64,
     /// Pairs of a row, if the row doesn't need more.
     pairs: usize,
-    /// Rows whose name contains this.
+    /// Rows whose name contains this text.
     only: String,
 }
 

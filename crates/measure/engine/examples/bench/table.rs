@@ -19,7 +19,7 @@ pub fn head(options: &Options) {
     println!("|{}|", "-".repeat(136));
 }
 
-/// Prints a row's lines and returns how many bounds were missed.
+/// Prints a row's lines and returns the number of missed bounds.
 pub fn print(row: &Row, measured: &RowSamples) -> usize {
     let mut missed = 0;
     for line in &row.lines {

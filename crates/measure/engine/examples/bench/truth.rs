@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 /// Number of recorded gaps, and the stride of the Kolmogorov-Smirnov test that decides. 5,000 gaps
 /// show a distortion of 2 %, 20,000 gaps one of 1 %. On a virtual machine, interrupts and the
-/// hypervisor take about 1 % of a core, and bunch 1 % of the starts. The bench prints both tests;
+/// hypervisor use about 1 % of a core, and delay 1 % of the starts. The bench prints both tests;
 /// the first decides.
 const SAMPLES: usize = 20_000;
 const DECIDING: usize = 4;

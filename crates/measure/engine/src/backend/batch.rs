@@ -7,12 +7,12 @@
 //!
 //! If every operation is complete when the call returns, the driver never waits. Examples are the
 //! page cache, a memory file system, `/dev/null` and the null target. A call may then submit more:
-//! the batch doubles with each such call, and shrinks again with the first operation that is not
-//! complete at once.
+//! the batch doubles with each call of this kind, and shrinks again with the first operation that
+//! is not complete at once.
 //!
-//! On some queues one call costs the same for several operations, as a send on a connection does.
-//! [`Queue::submit_batch_len`](super::Queue::submit_batch_len) returns that number: operations that
-//! completed together then start together.
+//! On some queues, one call for several operations costs the same as for one, like a send on a
+//! connection. [`Queue::submit_batch_len`](super::Queue::submit_batch_len) returns that number:
+//! operations that completed together then start together.
 
 /// Current length of a batch.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,7 @@ use crate::open_target::HeldTarget;
 /// Preferred form of queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Prefer {
-    /// io_uring if it works, else threads.
+    /// io_uring if it works, otherwise threads.
     #[default]
     Auto,
     /// io_uring or an error.
@@ -26,12 +26,12 @@ pub enum FileSource {
     Path {
         /// Path of the file.
         path: PathBuf,
-        /// Also open it for writing.
+        /// True to open the file for writing too.
         write: bool,
         /// Create it if it is missing.
         create: bool,
-        /// Minimum size of a writable file. A shorter one is grown, with reserved space if the file
-        /// system can reserve it. 0 keeps its size.
+        /// Minimum size of a writable file. A shorter file is extended, with reserved space if the
+        /// file system can reserve it. With 0, the size does not change.
         size_bytes: u64,
     },
     /// Open descriptor.
@@ -101,7 +101,7 @@ pub struct BackendConfig {
 /// Directories for operations on names and attributes. The data files are those of the file table.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// The run's own directories, which contain everything else.
+    /// The run's own directories, which contain all other files.
     pub roots: Vec<PathBuf>,
     /// Directories of small files, `per_share` for each share, one share after the other.
     pub small: Vec<PathBuf>,

@@ -54,7 +54,7 @@ pub(crate) fn open(config: BackendConfig) -> Result<OpenedBackend, EngineError> 
     ring.direct = direct;
     ring.poll_completions = config.poll_completions;
     ring.poll_submissions = config.poll_submissions;
-    // At depth 1, a call from this thread costs less than one from a kernel worker.
+    // At depth 1, a call from this thread costs less than a call from a kernel worker.
     let punts = report.files.iter().any(|file| file.punts_because.is_some());
     let inline = config.prefer == Prefer::Auto && config.depth <= 1 && (punts || config.flushes);
     let named = config.names.is_some();

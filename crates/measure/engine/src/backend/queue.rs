@@ -38,7 +38,7 @@ pub trait Queue {
         true
     }
     /// Returns when the first byte of a read arrived: one in flight, or one reaped and not pushed
-    /// again since. `None` if none has arrived, or if the target does not tell.
+    /// again since. `None` if no byte has arrived, or if the target does not report it.
     fn first_byte_ns(&self, user_data: u64) -> Option<u64> {
         let _ = user_data;
         None
@@ -61,19 +61,20 @@ pub trait Queue {
         self.submit_and_wait(0, None)
     }
     /// Returns the best number of operations to submit together, after they completed together. 1
-    /// if a call executes one after the other; more only if one call costs the same for several.
+    /// if a call executes its operations one after the other; more only if one call for several
+    /// operations costs the same.
     fn submit_batch_len(&self) -> usize {
         1
     }
     /// Returns the number of completions ready to be reaped. No system call.
     fn arrived(&mut self) -> usize;
     /// Takes up to `most` ready completions. Passes those of operations to `each`, in order of
-    /// arrival, with user data and bytes or `errno`. Returns the number passed on. That can be
-    /// fewer than the number taken, because the ring's own timer and a continued transfer complete
-    /// no operation.
+    /// arrival, with user data and bytes or `errno`. Returns the number passed on. This can be less
+    /// than the number of entries removed from the queue, because the ring's own timer and a
+    /// continued transfer complete no operation.
     fn reap(&mut self, most: usize, each: &mut impl FnMut(u64, Result<u32, i32>)) -> usize;
-    /// Returns bytes of the arena that no operation in flight uses, or `None` if the target has no
-    /// arena.
+    /// Returns bytes of the arena that are free of operations in flight, or `None` if the target
+    /// has no arena.
     fn bytes(&mut self, offset_bytes: u64, size_bytes: u32) -> Option<&mut [u8]> {
         let _ = (offset_bytes, size_bytes);
         None

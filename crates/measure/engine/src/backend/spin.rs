@@ -1,8 +1,8 @@
 //! Waits for completions on a driving thread: the thread polls for a bounded time, then sleeps.
 //!
-//! The kernel has to wake a thread that sleeps. On a device of 20 µs in a virtual machine the
-//! wake-up takes longer than the operation, and the run would report it as the storage's latency.
-//! The polling time adapts to recent waits, so a slow device costs no CPU.
+//! The kernel has to wake a thread that sleeps. On a device of 20 µs in a virtual machine, the
+//! wake-up is longer than the operation, and the run would report it as latency of the storage. The
+//! polling time adapts to recent waits, so a slow device costs no CPU.
 //!
 //! The thread sometimes yields its CPU while it polls, because the kernel thread that executes the
 //! operation may be queued on the same CPU. It does not yield each time: if other programs use all
@@ -23,8 +23,8 @@ const SPIN_NS_MIN: u64 = 20_000;
 const MEAN_TIMES: u64 = 8;
 /// Polling time between two yields.
 const YIELD_NS: u64 = 2_000;
-/// Longest gap between two clock readings that counts as polling. In a longer gap another thread
-/// had the CPU.
+/// Longest gap between two clock readings for which the thread counts as polling. In a longer gap
+/// another thread had the CPU.
 const LOOK_NS_MAX: u64 = 2 * YIELD_NS;
 /// Number of waits after which the thread polls once for the full time, even if the mean is too
 /// long: the wake-up time may be most of the mean.
@@ -62,7 +62,7 @@ impl Spin {
         timeout_ns: Option<u64>,
     ) -> Result<(), SysError> {
         if self.longest_ns == 0 || queue.in_flight() == 0 {
-            // With nothing in flight, only a timeout can end a wait.
+            // If nothing is in flight, only a timeout can end a wait.
             let completions_min =
                 if timeout_ns.is_some() { 1 } else { 1.min(queue.in_flight() as u32) };
             return queue.submit_and_wait(completions_min, timeout_ns);
@@ -118,8 +118,8 @@ impl Spin {
         }
     }
 
-    /// Moves the mean an eighth of the way. The length of a wait is capped, so one stall does not
-    /// end polling.
+    /// Moves the mean towards the new value by one eighth of the difference. The length of a wait
+    /// is capped, so one stall does not end polling.
     fn learn(&mut self, wait_ns: u64) {
         let wait_ns = wait_ns.min(2 * self.longest_ns);
         self.waits = self.waits.wrapping_add(1);
@@ -138,7 +138,7 @@ fn spin_ns(mean_ns: u64, longest_ns: u64) -> u64 {
 /// Decides how `threads` threads poll on `cpus` CPUs.
 #[must_use]
 pub fn polling(wanted: bool, threads: usize, cpus: f64) -> Polling {
-    // One CPU remains for the kernel's threads, which may execute the operations.
+    // One CPU must remain for the kernel's threads, which may execute the operations.
     let why_not = match (wanted, threads as f64 + 1.0 <= cpus) {
         (true, true) => return Polling { longest_ns: SPIN_NS_MAX, ..Polling::default() },
         (false, _) => "the plan turns polling off".to_owned(),
@@ -173,7 +173,7 @@ mod tests {
         assert!(spin.length_ns() > 30 * US);
         (0..63).for_each(|_| spin.learn(5_000 * US));
         assert_eq!(spin.length_ns(), 0);
-        // One wait in 64 polls, and detects that the device is fast again.
+        // One wait in 64 polls, to detect that the device is fast again.
         while !spin.waits.is_multiple_of(PROBE_WAITS) {
             spin.learn(5_000 * US);
         }

@@ -42,7 +42,7 @@ pub fn check_blocks(
         let bytes = &mut buffer.as_mut_slice()[..chunk.len() * size];
         let whole = file.read_at(bytes, first * u64::from(BLOCK_BYTES)).is_ok();
         for (at, (block, bytes)) in (first..).zip(bytes.chunks_exact_mut(size)).enumerate() {
-            // Only blocks that fail by themselves count.
+            // Counts only blocks that also fail when they are read individually.
             let read: io::Result<()> = match whole {
                 true => Ok(()),
                 false => file.read_at(bytes, block * u64::from(BLOCK_BYTES)),
@@ -83,7 +83,7 @@ fn summarise(found: &[BlockFinding], expected: &[ExpectedBlock]) -> (CutCheck, V
     let latest_survivor = found.iter().zip(expected).filter_map(survivor).max().unwrap_or(0);
     for (number, (found, block)) in found.iter().zip(expected).enumerate() {
         let says = match found {
-            // Without an acknowledged write, anything is permitted.
+            // Without an acknowledged write, any content is permitted.
             _ if block.state.acknowledged == 0 => {
                 check.blocks.unknown += 1;
                 None
@@ -122,8 +122,8 @@ fn count(blocks: &mut BlockCounts, verdict: &Verdict) -> Option<String> {
             blocks.good += 1;
             return None;
         }
-        // A write that the witness does not know can only be newer: a lost host may not have
-        // recorded its last ones.
+        // A write that is not in the witness can only be newer: the records of a lost host's last
+        // writes may be missing.
         Verdict::Possible | Verdict::Unknown | Verdict::Damaged(Damage::Ahead { .. }) => {
             blocks.in_flight += 1;
             return None;

@@ -17,15 +17,15 @@ use crate::{EngineError, defect};
 /// Polling interval of waits.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Phase of a cut. It decides what an acknowledgement is worth.
+/// Phase of a cut. It decides which guarantee an acknowledgement gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum CutPhase {
     /// The cut has not begun: the write must survive.
     Before = 0,
-    /// The cut command is running: the write must survive too.
+    /// The cut command is running: a write that is acknowledged in this phase must survive too.
     During = 1,
-    /// The cut command has ended: the target should not acknowledge anything.
+    /// The cut command has ended: the target should not acknowledge any write.
     After = 2,
     /// The load has ended: acknowledgements are ignored.
     Closed = 3,
@@ -142,7 +142,8 @@ impl Load {
         self.shared.longest_ns.load(Ordering::Relaxed)
     }
 
-    /// Waits until all threads have ended, or for `timeout`. Returns true if all have ended.
+    /// Waits until all threads have ended, or for `timeout`. Returns true if all threads have
+    /// ended.
     #[must_use]
     pub fn wait(&self, timeout: Duration) -> bool {
         let start = Instant::now();
@@ -158,7 +159,7 @@ impl Load {
     /// Returns the newest issued generation of each block.
     ///
     /// # Errors
-    /// Fails if the witness could not be written: acknowledgements are then missing from it.
+    /// Fails if the witness could not be written: it then lacks acknowledgements.
     pub fn issued(&self) -> Result<Vec<u32>, EngineError> {
         let failure = self.shared.witness_failure.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = &*failure {
@@ -200,11 +201,12 @@ impl Writer {
                 }
             };
             // The phase is read after the acknowledgement. A write that was acknowledged before the
-            // cut may count as a later one, never the reverse.
+            // cut may therefore count as a later write, but never the reverse.
             let acknowledged = self.shared.order.fetch_add(1, Ordering::SeqCst);
             let phase = self.phase();
-            // The target may have acknowledged it before the cut, and this thread ran late: it shows
-            // neither that the write must be there, nor that the target still acknowledges.
+            // The target may have acknowledged the write before the cut, if this thread ran late.
+            // The acknowledgement then shows neither that the write must have survived, nor that
+            // the target still acknowledges.
             if phase == CutPhase::After as u8 && began_phase < phase {
                 continue;
             }
@@ -241,7 +243,7 @@ impl Writer {
         mix(self.seed, self.draws) % below.max(1)
     }
 
-    /// Writes different blocks and makes them durable. Returns block and generation of each.
+    /// Writes different blocks and makes them durable. Returns block and generation of each write.
     fn write_batch(&mut self) -> std::io::Result<Vec<(u32, u32)>> {
         let most = (self.file.batch_max() as u64).min(self.share);
         let count = 1 + self.draw(most);

@@ -1,5 +1,5 @@
-//! A directory or device as the target. After each cut it is opened again by its path, because a
-//! restored target may be a new mount or a new device node.
+//! Target of a durability test: a directory or a device. After each cut it is opened again by its
+//! path, because a restored target may be a new mount or a new device node.
 
 use std::fs::File;
 use std::io;
@@ -27,7 +27,7 @@ use crate::work_dir::{
 
 /// Name of the test's own directory, after `plimsoll-`.
 const NAME: &str = "durability";
-/// Name of the tested file in it.
+/// Name of the tested file in the directory.
 const FILE: &str = "blocks";
 /// Bytes of one write of the first pass.
 const LAYOUT_BYTES: usize = 1 << 20;
@@ -35,7 +35,7 @@ const LAYOUT_BYTES: usize = 1 << 20;
 /// Location of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TargetPlace {
-    /// A directory. The test makes a directory of its own in it.
+    /// A directory. The test creates its own directory in it.
     Directory(PathBuf),
     /// A block device.
     Device(PathBuf),
@@ -58,7 +58,8 @@ pub struct BlockTarget {
     pub direct: bool,
 }
 
-/// Identity of a file system: type and id. An unmounted directory has another one.
+/// Identity of a file system: type and id. If a file system is unmounted, its mount point has a
+/// different identity.
 pub type FileSystemId = (i64, String);
 
 /// Open target.
@@ -82,7 +83,7 @@ pub struct OpenBlocks {
 pub enum Reopened {
     /// The target is back.
     Open(Box<OpenBlocks>),
-    /// The file system is back, and the tested file is missing or too short.
+    /// The file system is available again, but the tested file is missing or too short.
     FileLost,
 }
 
@@ -98,7 +99,7 @@ impl BlockTarget {
     /// Creates the file, or claims the device, and writes each block once, durably.
     ///
     /// # Errors
-    /// Fails if the target is unusable, in use, too small, or holds other data.
+    /// Fails if the target is unusable, in use, too small, or has other data.
     pub fn create(&self) -> Result<OpenBlocks, EngineError> {
         let open = match &self.place {
             TargetPlace::Device(path) => self.open_device(path)?,
@@ -231,7 +232,7 @@ impl BlockTarget {
     /// Opens the target after a cut. `file_system` is its identity before the cut.
     ///
     /// # Errors
-    /// Fails if the target is not back yet.
+    /// Fails if the target is not available yet.
     pub fn reopen(&self, file_system: Option<&FileSystemId>) -> Result<Reopened, EngineError> {
         let path = match &self.place {
             TargetPlace::Device(path) => {
@@ -256,7 +257,7 @@ impl BlockTarget {
             other => other.map_err(|error| opening(&error))?,
         };
         let manifest = match read_manifest_in::<Manifest>(&own, &own.path) {
-            // The manifest was synced too: with another content, acknowledged data is lost.
+            // The manifest was synced too: if its content differs, acknowledged data is lost.
             Err(EngineError::Config(_)) => None,
             other => other?,
         };
@@ -299,8 +300,8 @@ fn file_system_of(path: &Path) -> Option<FileSystemId> {
 }
 
 impl OpenBlocks {
-    /// Drops the file's pages from this host's page cache. Returns true if reads now come from the
-    /// target: they are direct, or the cache holds nothing of the file.
+    /// Drops the file's pages from this host's page cache. Returns true if reads now reach the
+    /// target: they are direct, or the cache has no data of the file.
     #[must_use]
     pub fn drop_cache(&self) -> bool {
         let fd = std::os::fd::OwnedFd::from(match self.reader.try_clone() {

@@ -2,8 +2,8 @@
 //! cut, and one record for each acknowledged write since then.
 //!
 //! A record has 32 bytes, little endian: block u32, generation u32, order of the batch's start u64,
-//! order of its acknowledgement u64, flags u32, CRC-32C u32. A killed host may leave a partial
-//! record at the end.
+//! order of its acknowledgement u64, flags u32, CRC-32C u32. If a host was killed, the last record
+//! may be partial.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -98,7 +98,7 @@ impl AckWitness {
 pub struct BlockState {
     /// Generation of the newest acknowledged write; 0 if the content is unknown.
     pub acknowledged: u32,
-    /// Newest generation whose write began.
+    /// Newest generation for which a write was begun.
     pub issued: u32,
     /// True if the acknowledged write was read back after a cut.
     pub seen: bool,
@@ -109,13 +109,13 @@ pub struct BlockState {
 pub struct ExpectedBlock {
     /// State of the block.
     pub state: BlockState,
-    /// The newest acknowledgement since the last cut, if any.
+    /// The newest acknowledgement since the last cut; `None` if there is none.
     pub newest: Option<Acknowledgement>,
 }
 
 impl ExpectedBlock {
-    /// Combines the states before a cut with the acknowledgements since then. A block whose newest
-    /// issued write is not known may have one more than the acknowledged ones.
+    /// Combines the states before a cut with the acknowledgements since then. If the newest issued
+    /// write of a block is unknown, there may be one more write than were acknowledged.
     #[must_use]
     pub fn combine(states: &[BlockState], acks: &[Acknowledgement]) -> Vec<Self> {
         let before = |state: &BlockState| Self { state: *state, newest: None };
@@ -170,8 +170,8 @@ impl WitnessDirectory {
             bytes.extend((if state.seen { SEEN } else { 0 }).to_le_bytes());
         }
         bytes.extend(crc32c(0, &bytes).to_le_bytes());
-        // The file of acknowledgements exists before the states that it continues: a host that
-        // stops between the two leaves the earlier states and an empty file.
+        // The file of acknowledgements is created before the states that it continues: if a host
+        // stops between the two steps, the earlier states and an empty file exist.
         let path = self.acks(cut);
         let open = || OpenOptions::new().create(true).write(true).truncate(true).open(&path);
         let file = open().and_then(|file| file.sync_all().map(|()| file));

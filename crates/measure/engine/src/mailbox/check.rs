@@ -37,17 +37,17 @@ pub struct StoreCheck {
     pub pages_by_log: u64,
     /// Pages that are not in the log, checked against the generation map.
     pub pages_by_map: u64,
-    /// Intact pages in their place that neither log nor map covers. Their last acknowledged write
-    /// may be missing.
+    /// Intact pages at their position that are neither in the log nor in the map. Their last
+    /// acknowledged write may be missing.
     pub pages_unknown: u64,
-    /// Databases whose generation map is missing or may be older than the data. The check ignores
-    /// such a map.
+    /// Databases with a generation map that is missing or may be older than the data. The check
+    /// ignores such a map.
     pub maps_untrusted: u64,
     /// Acknowledged log blocks read and checked.
     pub log_blocks_checked: u64,
     /// Changes after the checkpoint, which recovery would replay.
     pub log_changes: u64,
-    /// Pages with damage as a crash leaves it, which the log can restore.
+    /// Pages with damage of a kind that a crash can cause and the log can repair.
     pub pages_recoverable: u64,
     /// Commits that the witness recorded as acknowledged.
     pub commits_expected: u64,
@@ -55,9 +55,9 @@ pub struct StoreCheck {
     pub commits_of_others: u64,
     /// Listed damage: missing and short files, and at most a thousand findings per machine.
     pub damage: Vec<Damage>,
-    /// Total number of damages, including those that are not listed.
+    /// Total number of damages, including damages that are not listed.
     pub damage_count: u64,
-    /// Mismatches that only an untrusted map reports. They do not count as damage.
+    /// Mismatches that only an untrusted map reports. These findings do not count as damage.
     pub unconfirmed: Vec<String>,
     /// True if the check read everything.
     pub complete: bool,

@@ -94,7 +94,7 @@ pub(super) enum Trust {
     Never,
 }
 
-/// Read-only copy of the marks of one database. Reading creates, grows and maps no file.
+/// Read-only copy of the marks of one database. Reading does not create, extend or map a file.
 pub(super) struct StoredGenerationMap {
     generations: Vec<u8>,
     durable_lsn: u64,

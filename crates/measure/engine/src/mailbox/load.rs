@@ -104,7 +104,7 @@ impl MailRunState<'_> {
         Ok(Some(store))
     }
 
-    /// Records how long I/Os waited in the generator and where its threads ran.
+    /// Records how long I/Os waited in the generator, and the CPUs of its threads.
     fn note_generator(&mut self, threads: Vec<GeneratorThread>) {
         let recording = &mut self.recording;
         let generator = &mut recording.observed.generator;
@@ -116,8 +116,8 @@ impl MailRunState<'_> {
         }
     }
 
-    /// Records the operations of the workload. Database figures come from the issued I/Os, log
-    /// figures from the store's counters.
+    /// Records the operations of the workload. Database figures are counted from the issued I/Os;
+    /// log figures are from the store's counters.
     fn access_profile(&mut self, counted: Option<AccessProfiler>) {
         if let Some(profiler) = counted {
             self.recording.observed.workload = profiler.totals();
@@ -236,7 +236,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         }
         match self.kind {
             PhaseKind::WarmUp if self.latest.ready() || elapsed_ns >= warm_up_ns => {
-                // The hosts of a fleet keep warming up until every host is ready.
+                // The hosts of a fleet continue the warm-up until every host is ready.
                 let run_ns = self.run.recording.start_ns;
                 let ready_ns = now_ns + drain::AHEAD_NS;
                 let watcher = &mut self.run.mail.watcher;
@@ -254,8 +254,8 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         }
     }
 
-    /// Passes the intervals that all threads have reported to the end condition, which decides when to
-    /// stop.
+    /// Passes the intervals that all threads have reported to the end condition, which decides when
+    /// to stop.
     fn report_intervals(&mut self) {
         if !self.run.mail.plan.phases.until_steady || self.measured_to_ns.len() < self.classes.len()
         {
@@ -274,7 +274,8 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
     }
 
     /// Returns transactional I/Os and written bytes of interval `number` of the measured phase,
-    /// from the series. A row that crosses a grid line counts in the interval of its midpoint.
+    /// from the series. A row that crosses a boundary of the grid counts in the interval of its
+    /// midpoint.
     fn interval(&self, number: u64, interval_ns: u64) -> (u64, u64) {
         let recording = &self.run.recording;
         let start_ns = recording.since_start_ns(self.phase_started_ns);
@@ -327,8 +328,8 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         format!("cache and log depth had reached {percent:.0} % at the end of the warm-up")
     }
 
-    /// Ends the current phase and requests that the groups close. The groups switch phase first,
-    /// because the observations that follow take time.
+    /// Ends the current phase and requests that the groups close. The groups switch to the next
+    /// phase first, because the later observations need time.
     fn close(&mut self, reached: bool) {
         let measured = self.kind == PhaseKind::Measure;
         let at_ns = clock::monotonic_ns() + drain::AHEAD_NS;

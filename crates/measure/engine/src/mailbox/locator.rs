@@ -15,7 +15,7 @@ pub struct Locator {
 }
 
 impl Locator {
-    /// Returns the file of a finding, and the byte offset if the finding has one.
+    /// Returns the file of a finding, and the byte offset if the finding is at one offset.
     pub fn locate(&self, finding: &Finding) -> Option<(PathBuf, Option<u64>)> {
         let config = &self.config;
         let database = config.databases.iter().find(|d| d.id == finding.database)?;

@@ -23,7 +23,7 @@ pub const VERSION: u32 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoreState {
-    /// The databases are being created. Nothing can be recovered.
+    /// The databases are being created. In this state, no data can be recovered.
     Creating,
     /// The store was opened and not closed. The log must be replayed.
     InUse,

@@ -1,5 +1,5 @@
-//! Measures how many bytes a short time of writing achieves. The quickstart derives its data size
-//! from the result.
+//! Measures the number of bytes that can be written in a short time. The quickstart derives its
+//! data size from the result.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! A group of databases that counts its transactional I/Os as it issues them. The counts show the
+//! A group of databases that counts its transactional I/Os when it issues them. The counts show the
 //! real load of the mail store. Maintenance, logs and upkeep do not count, so the working set is
 //! that of the users.
 
@@ -38,8 +38,8 @@ impl ProfiledGroup {
                 let counts = group.classes().iter();
                 let counts = counts.map(|class| class.group == ClassGroup::Transactional).collect();
                 let clients = group.files().len();
-                // An I/O that continues the previous one in its file is sequential, whichever
-                // session issues it.
+                // An I/O that starts at the end of the previous I/O in its file is sequential,
+                // whichever session issues it.
                 let profiler = AccessProfiler::new(&files_bytes, clients, seed);
                 let own_first = first_file;
                 first_file += clients as u32;

@@ -235,7 +235,7 @@ impl MailRunState<'_> {
         }
     }
 
-    /// Records an interruption by the operator, if there was one.
+    /// Records that the operator interrupted the run, if that happened.
     pub(super) fn note_interrupt(&mut self) {
         if self.mail.interrupt.load(Ordering::Relaxed) {
             let phase = self.recording.phases.last().map_or("", |phase| phase.kind.label());

@@ -19,8 +19,8 @@ pub struct MailRun<'a> {
     pub target: &'a Target,
     /// Settings of the store.
     pub mailbox: &'a Mailbox,
-    /// Directories of the store. The files do not exist yet, or an earlier run left them clean
-    /// ([`StoreDirectories::reuse`]).
+    /// Directories of the store. The files do not exist yet, or an earlier run left them in a clean
+    /// state ([`StoreDirectories::reuse`]).
     pub store_directories: StoreDirectories,
     /// Turns true if the operator interrupts the run.
     pub interrupt: &'a AtomicBool,

@@ -54,7 +54,7 @@ fn open_store_with(
     map: impl Fn(u32, u32, Option<&Position>) -> Result<Box<dyn GenerationMap>, EngineError>,
 ) -> Result<Store, EngineError> {
     let config = config_of(manifest)?;
-    // Validation comes first, because the numbers determine the size of allocations.
+    // Validation is the first step, because the numbers determine the size of allocations.
     config.validate().map_err(|error| EngineError::Config(error.to_string()))?;
     let mut states = Vec::new();
     for database in &config.databases {

@@ -1,7 +1,7 @@
 //! Directories of a mail store: their lock, files and generation maps.
 //!
 //! The store creates its own directory, `plimsoll-NAME`, below each directory that the plan names.
-//! A link of that name, or a directory without a manifest, belongs to someone else and is rejected.
+//! A link with that name, or a directory without a manifest, is someone else's and is rejected.
 //! Files are created with `O_EXCL`, so an existing file is never opened for writing. Removal
 //! deletes only the contents that the manifest lists.
 
@@ -24,23 +24,23 @@ use crate::work_dir::{
 /// Directories of a store, locked until this is dropped.
 #[derive(Debug)]
 pub struct StoreDirectories {
-    /// Manifest as it is on disk.
+    /// Manifest in its current state on the disk.
     pub manifest: Manifest,
-    /// True if the store of an earlier run was removed to make room for this one.
+    /// True if the store of an earlier run was removed to make room for this store.
     pub replaced: bool,
-    /// Open handles of the store's own directories. Files are opened relative to them.
+    /// Open handles of the store's own directories. Files are opened relative to these directories.
     pub held: HeldTarget,
     /// Locks, released on drop.
     _locks: Locks,
 }
 
 impl StoreDirectories {
-    /// Prepares the target's directories for a new store. Removes a store that an earlier run of
-    /// the same plan left there. With `allowed`, the target must be in one of these places.
+    /// Prepares the target's directories for a new store. Removes a store of an earlier run of the
+    /// same plan. With `allowed`, the target must be in one of these directories.
     ///
     /// # Errors
     /// Fails if a directory is missing, not allowed, in use by another run, read-only or too small.
-    /// Also fails if something else has the store's name.
+    /// Also fails if another file or directory has the store's name.
     pub fn create(
         plan: &ResolvedPlan,
         target: &Target,
@@ -113,7 +113,7 @@ impl StoreDirectories {
     }
 
     /// Prepares a store that was closed cleanly for the next run. That run may have another number
-    /// of threads and another page cache size. The databases stay as they are.
+    /// of threads and another page cache size. The databases do not change.
     ///
     /// # Errors
     /// Fails if the store was not closed cleanly or has another shape.
@@ -141,7 +141,7 @@ impl StoreDirectories {
         Ok(self)
     }
 
-    /// Returns true if an earlier run left the data ready to use.
+    /// Returns true if the data of an earlier run is ready to use.
     pub fn is_prepared(&self) -> bool {
         self.manifest.state == StoreState::Clean
     }
@@ -176,7 +176,7 @@ impl StoreDirectories {
                 .map_err(|error| EngineError::system("making a file", error))?;
             match file::allocate(&fd, spec.size_bytes) {
                 Ok(()) => {}
-                // Some file systems cannot reserve space. Their files only get the length.
+                // Some file systems cannot reserve space. On these, files only get their length.
                 Err(error) if [libc::EOPNOTSUPP, libc::ENOSYS].contains(&error.errno) => {
                     file::truncate(&fd, spec.size_bytes)
                         .map_err(|error| EngineError::system(doing(), error.at(&path)))?;

@@ -1,13 +1,14 @@
-//! A witness outside the store: a file or pipe that receives each acknowledged durable commit. It
-//! keeps the commits even if this process is killed.
+//! A witness outside the store: a file or pipe that receives each acknowledged durable commit. The
+//! commits are preserved even if this process is killed.
 //!
 //! A record has 40 bytes, little endian: database u32, page u32, slot u8, live u8, two zero bytes,
 //! version u32, log position u64, store identity u64, and eight bytes `commit2\n`. A write of this
-//! size to a pipe is atomic (POSIX, `PIPE_BUF`), so a killed process leaves whole records.
+//! size to a pipe is atomic (POSIX, `PIPE_BUF`), so a killed process has written only whole
+//! records.
 //!
 //! Several runs may write to one file; each check selects the records of its own store. Earlier
-//! versions wrote 32 bytes without the identity, and `commit\r\n` at the end. Such records apply to
-//! any store.
+//! versions wrote 32 bytes without the identity, and `commit\r\n` at the end. These records apply
+//! to any store.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -25,7 +26,7 @@ const MARK: &[u8; 8] = b"commit2\n";
 const OLD_RECORD_BYTES: usize = 32;
 const OLD_MARK: &[u8; 8] = b"commit\r\n";
 
-/// Writer that records each commit as soon as it is acknowledged.
+/// Writer that records each commit as soon as the target has acknowledged it.
 #[derive(Debug)]
 pub struct CommitWitness {
     file: File,
@@ -115,7 +116,7 @@ pub fn read_commits(path: &Path, store_id: u64) -> Result<WitnessedCommits, Engi
     })?;
     let mut witnessed = WitnessedCommits::default();
     let mut rest = &bytes[..];
-    // A process that was killed during a write to a file may leave a partial record at the end.
+    // If a process was killed during a write to a file, the last record may be partial.
     while rest.len() >= RECORD_BYTES || decode(rest).is_some() {
         let Some((commit, of, after)) = decode(rest) else {
             let (path, at) = (path.display(), bytes.len() - rest.len());

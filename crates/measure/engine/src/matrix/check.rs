@@ -1,4 +1,4 @@
-//! Verifies a data set that a run left: compares every unit with its expected contents.
+//! Verifies the data set of an earlier run: compares every unit with its expected contents.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -112,7 +112,7 @@ pub fn check_data(
     Ok(DataCheck { complete, blocks_checked, damage_count, damage, io_error })
 }
 
-/// Describes a missing or short file as damage. Returns `None` for a whole one.
+/// Describes a missing or short file as damage. Returns `None` for a complete file.
 fn absent(file: &DataFile, state: FileState) -> Option<Damage> {
     let path = file.path.display().to_string();
     let (kind, says) = match state {

@@ -37,7 +37,7 @@ use crate::work_dir::{
 pub struct DataSet {
     /// Manifest. Lists no files for the null target.
     pub manifest: Manifest,
-    /// True if the data of an earlier run was removed to make room for this one.
+    /// True if the data of an earlier run was removed to make room for this data.
     pub replaced: bool,
     /// True once the files have the contents that the plan declares.
     pub is_created: bool,
@@ -58,11 +58,11 @@ pub struct DataSet {
 }
 
 impl DataSet {
-    /// Prepares the target for a new data set. Removes a data set that an earlier run of the same
-    /// plan left there.
+    /// Prepares the target for a new data set. Removes a data set of an earlier run of the same
+    /// plan.
     ///
     /// # Errors
-    /// Fails if the target is unusable, in use, too small, or occupied by something else.
+    /// Fails if the target is unusable, in use, too small, or contains other data.
     pub fn create(request: &DataSetRequest<'_>) -> Result<Self, EngineError> {
         let DataSetRequest { plan, target, matrix, .. } = *request;
         check_names(target, matrix)?;
@@ -304,7 +304,7 @@ impl DataSet {
         (most / unit_bytes * unit_bytes).max(unit_bytes)
     }
 
-    /// Returns the size of the device, if the target is one.
+    /// Returns the size of the device; `None` if the target is not a device.
     #[must_use]
     pub fn device_bytes(&self) -> Option<u64> {
         self.device.as_ref().map(|device| device.size_bytes)
@@ -408,11 +408,11 @@ impl DataSet {
         })
     }
 
-    /// Opens a data set for reading. It is at `path`, or is the only one directly below it. Returns
-    /// it with its expected contents, and with the state of each file.
+    /// Opens a data set for reading. The data set is at `path`, or in the only data directory in
+    /// `path`. Returns it with its expected contents, and with the state of each file.
     ///
     /// # Errors
-    /// Fails if `path` has no data set or several, or if only part of a copy is there. Also fails
+    /// Fails if `path` has no data set or several, or if only a part of a copy exists. Also fails
     /// if the data set is in use or was not closed.
     pub(crate) fn open_at(path: &Path) -> Result<(Self, Vec<FileState>), EngineError> {
         let (found, mut manifest): (PathBuf, Manifest) = work_dir::find_manifest(path)?;
@@ -445,8 +445,8 @@ impl DataSet {
         Ok((data_set, file_states))
     }
 
-    /// Removes the data set's files, its own directories and its generation files. Data written to
-    /// a device stays there.
+    /// Removes the data set's files, its own directories and its generation files. The data on a
+    /// device is not removed.
     ///
     /// # Errors
     /// Fails if a file cannot be removed or does not belong to the data set.

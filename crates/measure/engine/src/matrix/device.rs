@@ -1,8 +1,8 @@
 //! Protects block devices that contain data from being overwritten.
 //!
-//! Plimsoll rejects a device that is mounted, itself or a partition of it, and names the mount point.
-//! It opens a device for writing with `O_EXCL`. The kernel then rejects the device if it is
-//! mounted or in exclusive use elsewhere in the kernel (open(2)).
+//! Plimsoll rejects a device that is mounted or has a mounted partition, and names the mount point.
+//! It opens a device for writing with `O_EXCL`. The kernel then rejects the device if it is mounted
+//! or in exclusive use elsewhere in the kernel (open(2)).
 //!
 //! On any other device, Plimsoll reads these parts:
 //!
@@ -10,8 +10,8 @@
 //! - the further superblocks of Btrfs and XFS
 //! - a thousand samples, spread over the whole device
 //!
-//! If any of these bytes is not zero, Plimsoll rejects the device unless the operator names it in
-//! full.
+//! If any of these bytes is not zero, Plimsoll rejects the device unless the operator states its
+//! full name.
 
 mod labels;
 mod mounts;
@@ -34,8 +34,9 @@ use crate::work_dir::failed;
 /// Bytes at each end that are read completely. They include VMFS's label at 2 MiB, LUKS's last
 /// header at 4 MiB and the first labels of the first partition.
 const ENDS_BYTES: u64 = 8 << 20;
-/// Number of samples between the ends. Assume data on 1 % of a device, scattered in pieces much
-/// smaller than a thousandth of it. All samples then miss it on one in e^10 = 22,000 devices.
+/// Number of samples between the ends. Assume that 1 % of a device has data, scattered in pieces
+/// much smaller than a thousandth of the device. On one in e^10 = 22,000 such devices, all samples
+/// then miss the data.
 const SAMPLES: u64 = 1000;
 /// Bytes of each sample.
 const SAMPLE_BYTES: u64 = 64 << 10;
@@ -54,7 +55,7 @@ pub struct Device {
 }
 
 impl Device {
-    /// Opens the node of a device and keeps it open. The run uses this device even if its path
+    /// Opens the node of a device; the handle stays open. The run uses this device even if its path
     /// later leads elsewhere.
     ///
     /// # Errors
@@ -161,9 +162,8 @@ fn samples(size_bytes: u64, seed: u64) -> Vec<(u64, u64)> {
     let end = size_bytes.saturating_sub(ENDS_BYTES);
     (0..ENDS_BYTES / MIB).for_each(|number| add(end + number * MIB, MIB));
     BTRFS_MIRRORS.iter().for_each(|at| add(*at, SAMPLE_BYTES));
-    // XFS makes four allocation groups on a device without RAID that is smaller than 4 TiB. On a
-    // larger device, groups have 1 TiB. Each group starts with a copy of the superblock
-    // (mkfs.xfs(8)).
+    // On a device smaller than 4 TiB without RAID, XFS creates four allocation groups. On a larger
+    // device, groups have 1 TiB. Each group starts with a copy of the superblock (mkfs.xfs(8)).
     let group = if size_bytes < 4 << 40 { size_bytes / 4 / 4096 * 4096 } else { 1 << 40 };
     (1..4).for_each(|number| add(number * group, SAMPLE_BYTES));
     let part = size_bytes / SAMPLES;
@@ -215,7 +215,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("disk");
         let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
-        // The image is a hole and takes no space.
+        // The image is a hole and uses no space.
         file.set_len(SIZE).unwrap();
         file.write_all_at(bytes, at).unwrap();
         (directory, file)
@@ -250,7 +250,7 @@ mod tests {
         assert!(found((256 << 30) + 4096, b"tree").is_some());
     }
 
-    /// Data that fills one of the thousand parts is detected at any offset.
+    /// Data that fills one of the thousand parts is detected at every offset.
     #[test]
     fn the_whole_device_is_looked_at() {
         let samples = samples(SIZE, 3);

@@ -1,5 +1,5 @@
 //! Overhead of the generator itself: waiting times of operations in it, CPUs of its threads, and
-//! work of the kernel's own threads on its behalf.
+//! work that the kernel's threads do for it.
 
 use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::observed::{GeneratorThread, Lag};

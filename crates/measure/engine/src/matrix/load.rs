@@ -37,7 +37,7 @@ impl MatrixRunState<'_> {
         let mut parts: Vec<(usize, Box<[u32]>)> = Vec::new();
         for (number, config) in configs.iter().enumerate() {
             if let Some(remote) = &self.matrix.data_set.remote {
-                // One thread drives all clients of a share.
+                // All clients of a share are driven by one thread.
                 let shares = remote.shares(number);
                 let of = threads.min(shares).min(config.clients).max(1);
                 let mine =

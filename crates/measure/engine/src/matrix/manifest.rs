@@ -36,9 +36,9 @@ pub struct DataFile {
     pub path: PathBuf,
     /// Size in bytes.
     pub size_bytes: u64,
-    /// Compression ratio of the content, to one.
+    /// Compression ratio of the content, as N in "N to 1".
     pub compressibility: f64,
-    /// Share of 4 KiB blocks that are copies of others.
+    /// Share of 4 KiB blocks that are copies of other blocks.
     pub duplicate_share: f64,
     /// True if the units have stamps.
     pub stamps: bool,
@@ -49,7 +49,7 @@ pub struct DataFile {
 pub struct Manifest {
     /// Version of the format.
     pub data_version: u32,
-    /// Number of the data set, which is part of all content and of every stamp.
+    /// Number of the data set, which is in all content and every stamp.
     pub data_id: u64,
     /// Name of the plan that created the data.
     pub plan: String,

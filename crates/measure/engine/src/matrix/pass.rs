@@ -220,7 +220,7 @@ impl Source for PassSource {
         if op.tag != u32::MAX
             && let Some(tracker) = self.tracker(op.file)
         {
-            // Damage is counted here and reported at the end. The pass still verifies the remaining
+            // Damage is counted and reported at the end. The pass still verifies the remaining
             // data.
             let _ = tracker.end_read(InFlight::from_number(op.tag), buffer);
         }

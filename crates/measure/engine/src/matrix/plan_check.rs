@@ -1,6 +1,6 @@
 //! Checks whether a plan's streams can be driven on a kind of target, without touching the target.
 //!
-//! A dry run makes these checks, and a run makes them before it reserves its target.
+//! A dry run makes these checks; a run makes them before it reserves its target.
 
 use std::fs;
 use std::path::Path;
@@ -15,8 +15,8 @@ use crate::EngineError;
 use crate::s3;
 use crate::stream::matrix::check_content;
 
-/// Checks names, transfer sizes, content, addresses and rates of all streams. The streams of a block
-/// device are checked when it is open, because its size decides.
+/// Checks names, transfer sizes, content, addresses and rates of all streams. The streams of a
+/// block device are checked when it is open, because its size decides.
 ///
 /// # Errors
 /// [`EngineError::Config`]: the reason why the streams cannot be driven.

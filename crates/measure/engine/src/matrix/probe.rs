@@ -1,4 +1,5 @@
-//! Checks that a dry run makes beyond the plan: memory for tracked data, and the device.
+//! Checks that a dry run makes in addition to those of the plan: memory for tracked data, and the
+//! device.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +10,9 @@ use super::data_set::{check_memory, memory_bytes, writes_layout};
 use super::device::Device;
 use crate::EngineError;
 
-/// Rejects data whose generations need too much memory to be tracked. A run tracks them to verify
-/// its data, or to keep it. The size of a device is known only when it is open ([`probe_device`]).
+/// Rejects data whose generations need too much memory to be tracked. A run tracks the generations
+/// to verify its data, or to keep the data for later. The size of a device is known only when it is
+/// open ([`probe_device`]).
 ///
 /// # Errors
 /// [`EngineError::Config`]: the memory that tracking needs.
@@ -37,12 +39,12 @@ fn tracks(plan: &ResolvedPlan, matrix: &Matrix, keep: bool) -> bool {
     (plan.phases.verify || verified || keep) && stamped
 }
 
-/// Opens a device as a run does, looks for data that the run would destroy, checks the streams on
-/// its size, and closes it. Returns the size in bytes.
+/// Opens a device like a run, searches it for data that the run would destroy, checks the streams
+/// on its size, and closes it. Returns the size in bytes.
 ///
 /// # Errors
-/// A device that cannot be opened, is in use or has data and is not in `destroy`, or streams that
-/// cannot be driven on it.
+/// A device that cannot be opened, is in use, or has data although it is not in `destroy`; or
+/// streams that cannot be driven on it.
 pub fn probe_device(
     plan: &ResolvedPlan,
     matrix: &Matrix,

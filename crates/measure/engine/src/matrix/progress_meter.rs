@@ -47,7 +47,7 @@ impl ProgressMeter {
 }
 
 /// Returns operations and written bytes of a whole interval of the phase. Returns `None` for an
-/// interval before the start or after the stop, and for a supplement of an earlier one.
+/// interval before the start or after the stop, and for a supplement to an earlier interval.
 pub(super) fn interval_totals(row: &Interval, classes: &[Class]) -> Option<(u64, u64)> {
     if row.number < 0 || row.drain || row.supplement {
         return None;

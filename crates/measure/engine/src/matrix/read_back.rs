@@ -71,7 +71,7 @@ impl Source for ReadBackSource {
     }
 
     fn completed(&mut self, _client: u32, op: &Op, buffer: &mut [u8]) -> bool {
-        // Damage is counted here and reported at the end. The other places are still checked.
+        // Damage is counted and reported at the end. The other places are still checked.
         if let (Some(sampler), true) = (self.sampler(op.file), op.tag != UNFOLLOWED) {
             let _ = sampler.end_read(InFlight::from_number(op.tag), buffer);
         }
@@ -87,7 +87,7 @@ impl Source for ReadBackSource {
 
 impl MatrixRunState<'_> {
     /// Reads back a sample of the writes. Does nothing if the run wrote nothing, or if operations
-    /// were abandoned: a hung target would block this phase too.
+    /// were abandoned: if the target hangs, this phase would block too.
     pub(super) fn read_back(&mut self) -> Result<(), EngineError> {
         if self.recording.counters.get("operations_abandoned").is_some_and(|count| *count > 0) {
             return Ok(());
@@ -142,7 +142,7 @@ impl MatrixRunState<'_> {
         Ok(())
     }
 
-    /// Returns the places of sampled blocks that the run wrote, or `None` if it wrote none.
+    /// Returns the addresses of sampled blocks that the run wrote, or `None` if it wrote none.
     fn written_places(&self) -> Result<Option<ReadBackSource>, EngineError> {
         let data_set = &self.matrix.data_set;
         let Some(sample) = &data_set.sample else { return Ok(None) };

@@ -15,8 +15,8 @@ use crate::s3::{self, S3Target};
 use crate::stream::run::{RemoteCalls, Target};
 use crate::{EngineError, stop_request};
 
-/// Returns the first XID of one of a run's clients. Scattered values make collisions between
-/// clients unlikely. They also prevent a server from treating a call as one of an earlier run.
+/// Returns the first XID of a client of a run. Scattered values make it unlikely that clients use
+/// the same XIDs. They also prevent a server from confusing a call with a call of an earlier run.
 /// (SplitMix64: Steele, Lea and Flood, 2014.)
 fn xid_seed(run: u64, client: u32) -> u32 {
     let mut z = run.wrapping_add(u64::from(client + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -40,7 +40,7 @@ pub struct RemoteData {
     connections: u32,
     /// Timeout for a server that does not answer.
     outage_max_ns: u64,
-    /// True if a server left a call unanswered until the timeout.
+    /// True if a server did not answer a call before the timeout.
     silent: bool,
     nfs_calls: nfs::Calls,
     s3_calls: s3::Calls,
@@ -113,7 +113,7 @@ impl RemoteData {
         })
     }
 
-    /// Returns true if the data of an earlier run was removed to make room.
+    /// Returns true if the data of an earlier run was removed to make room for this data.
     #[must_use]
     pub fn replaced(&self) -> bool {
         match &self.data_set {
@@ -250,7 +250,7 @@ impl RemoteData {
     /// Sets the size of the files without writing them.
     ///
     /// # Errors
-    /// Fails if a call fails, or if the target's files have no size of their own.
+    /// Fails if a call fails, or if the size of the target's files cannot be set.
     pub fn lay_out(&mut self) -> Result<(), EngineError> {
         match &mut self.data_set {
             RemoteDataSet::Nfs(data_set) => data_set.truncate(),
@@ -282,13 +282,13 @@ impl RemoteData {
         }
     }
 
-    /// Records that a server left a call unanswered until the timeout.
+    /// Records that a server did not answer a call before the timeout.
     pub fn note_silence(&mut self) {
         self.silent = true;
     }
 
     /// Writes the counters of all calls since the data was created, with the servers' statistics
-    /// for that time. Resets the calls, so that none counts twice.
+    /// for that time. Resets the calls, so that none is counted twice.
     pub fn counters(&mut self, into: &mut BTreeMap<String, u64>) {
         match &mut self.data_set {
             RemoteDataSet::Nfs(data_set) => {
@@ -304,8 +304,8 @@ impl RemoteData {
         }
     }
 
-    /// Removes everything that the run created. A server that did not answer until the timeout gets
-    /// only a short time to answer.
+    /// Removes everything that the run created. A server that did not answer before the timeout now
+    /// gets only a short time.
     ///
     /// # Errors
     /// Fails if a call fails or if the operator interrupts it.

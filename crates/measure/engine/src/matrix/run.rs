@@ -66,7 +66,7 @@ impl MatrixRunState<'_> {
         if let (Some(remote), Some(config)) = (&mut self.matrix.data_set.remote, configs.first()) {
             self.matrix.data_set.is_created &= remote.fit(config)?;
         }
-        // A plan that cannot be driven fails here, before anything is written.
+        // A plan that cannot be driven fails at this point, before anything is written.
         let groups = self.groups(&configs)?;
         if !self.matrix.data_set.is_created && !self.create_data()? {
             return Ok(());

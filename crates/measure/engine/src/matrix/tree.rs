@@ -1,10 +1,10 @@
 //! Paths of a share's files in directories of this host.
 //!
-//! A share uses one of the plan's directories. Without a tree, its data files are directly in that
-//! directory. With a tree, the share has a directory of its own. Below that directory are
-//! `tree_levels` levels of directories, each with `tree_fan_out` entries. The files are distributed
-//! round-robin over the last level. Small files (operations on names) have a separate directory
-//! next to each set of data files.
+//! A share uses one directory of the plan. Without a tree, its data files are directly in that
+//! directory. With a tree, the share has its own directory. Below that directory are `tree_levels`
+//! levels of directories, each with `tree_fan_out` entries. The files are distributed round-robin
+//! over the last level. Small files (operations on names) have a separate directory next to each
+//! set of data files.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Creates the tree of one of a plan's streams.
+    /// Creates the tree of one stream of a plan.
     #[must_use]
     pub fn new(
         stream: &'a Stream,
@@ -103,7 +103,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Removes and recreates a directory of small files below one of the data set's own directories.
+/// Removes and recreates a directory of small files in one of the data set's own directories.
 fn empty(held: &HeldTarget, directory: &Path) -> Result<(), EngineError> {
     let failed = |error: SysError| {
         EngineError::system("making a directory of small files", error.at(directory))

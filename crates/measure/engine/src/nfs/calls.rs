@@ -1,4 +1,4 @@
-//! Calls of a run, and events of the servers during it, as counters of the run.
+//! Calls of a run, and events of the servers during the run, as counters of the run.
 
 use std::collections::BTreeMap;
 

@@ -46,7 +46,7 @@ pub struct NfsDataSetRequest<'a> {
     pub uid: u32,
     /// Group id of the calls, if the URL has none.
     pub gid: u32,
-    /// Files of each stream: its shares follow those of the stream before it.
+    /// Files of each stream: the shares of a stream follow those of the previous stream.
     pub files: &'a [FileSet],
     /// First XID: different for each client of a run.
     pub xid_seed: u32,
@@ -122,7 +122,7 @@ pub struct NfsDataSet {
     shares: Vec<OwnShare>,
     /// Calls of this client that were already reported.
     reported_calls: Calls,
-    /// True if data of an earlier run was removed to make room for this one.
+    /// True if data of an earlier run was removed to make room for this data.
     pub replaced: bool,
 }
 
@@ -137,8 +137,8 @@ fn has_status(error: &SetupError, status: nfsstat3) -> bool {
 }
 
 impl NfsDataSet {
-    /// Creates the directories and empty files, after removing files of an earlier run of a plan of
-    /// this name.
+    /// Removes files of an earlier run of a plan with this name, and creates the directories and
+    /// empty files.
     ///
     /// # Errors
     /// An export can't be mounted, is full or read-only, or contains a foreign object of this name.
@@ -180,7 +180,7 @@ impl NfsDataSet {
         Ok(data_set)
     }
 
-    /// Mounts an export and creates the run's directory there.
+    /// Mounts an export and creates the run's directory in it.
     fn mount_export(
         &mut self,
         request: &NfsDataSetRequest<'_>,
@@ -224,7 +224,7 @@ impl NfsDataSet {
         Ok(())
     }
 
-    /// Removes the files of an earlier run, and rejects foreign ones.
+    /// Removes the files of an earlier run, and rejects other files.
     fn clear_old(&mut self, root: ObjectId, url: &str) -> Result<(), EngineError> {
         let name = self.own_name.clone();
         let setup = |error: SetupError| failed(format!("looking at {name} on {url}"), &error);
@@ -302,7 +302,7 @@ impl NfsDataSet {
         Ok(())
     }
 
-    /// Sets the size of every data file, as one hole.
+    /// Sets the size of every data file, without writing data.
     ///
     /// # Errors
     /// A call failed.
@@ -397,7 +397,7 @@ impl NfsDataSet {
 /// Fails after the operator has requested a stop.
 ///
 /// # Errors
-/// [`EngineError::Stopped`] if the operator wants this process to end.
+/// [`EngineError::Stopped`] if the operator requests the end of this process.
 fn check_stop() -> Result<(), EngineError> {
     if stop_request::is_requested() { Err(EngineError::Stopped) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! Whether an export can be mounted and has room, without creating anything on it.
+//! Checks whether an export can be mounted and has enough space, without creating anything on it.
 
 use plimsoll_nfs::mount::mount;
 use plimsoll_nfs::{Client, Config, Monotonic, NfsUrl};
@@ -12,11 +12,11 @@ use crate::EngineError;
 pub struct ExportProbe {
     /// Free bytes for this user.
     pub free_bytes: u64,
-    /// The export has a directory of this name, whose data a run replaces.
+    /// The export has a directory with this name, whose data a run replaces.
     pub has_own_directory: bool,
 }
 
-/// Mounts an export as a run of a plan does, and reads its free space. `uid` and `gid` are those of
+/// Mounts an export like a run of a plan, and reads its free space. `uid` and `gid` are those of
 /// the plan.
 ///
 /// # Errors

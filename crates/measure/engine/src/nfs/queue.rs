@@ -41,8 +41,8 @@ const ACCESS_ALL: u32 = 0x3f;
 /// Maximum bytes of calls per send. With more, the first calls would wait. This is one segment over
 /// a local link (RFC 9293: the window and the largest IP packet bound it at 64 KiB).
 const SEND_BYTES: u32 = 64 * 1024;
-/// Maximum number of calls per send. Parsing a reply and building a call take about a microsecond
-/// each.
+/// Maximum number of calls per send. Parsing a reply and building a call both need about a
+/// microsecond.
 const SEND_CALLS: usize = 16;
 /// Default interval at which a wait without a timeout wakes up, in ns.
 const TICK_NS: u64 = 100_000_000;
@@ -52,8 +52,8 @@ const TICK_NS: u64 = 100_000_000;
 pub struct NfsTarget {
     /// Shares of all streams; `None` for shares of other threads.
     pub shares: Vec<Option<Share>>,
-    /// Number of files of each share: the numbers of a share's files follow those of the share
-    /// before it.
+    /// Number of files of each share: the numbers of a share's files follow those of the previous
+    /// share.
     pub files: Vec<u32>,
     /// First share of the stream, from which operations on names count.
     pub first_share: u32,
@@ -93,7 +93,7 @@ pub struct NfsQueue {
     /// Completed operations, in order of completion.
     ready: VecDeque<Completion>,
     window: UnverifiedWindow,
-    /// By place: true if the data of the last reaped read can be checked.
+    /// By slot: true if the data of the last reaped read can be checked.
     verifiable: Vec<bool>,
     calls: Calls,
     first_error: Option<String>,
@@ -173,8 +173,7 @@ impl NfsQueue {
 
     /// Commits unstable writes. Returns the calls, the first failed call, and the error of this
     /// function. A failed COMMIT may lose acknowledged writes. Servers that are disconnected or
-    /// have not answered get a short time to answer here. With `cut`, the queue sends no more
-    /// requests.
+    /// have not answered get a short time to do so. With `cut`, the queue sends no more requests.
     #[must_use]
     pub fn close(mut self, abort: bool) -> (Calls, Option<String>, Option<EngineError>) {
         self.client.fail_calls_when(stop_request::has_timed_out);
@@ -274,8 +273,9 @@ impl NfsQueue {
     }
 }
 
-/// Returns the number of calls for one send, after they completed together. One send costs the same
-/// for many small calls; separate sends would delay the last call by all sends before it.
+/// Returns the number of calls for one send, after they completed together. One send for many small
+/// calls costs the same as one for a single call; with separate sends, the last call would wait for
+/// all earlier sends.
 fn calls_per_send(size_bytes_max: u32) -> usize {
     ((SEND_BYTES / size_bytes_max.max(1)) as usize).clamp(1, SEND_CALLS)
 }

@@ -36,8 +36,8 @@ impl UnverifiedWindow {
         }
     }
 
-    /// Returns files with unstable writes. The list may include a file without any, but never omits
-    /// one.
+    /// Returns files with unstable writes. The list may include a file without unstable writes, but
+    /// never omits a file that has some.
     pub fn dirty(&self) -> impl Iterator<Item = u32> + '_ {
         (0u32..).zip(&self.dirty).filter(|(_, dirty)| **dirty).map(|(file, _)| file)
     }

@@ -1,4 +1,4 @@
-//! Open directories and device of a target, kept open while a run uses them.
+//! Open directories and device of a target, which stay open while a run uses them.
 //!
 //! A path is resolved once. After that, everything is opened, created and removed relative to the
 //! open directory. Renaming the directory, or replacing it by a link, does not affect the run.
@@ -107,8 +107,8 @@ impl OwnDirectory {
     }
 
     /// Returns true if no other user can write to the directory. Some file systems have no owners,
-    /// and some servers map root to another user. In these cases a new file has the same owner as
-    /// the directory.
+    /// and some servers map root to another user. Then a new file has the same owner as the
+    /// directory.
     fn is_of_this_user(&self) -> io::Result<bool> {
         const OTHERS_WRITE: u32 = 0o022;
         let own = fstat(&self.fd)?;
@@ -147,7 +147,7 @@ impl HeldDevice {
     /// Opens the device for I/O.
     pub fn reopen(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
         let fd = match reopen(self.node.as_fd(), flags) {
-            // Without /proc, the path is resolved again.
+            // If /proc is not mounted, the path is resolved again.
             Err(Errno::NOENT) => {
                 rustix::fs::open(&self.path, flags | OFlags::CLOEXEC, Mode::empty())?
             }
@@ -195,7 +195,7 @@ impl HeldTarget {
         all.iter().enumerate().filter(move |(at, own)| is_first(*at, own)).map(|(_, own)| own)
     }
 
-    /// Returns the own directory that contains a path, and the path relative to it.
+    /// Returns the own directory in which a path is, and the path relative to it.
     pub(crate) fn own_directory_of<'p>(
         &self,
         path: &'p Path,
@@ -249,7 +249,7 @@ impl HeldTarget {
         made.map_err(|error| sys_error("mkdir", path, &error))
     }
 
-    /// Returns the run's own directories, as roots for operations on names.
+    /// Returns the run's own directories, as roots for operations by name.
     pub(crate) fn roots(&self) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
         let root = |own: &OwnDirectory| Ok((own.path.clone(), own.fd.try_clone()?));
         self.0.directories.iter().map(root).collect()

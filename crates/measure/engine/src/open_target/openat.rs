@@ -20,9 +20,10 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 
-/// Flags for a directory as the root of a walk. They need no permission to list it.
+/// Flags for a directory at which a walk starts. They need no permission to list it.
 pub(crate) const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// Permissions of own directories. No other user may write there, whatever the default ACL permits.
+/// Permissions of own directories. Other users may not write in the directory, whatever the default
+/// ACL permits.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
 
@@ -73,7 +74,7 @@ pub(crate) fn names_in(directory: BorrowedFd<'_>) -> Result<Vec<OsString>, Errno
 }
 
 /// Opens a regular file below `directory` for reading, with `more` flags such as `O_DIRECT`. Any
-/// other type of file is an error, and the open does not block on it.
+/// other type of file is an error; the open call never blocks on it.
 pub(crate) fn file_in(
     directory: BorrowedFd<'_>,
     below: &Path,
@@ -125,7 +126,7 @@ pub(crate) fn existing_file(
         return Err(Errno::MLINK);
     }
     match reopen(found.as_fd(), flags) {
-        // Without /proc, the name is resolved again.
+        // If /proc is not mounted, the name is resolved again.
         Err(Errno::NOENT) => {
             let fd = open_in(directory, below, flags | OFlags::NONBLOCK, Mode::empty())?;
             let again = fstat(&fd)?;
@@ -252,7 +253,8 @@ fn explain_error(errno: Errno, below: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("{}: {says}", below.display()))
 }
 
-/// Returns true if a path has only normal parts: not empty, not absolute, no `..`.
+/// Returns true if a path has only normal components: it is not empty, not absolute, and has no
+/// `..`.
 pub(crate) fn is_plain(below: &Path) -> bool {
     let mut parts = below.components().peekable();
     parts.peek().is_some() && parts.all(|part| matches!(part, Component::Normal(_)))

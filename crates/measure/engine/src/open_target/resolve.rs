@@ -3,7 +3,7 @@
 //! A target may be reached through links. Each part of the path is resolved once, from the
 //! directory that is already open.
 //!
-//! As root, Plimsoll follows another user's link only to targets that this user owns. The owner of
+//! As root, Plimsoll follows another user's link only to files that this user owns. The owner of
 //! the link could otherwise redirect it at any moment.
 
 use std::ffi::{OsStr, OsString};
@@ -94,7 +94,7 @@ pub(crate) fn open_for_appending(path: &Path) -> io::Result<OwnedFd> {
         FileType::Directory => Err(Errno::ISDIR.into()),
         FileType::BlockDevice => Err(Errno::NXIO.into()),
         _ => match reopen(found.as_fd(), flags) {
-            // Without /proc, the path is opened directly.
+            // If /proc is not mounted, the path is opened directly.
             Err(Errno::NOENT) => {
                 let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
                 Ok(rustix::fs::open(path, flags, Mode::empty())?)
@@ -184,8 +184,8 @@ mod tests {
         assert!(!at("elsewhere").exists());
     }
 
-    /// Another user can create links only in directories that this user can write. In this test,
-    /// root creates them and changes their owner.
+    /// Another user can create links only in directories in which this user may write. In this
+    /// test, root creates them and changes their owner.
     #[test]
     fn root_follows_a_link_of_another_user_only_to_what_that_user_owns() {
         if !rustix::process::geteuid().is_root() {

@@ -43,7 +43,7 @@ pub struct S3DataSet {
     reported_calls: Calls,
     /// Size of the existing objects; `None` before the first is created.
     pub object_bytes: Option<u32>,
-    /// True if objects of an earlier run were removed to make room for this one.
+    /// True if objects of an earlier run were removed to make room for new objects.
     pub replaced: bool,
 }
 
@@ -60,11 +60,11 @@ fn failed(doing: String, error: &CallError) -> EngineError {
 }
 
 impl S3DataSet {
-    /// Claims the prefix `plimsoll-NAME/` of the bucket, after removing objects of an earlier run
-    /// of a plan of this name.
+    /// Removes objects of an earlier run of a plan with this name, and claims the prefix
+    /// `plimsoll-NAME/` of the bucket.
     ///
     /// # Errors
-    /// As [`S3DataSet::probe`].
+    /// The errors of [`S3DataSet::probe`].
     pub fn create(request: &S3DataSetRequest<'_>) -> Result<Self, EngineError> {
         let mut data_set = Self::connect(request)?;
         data_set.claim_prefix()?;
@@ -75,7 +75,7 @@ impl S3DataSet {
     ///
     /// # Errors
     /// Credentials are missing or rejected, the store cannot be reached, the bucket does not exist,
-    /// or the prefix has objects of others.
+    /// or the prefix has other objects.
     pub fn probe(request: &S3DataSetRequest<'_>) -> Result<(), EngineError> {
         Self::connect(request)?.has_own_objects().map(drop)
     }
@@ -151,7 +151,7 @@ impl S3DataSet {
         self.address
     }
 
-    /// Removes all objects whose names begin with the prefix and `below`.
+    /// Removes all objects whose names begin with the prefix followed by `below`.
     ///
     /// # Errors
     /// A request failed.

@@ -6,7 +6,7 @@ pub(crate) struct FixedLatencyDevice {
     service_ns: u64,
     /// Start and end of the stall.
     pub(crate) stall: (u64, u64),
-    /// Number of operations after which the next one is never served.
+    /// Number of operations after which the next operation is never served.
     pub(crate) lost_after: u64,
 }
 

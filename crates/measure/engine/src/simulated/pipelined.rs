@@ -1,15 +1,16 @@
-//! Device that works on many operations at once, with a thread whose every step takes time.
+//! Device that works on many operations at once. Every step of the driving thread takes simulated
+//! time.
 //!
-//! Each operation passes through a pipe of constant length, and operations leave it one after the
-//! other, which limits the capacity. The device delays its completion interrupts, as disks and
-//! hypervisors do, and many operations complete together. The thread needs time to prepare an
+//! Each operation passes through a pipe of constant length, and the operations leave the pipe one
+//! after the other, which limits the capacity. The device delays its completion interrupts, like
+//! disks and hypervisors, so many operations complete together. The thread needs time to prepare an
 //! operation, and so does the kernel in the call that submits it. The operations of one call reach
-//! the device when the kernel has processed all of them, as behind the block layer's plug.
+//! the device when the kernel has processed all of them, like with the block layer's plug.
 
 use super::{Costs, Device, SimulatedQueue, VirtualClock};
 
 pub(crate) struct PipelinedDevice {
-    /// Interrupts come at multiples of this.
+    /// Interrupts occur at multiples of this time.
     held_ns: u64,
     free_ns: u64,
 }
@@ -25,8 +26,8 @@ impl PipelinedDevice {
         SimulatedQueue::new(clock, depth as usize, Self { held_ns, free_ns: 0 })
     }
 
-    /// Returns depths, and interrupt delays for each: none, and the time until nine tenths of the
-    /// operations in flight are done.
+    /// Returns depths, and two interrupt delays for each: none, and the time until nine tenths of
+    /// the operations in flight have completed.
     pub(crate) fn cases() -> impl Iterator<Item = (u32, u64)> {
         [1, 2, 4, 8, 16, 32, 64, 128].into_iter().flat_map(|depth| {
             let held = u64::from(depth) * Self::SERVICE_NS * 9 / 10;

@@ -66,8 +66,8 @@ impl Control {
         (self.phase, self.start_ns)
     }
 
-    /// Starts the measured phase at `at_ns`. Returns the delay after which the threads could know
-    /// it; 0 if they knew in time.
+    /// Starts the measured phase at `at_ns`. Returns the time that had passed before the threads
+    /// could read the boundary; 0 if they could read it in time.
     pub fn measure(&self, phase: u32, at_ns: u64) -> u64 {
         self.measure.set(phase, at_ns)
     }
@@ -84,7 +84,7 @@ impl Control {
         self.measure.started_by(now_ns)
     }
 
-    /// Returns the phase after the measured one and its start, if it has begun.
+    /// Returns the phase after the measured phase and its start, if it has begun.
     #[inline]
     pub fn closing(&self, now_ns: u64) -> Option<(u32, u64)> {
         self.close.started_by(now_ns)
@@ -95,7 +95,7 @@ impl Control {
         self.level.fetch_max(STOP, Ordering::Relaxed);
     }
 
-    /// Requests the driving threads to leave at once, even with operations in flight.
+    /// Requests that the driving threads leave at once, even with operations in flight.
     pub fn abort(&self) {
         self.level.fetch_max(ABORT, Ordering::Relaxed);
     }

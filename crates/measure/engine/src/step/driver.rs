@@ -1,13 +1,13 @@
 //! Loop of one driving thread: step the workload with a completion, submit its new I/O, record. The
 //! thread waits if no completion has arrived.
 //!
-//! As in the driver of streams, this thread must never cause an idle device. After a wait it
-//! therefore takes and submits operations one by one. It uses batches (`Batch`) only if operations
+//! As in the driver of streams, this thread must never make the device idle. After a wait it
+//! therefore reaps and submits operations one by one. It uses batches (`Batch`) only if operations
 //! complete at once.
 //!
 //! Without a schedule, the latency of an I/O starts just before the call that submits it. Its delay
-//! in this thread is the generator's lag. The lag starts when the thread first saw the completion
-//! that led to the I/O, or at the end of the workload's timed wait.
+//! in this thread is the generator's lag. The lag is measured from the time at which the thread
+//! first saw the completion that led to the I/O, or from the end of the workload's timed wait.
 
 use std::sync::mpsc::Sender;
 
@@ -31,9 +31,9 @@ const POLL_INTERVAL_NS: u64 = 100_000_000;
 pub struct WorkloadProgress {
     /// Completed bytes of the phase's total.
     pub done_bytes: u64,
-    /// Total of the phase; 0 if it has none.
+    /// Total of the phase; 0 if the phase has no total.
     pub total_bytes: u64,
-    /// True if the condition that the phase waits for is met.
+    /// True if the end condition of the phase is satisfied.
     pub ready: bool,
 }
 
@@ -45,7 +45,8 @@ pub struct DriveArgs<'a, W, Q = AnyQueue, T = Clock> {
     pub backend: &'a mut Backend<Q, T>,
     /// Phase and stop signals.
     pub control: &'a Control,
-    /// Receiver of the snapshots. A dropped receiver is not an error: the run no longer needs them.
+    /// Receiver of the snapshots. A dropped receiver is not an error: the run no longer needs the
+    /// snapshots.
     pub snapshots: Sender<Snapshot>,
     /// Number of this thread.
     pub thread: u32,
@@ -80,8 +81,8 @@ struct InFlight {
 
 /// Drives until the workload is done.
 ///
-/// The thread counts a failed I/O and passes it to the workload, which decides. Only a queue that
-/// fails as a whole or stops answering ends the loop here.
+/// The thread counts a failed I/O and passes it to the workload, which decides. The loop ends with
+/// an error only if the queue fails as a whole or stops answering.
 ///
 /// # Errors
 /// [`EngineError`] if the queue fails or rejects an operation of the workload, or if it does not
@@ -135,7 +136,7 @@ struct Thread<'a, W, Q, T> {
     late: Option<LateRecorder>,
     in_flight: Vec<InFlight>,
     batch: Batch,
-    /// Completions that had arrived at the last check and are not taken yet.
+    /// Completions that had arrived at the last check and are not reaped yet.
     seen: usize,
     /// Time of that check.
     seen_ns: u64,
@@ -184,7 +185,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
                 self.args.control.count_completion();
             }
             // This must precede recording: I/Os that completed after an interval or phase belong to
-            // the next.
+            // the next one.
             self.advance_phase(seen_ns.max(now_ns));
             for completion in &completions {
                 self.record(completion);
@@ -237,7 +238,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         self.args.backend.wait(timeout_ns)
     }
 
-    /// Takes a batch of completions. Returns the time at which they were taken.
+    /// Takes a batch of completions. Returns the time at which the completions were reaped.
     fn take_completions(&mut self, completions: &mut Vec<Completion>) -> u64 {
         let backend = &mut *self.args.backend;
         if self.seen == 0 {
@@ -245,8 +246,8 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         }
         let most = self.batch.len().min(self.seen);
         backend.reap(most, self.seen_ns, completions);
-        // Entries that completed no operation count too: the next completion is younger than those
-        // taken.
+        // Entries that completed no operation count too: the next completion is newer than these
+        // entries.
         self.seen -= most;
         backend.now_ns()
     }
@@ -254,7 +255,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
     /// Records whether a completion has arrived.
     ///
     /// # Errors
-    /// [`EngineError::NoAnswer`] if none has for [`DriveArgs::outage_max_ns`].
+    /// [`EngineError::NoAnswer`] if no I/O completed for [`DriveArgs::outage_max_ns`].
     fn check_silence(&mut self, now_ns: u64, answered: bool) -> Result<(), EngineError> {
         if answered || self.in_flight.is_empty() {
             self.silence = Silence::from(now_ns);
@@ -268,7 +269,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         Ok(())
     }
 
-    /// Treats a single unanswered I/O, while others complete, as an outage too. For example, a file
+    /// Treats one unanswered I/O as an outage too, even while others complete. For example, a file
     /// system that accepts no writes still answers reads.
     ///
     /// # Errors
@@ -325,7 +326,8 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         }
     }
 
-    /// Records the writes that the last flush made durable. Their bytes count with the write itself.
+    /// Records the writes that the last flush made durable. Their bytes count with the write
+    /// itself.
     #[inline]
     fn record_durable(&mut self) {
         let Self { args, recorder, late, flushed_ns, .. } = self;
@@ -359,7 +361,8 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         self.hand_over_intervals(now_ns);
     }
 
-    /// Marks I/Os in flight at the end of the measured phase, so that they count in it.
+    /// Marks I/Os that are in flight at the end of the measured phase, so that they count in this
+    /// phase.
     fn mark_late(&mut self, end_ns: u64) {
         let classes = self.args.workload.classes().len();
         let histogram_start_ns = self.recorder.histogram_start_ns();
@@ -398,7 +401,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         self.args.workload.never_started(&mut |class, intended_ns| {
             late.leave(class.into(), now_ns.saturating_sub(intended_ns));
         });
-        // A missing receiver is fine, as below.
+        // A missing receiver is not an error, as below.
         let _ = self.args.snapshots.send(late.into_snapshot(self.args.thread, now_ns));
     }
 

@@ -1,7 +1,8 @@
 //! Drives several parts of a workload in parallel, one thread each.
 //!
-//! The threads own the objects that they work on. If one waits in a system call that never returns,
-//! as on a frozen file system, the run can abandon it and still end with a report.
+//! The threads own the objects that they work on. If a thread waits in a system call that never
+//! returns, for example on a frozen file system, the run can abandon it and still end with a
+//! report.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ const TICK: Duration = Duration::from_millis(100);
 pub struct Stage {
     /// Directories that `FileSpec::directory` counts.
     pub directories: Vec<PathBuf>,
-    /// The same directories, open: the stage opens files relative to them.
+    /// Handles of the same directories: the stage opens files relative to them.
     pub held: HeldTarget,
     /// Missing files that no operation reads.
     pub missing: Vec<PathBuf>,
@@ -72,19 +73,19 @@ pub struct PartResult<W> {
 }
 
 impl<W> PartResult<W> {
-    /// Creates the result of a thread that leaves only an error.
+    /// Creates the result of a thread that has only an error.
     fn without(index: usize, error: EngineError) -> Self {
         Self { workload: None, outcome: Err(error), thread: unknown_thread(index) }
     }
 
-    /// Returns true if the target left an I/O unanswered and the stage abandoned it.
+    /// Returns true if the stage abandoned an I/O that the target had not answered.
     pub fn is_abandoned(&self) -> bool {
         matches!(self.outcome, Err(EngineError::Abandoned { .. } | EngineError::NoAnswer { .. }))
     }
 }
 
-/// Drives `parts` until each is done. The first failure ends the others. If `on_event` panics, the
-/// threads are ended first.
+/// Drives `parts` until every part is done. The first failure ends the other threads. If `on_event`
+/// panics, the threads are ended first.
 pub fn run_stage<W: StepWorkload + Send + 'static>(
     parts: Vec<W>,
     stage: &Stage,
@@ -112,7 +113,8 @@ pub fn run_stage<W: StepWorkload + Send + 'static>(
     threads.end()
 }
 
-/// Driving threads of a stage. An early drop makes them leave and waits for them.
+/// Driving threads of a stage. Dropping this value early makes the threads leave, and waits for
+/// them.
 struct StageThreads<W> {
     control: Arc<Control>,
     results: Receiver<(usize, PartResult<W>)>,
@@ -152,11 +154,11 @@ impl<W: StepWorkload + Send + 'static> StageThreads<W> {
                 if ended.outcome.is_err() {
                     control.stop();
                 }
-                // A target that does not answer one thread does not answer the others either.
+                // If a target does not answer one thread, it does not answer the others either.
                 if let Err(EngineError::Defect(_) | EngineError::NoAnswer { .. }) = ended.outcome {
                     control.abort();
                 }
-                // If the stage has abandoned this thread, the receiver is gone.
+                // If the stage has abandoned this thread, the channel has no receiver.
                 let _ = sender.send((index, ended));
             };
             let thread = std::thread::Builder::new().name(thread_name(index)).spawn(work);
@@ -181,7 +183,8 @@ fn thread_name(index: usize) -> String {
 }
 
 impl<W> StageThreads<W> {
-    /// Collects finished parts. Returns true once the grace period of the others is over.
+    /// Collects finished parts. Returns true once the grace period of the remaining threads is
+    /// over.
     fn poll_finished(&mut self) -> bool {
         for (index, ended) in self.results.try_iter() {
             self.finished[index] = Some(ended);
@@ -191,7 +194,7 @@ impl<W> StageThreads<W> {
         self.timeouts.abort_stalled_threads(&self.control, monotonic_ns(), is_running)
     }
 
-    /// Waits for the threads as long as they make progress.
+    /// Waits for the threads while they make progress.
     fn wait_for_all(&mut self) {
         while !self.poll_finished() && self.finished.iter().any(Option::is_none) {
             match self.results.recv_timeout(TICK) {
@@ -244,7 +247,7 @@ impl<W: StepWorkload> Part<'_, W> {
         });
         match result {
             Ok(outcome) => PartResult { workload: Some(workload), outcome, thread },
-            // The panic left the part half changed: do not read it.
+            // The panic may have happened while the part was being changed: do not read it.
             Err(defect) => PartResult::without(index, defect),
         }
     }

@@ -5,8 +5,8 @@ use plimsoll_sys::clock::monotonic_ns;
 use super::Control;
 use crate::{defect, stop_request};
 
-/// Additional silence of a thread beyond the plan's limit for storage, in ns. A thread sends each
-/// interval, and may get no CPU for a while.
+/// Additional time that a thread may be silent after the plan's limit for storage, in ns. A thread
+/// sends each interval, but may get no CPU for a while.
 const STARVED_NS: u64 = 10_000_000_000;
 
 /// Progress of the threads.
@@ -46,7 +46,7 @@ impl ThreadTimeouts {
 
     /// Aborts the threads if one is stalled, if a close makes no progress, after a panic, or if the
     /// stop is urgent. Returns true once their grace period is over: the stage then abandons the
-    /// missing ones.
+    /// threads that have not ended.
     pub(super) fn abort_stalled_threads(
         &mut self,
         control: &Control,

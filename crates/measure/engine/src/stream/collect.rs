@@ -32,7 +32,7 @@ pub enum Event<'a> {
 }
 
 /// Receives snapshots until every thread has sent its last one, and reports finished rows and ticks
-/// to `on_event`. Also ends if all threads are gone, or if `is_over` returns true.
+/// to `on_event`. Also ends if all threads have ended, or if `is_over` returns true.
 pub fn collect(
     collector: &mut Collector,
     inbox: &Receiver<Box<Snapshot>>,

@@ -1,10 +1,10 @@
-//! Loop of a driving thread: take a completion, record it, start every due operation, submit it.
+//! Loop of a driving thread: reap a completion, record it, start every due operation, submit it.
 //! The thread waits if no completion has arrived and no start is due.
 //!
-//! This thread must never cause an idle device. After a wait, the loop therefore takes one
-//! completion, starts the next operation in its place and submits it before it takes the next
-//! completion. If operations complete at once, the loop takes them in batches (`Batch`). The call
-//! that waits also submits the last operation before the wait.
+//! This thread must never make the device idle. After a wait, the loop therefore reaps one
+//! completion, starts the next operation in its slot and submits this operation before it reaps the
+//! next completion. If operations complete at once, the loop reaps them in batches (`Batch`). The
+//! call that waits also submits the last operation before the wait.
 //!
 //! The loop reads the clock when it checks for completions and just before each call. In a closed
 //! loop, latency begins just before the operation's own call and ends when the loop first saw the
@@ -73,7 +73,7 @@ pub struct Stop<'a> {
     /// Set by the caller, a little ahead of the present, so that all threads of the run stop at the
     /// same time. `u64::MAX` if no stop was requested.
     pub at_ns: &'a AtomicU64,
-    /// Set by a thread whose operation failed, so that the others end too.
+    /// Set by a thread whose operation failed, so that the other threads end too.
     pub failed: &'a AtomicBool,
     /// Set if the threads must not even wait for operations in flight.
     pub abort: &'a AtomicBool,
@@ -98,13 +98,13 @@ pub struct Failure {
 pub struct DriveEnd {
     /// Operations submitted to the target.
     pub started: u64,
-    /// Operations that completed, including failed ones.
+    /// Number of operations that completed, including failed operations.
     pub ended: u64,
     /// Operations still in flight at the end of the drain. The last snapshot contains their waits
     /// until then.
     pub abandoned: u64,
-    /// Operations due before the stop and never started. The last snapshot contains their waits,
-    /// too.
+    /// Operations due before the stop and never started. The last snapshot also contains their
+    /// waiting times.
     pub never_started: u64,
     /// Intervals that were extended because the writer was late.
     pub intervals_merged: u64,
@@ -159,7 +159,7 @@ struct Driver<'a, Q, S: ?Sized, P, T> {
     fresh: Vec<u32>,
     batch: Batch,
     spin: Spin,
-    /// Completions that had arrived at the last check and are not taken yet.
+    /// Completions that had arrived at the last check and are not reaped yet.
     seen: usize,
     /// Time of that check.
     seen_ns: u64,
@@ -181,7 +181,7 @@ struct Driver<'a, Q, S: ?Sized, P, T> {
 ///
 /// Returns the end together with the error that ended the drive early, if any. The queue itself
 /// failed, rejected an operation of the source, or did not answer for
-/// [`DriveConfig::outage_max_ns`]. A failed operation is not an error here: it is in
+/// [`DriveConfig::outage_max_ns`]. A failed operation is not an error of this function: it is in
 /// [`DriveEnd::failure`].
 pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
     queue: &mut Q,
@@ -241,7 +241,7 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
         stop.failed.store(true, Ordering::Relaxed);
     }
     if let Err(EngineError::NoAnswer { .. }) = result {
-        // A target that does not answer one thread does not answer the others either.
+        // If a target does not answer one thread, it does not answer the others either.
         stop.abort.store(true, Ordering::Relaxed);
     }
     driver.end.stop_ns = driver.config.stop_ns.min(driver.clock.now_ns());
@@ -269,7 +269,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             }
             self.start(now_ns)?;
             if self.queue.in_flight() == 0 && self.due_ns(now_ns).is_none() {
-                // Every client has ended, or the run has stopped and no operation is left.
+                // Every client has ended, or the run has stopped and all operations have completed.
                 return Ok(());
             }
             if self.stopping && (self.is_over(now_ns) || stop.abort.load(Ordering::Relaxed)) {
@@ -289,7 +289,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// Uses an earlier stop.
+    /// Uses the stop if it is earlier.
     #[inline(always)]
     fn adopt_stop(&mut self, stop: Stop<'_>, now_ns: u64) {
         let mut at_ns = stop.at_ns.load(Ordering::Relaxed);
@@ -366,8 +366,9 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             || now_ns >= self.config.stop_ns.saturating_add(self.config.drain_ns)
     }
 
-    /// Records which completions had arrived just before `now_ns`, once the earlier ones are taken.
-    /// The caller reads the clock after its check, so no completion gets a time before its arrival.
+    /// Records which completions had arrived just before `now_ns`, once the earlier completions are
+    /// reaped. The caller reads the clock after its check, so the recorded time is never before the
+    /// arrival.
     #[inline(always)]
     fn note_arrivals(&mut self, arrived: usize, now_ns: u64) {
         if self.seen == 0 {
@@ -375,10 +376,10 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
     }
 
-    /// Returns the time at which a slot whose operation was taken at `now_ns` is ready for its next
-    /// one. With a schedule, that is when the thread took the operation. Otherwise it is when the
-    /// thread first saw the completion: any later delay is due to this thread, which handled
-    /// earlier completions.
+    /// Returns the time at which a slot whose operation was reaped at `now_ns` is ready for its
+    /// next operation. With a schedule, this is the time at which the thread reaped the operation.
+    /// Otherwise it is when the thread first saw the completion: any later delay is due to this
+    /// thread, which handled earlier completions.
     #[inline(always)]
     fn ready_ns(&self, now_ns: u64) -> u64 {
         if self.scheduled { now_ns } else { self.seen_ns }
@@ -446,8 +447,8 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 }
                 pacing.completed(place as u32, ready_ns);
             });
-            // The count includes the ring's own timer, which completes no operation: the next one is
-            // younger than those taken.
+            // The count includes the ring's own timer, which completes no operation: the next
+            // completion is newer than the counted ones.
             self.seen -= most;
             // The check must precede the next start in that slot.
             if let Some((place, op)) = read_to_sample {
@@ -488,7 +489,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         Ok(taken)
     }
 
-    /// Passes completions that the source follows to it, before the next start in their slots.
+    /// Passes to the source the completions that it follows, before the next start in their slots.
     #[inline(never)]
     fn check_completions(
         &mut self,
@@ -532,8 +533,8 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         Ok(())
     }
 
-    /// Treats a single unanswered operation, while others complete, as an outage too. After the
-    /// stop, the drain limits the wait for it.
+    /// Treats one unanswered operation as an outage too, even while others complete. After the
+    /// stop, the time limit of the drain applies to this wait.
     ///
     /// # Errors
     /// [`EngineError::NoAnswer`] if one operation has been in flight for

@@ -28,7 +28,7 @@ pub(super) struct Flags {
     pub late_ns: AtomicU64,
     /// True if one of the threads failed.
     pub failed: AtomicBool,
-    /// True if the threads must leave, even with operations in flight.
+    /// True if the threads must leave, even if operations are in flight.
     pub abort: AtomicBool,
 }
 
@@ -42,7 +42,7 @@ impl Flags {
         }
     }
 
-    /// Returns the flags as a driving thread reads them.
+    /// Returns the flags that a driving thread reads.
     pub fn stop(&self) -> Stop<'_> {
         Stop { at_ns: &self.at_ns, failed: &self.failed, abort: &self.abort }
     }
@@ -58,7 +58,7 @@ impl Flags {
     }
 }
 
-/// Driving threads. An early drop makes them leave and waits for them.
+/// Driving threads. Dropping this value early makes the threads leave, and waits for them.
 pub(super) struct DrivingThreads<L> {
     pub flags: Arc<Flags>,
     sender: Sender<(usize, Result<L, EngineError>)>,
@@ -94,7 +94,7 @@ impl<L: Send + 'static> DrivingThreads<L> {
                 flags.failed.store(true, Ordering::Relaxed);
                 flags.abort.fetch_or(matches!(error, EngineError::Defect(_)), Ordering::Relaxed);
             }
-            // If the run has abandoned this thread, the receiver is gone.
+            // If the run has abandoned this thread, the channel has no receiver.
             let _ = sender.send((index, finished));
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(all);

@@ -1,8 +1,8 @@
 //! Source of operations for files and devices: the matrix's streams (`plimsoll_workload::matrix`).
 //!
-//! The workload decides every operation, so that a plan has the same ones here, over NFS and on a
-//! model. This source passes them to the driver, fills writes and checks reads. Operations on names
-//! and attributes need a target that supports them. Other targets reject them at the start.
+//! The workload decides every operation, so that a plan has the same operations here, over NFS and
+//! on a model. This source passes them to the driver, fills writes and checks reads. Operations on
+//! names and attributes need a target that supports them. Other targets reject them at the start.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const ELSEWHERE_MAX: u32 = 16;
 pub enum WriteContent {
     /// Content of the uninitialised buffers: incompressible bytes, repeated in every write.
     Buffers,
-    /// Generated for each write, never repeated, not tracked.
+    /// Content that is generated for each write, never repeated and not tracked.
     Made(Content),
     /// Generated, and tracked for blocks in the sample.
     Sampled {
@@ -68,7 +68,7 @@ pub enum SourceError {
     /// The plan checks reads, but the content has no stamps.
     #[error("stream {0:?}: reads can't be checked without stamps")]
     NoStamps(String),
-    /// The generations don't cover the range of the operations.
+    /// The generations don't include all blocks of the operations.
     #[error("stream {stream:?}: generations of file {file} are tracked for {units} units only")]
     Untracked {
         /// Name of the stream.
@@ -288,7 +288,8 @@ pub fn check_content(config: &StreamConfig, content: &Content) -> Result<(), Sou
     Ok(())
 }
 
-/// Checks that the content fits the transfers, and that the generations cover the files.
+/// Checks that the content fits the transfers, and that there are generations for all blocks of the
+/// files.
 fn check(config: &StreamConfig, content: &WriteContent) -> Result<(), SourceError> {
     let (content, generations, verify_reads) = match content {
         WriteContent::Buffers => return Ok(()),

@@ -1,11 +1,11 @@
 //! Passes snapshots from a driving thread to the writer without either waiting for the other.
 //!
-//! A few boxes circulate. The driver fills one, sends it at the end of an interval, and continues
-//! with an empty one that the writer has returned. If the writer is late and no empty box is
-//! available, the driver continues to fill its current one: the interval gets longer, and nothing
-//! is lost. The start and the end of the measurement are never delayed in this way. Two boxes are
-//! reserved for them, so that a late writer cannot mix warm-up, measurement and drain. Both
-//! directions are bounded channels, and the driver never blocks on them.
+//! A few boxes circulate. The driver fills a box, sends it at the end of an interval, and continues
+//! with an empty box that the writer has returned. If the writer is late and no empty box is
+//! available, the driver continues to fill its current box: the interval becomes longer, and no
+//! data is lost. The start and the end of the measurement are never delayed in this way. Two boxes
+//! are reserved for these two, so that a late writer cannot mix warm-up, measurement and drain.
+//! Both directions are bounded channels, which never block the driver.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
@@ -50,7 +50,7 @@ pub fn connect(cells: &[usize]) -> (Receiver<Box<Snapshot>>, Vec<(Outbox, Snapsh
     let ends = cells.iter().enumerate().map(|(group, cells)| {
         let (back, empty) = channel();
         for _ in 1..BOXES {
-            // The receiver exists here, so this cannot fail.
+            // The receiver still exists, so this call cannot fail.
             let _ = back.send(Box::new(Snapshot::new(group as u32, *cells)));
         }
         let fresh = || Box::new(Snapshot::new(group as u32, *cells));
@@ -69,9 +69,9 @@ impl Outbox {
         &mut self.current
     }
 
-    /// Sends the current snapshot if an empty one is available, and always at the start and the end
-    /// of the measurement. The next snapshot begins at `now_ns` as interval `next`, after the stop
-    /// if `drain`.
+    /// Sends the current snapshot if an empty one is available. At the start and the end of the
+    /// measurement, always sends it. The next snapshot begins at `now_ns` as interval `next`, after
+    /// the stop if `drain`.
     pub fn close_interval(&mut self, now_ns: u64, next: i64, drain: bool) {
         let is_boundary = (self.current.interval < 0) != (next < 0) || self.current.drain != drain;
         let reserved = || if is_boundary { self.reserve.pop() } else { None };
@@ -88,7 +88,7 @@ impl Outbox {
         let _ = self.filled.try_send(filled);
     }
 
-    /// Sends the last snapshot. Returns how many intervals were extended.
+    /// Sends the last snapshot. Returns the number of intervals that were extended.
     pub fn finish(mut self, now_ns: u64) -> u64 {
         self.current.end_ns = now_ns;
         self.current.last = true;
@@ -121,8 +121,8 @@ mod tests {
     fn a_late_writer_does_not_move_the_start_or_the_end_of_the_measurement() {
         let (inbox, mut ends) = connect(&[1]);
         let (mut outbox, returns) = ends.remove(0);
-        // The writer returns nothing: 100 operations in each interval, 5 of warm-up, 5 measured,
-        // drain.
+        // The writer returns no boxes: 100 operations in each interval, 5 intervals of warm-up, 5
+        // measured, then the drain.
         outbox.current().interval = -5;
         for next in -4..=6 {
             for _ in 0..100 {

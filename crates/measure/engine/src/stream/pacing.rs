@@ -2,7 +2,7 @@
 //!
 //! The driver polls [`Pacing::next`] for due starts and calls [`Pacing::completed`] when a slot has
 //! become free. A *slot* (`place`) is one of the operations that may be in flight; its number
-//! identifies the operation everywhere in the driver.
+//! identifies the operation in the whole driver.
 
 mod any_pacing;
 mod batch_barrier;
@@ -25,7 +25,7 @@ pub struct Start {
     pub place: u32,
     /// Client of the operation.
     pub client: u32,
-    /// Intended start. Latency counts from here.
+    /// Intended start. The latency is measured from this time.
     pub intended_ns: u64,
     /// True if no slot was free at that time.
     pub held: bool,
@@ -52,7 +52,8 @@ pub trait Pacing {
     /// Reports that the client of this start has ended: its slot is not used again.
     fn retire(&mut self, start: Start);
 
-    /// Stops starts from `stop_ns` on. Open loops still return those that were intended before.
+    /// Stops starts from `stop_ns` on. Open loops still return operations that were intended before
+    /// this time.
     fn stop(&mut self, stop_ns: u64);
 
     /// Reports client and intended time of each start that was due before the stop and never

@@ -34,7 +34,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Length that marks a pass over data, which ends when all data is done.
 pub(crate) const UNTIL_DONE_NS: u64 = u64::MAX / 4;
 
-/// Time between the last thread's readiness and the start, in which all of them wake up.
+/// Replaces the source, and also returns the old source.
 const LEAD_NS: u64 = 5_000_000;
 
 /// Target of a group's operations.
@@ -224,8 +224,8 @@ pub fn run_with_events<S: Source + Send + 'static>(
     Ok((report, sources))
 }
 
-/// Waits until all threads have opened their targets, and returns true then. Returns false if one
-/// of them failed, or shortly after the operator requested a stop.
+/// Waits until all threads have opened their targets, and returns true then. Returns false if a
+/// thread failed, or shortly after the operator requested a stop.
 fn wait_until_ready<L: Send + 'static>(
     ready: &Receiver<bool>,
     thread_count: usize,

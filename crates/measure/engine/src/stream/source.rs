@@ -22,7 +22,7 @@ pub struct Op {
     pub offset_bytes: u64,
     /// Bytes to transfer; 0 for a flush.
     pub size_bytes: u32,
-    /// Tag for the source, which gets it back with the completion.
+    /// Tag for the source, which receives the tag again with the completion.
     pub tag: u32,
 }
 
@@ -33,7 +33,7 @@ pub struct SourceCallbacks {
     pub fill: bool,
     /// [`Source::completed`] or [`Source::failed`] after each operation.
     pub completions: bool,
-    /// The same, but only for operations whose tag is not [`UNFOLLOWED`].
+    /// The same callback, but only for operations whose tag is not [`UNFOLLOWED`].
     pub followed: bool,
     /// [`Source::wants_read_sample`] after each complete read.
     pub read_samples: bool,
@@ -41,7 +41,7 @@ pub struct SourceCallbacks {
     pub names: bool,
     /// If flushes follow the writes, the class that records each write up to the end of its flush.
     pub durable: Option<DurableWriteClass>,
-    /// If the target tells when the first byte of a read arrives, the class that records it.
+    /// Class that records first bytes, if the target reports the arrival of a read's first byte.
     pub first_byte: Option<FirstByteClass>,
 }
 
@@ -81,7 +81,7 @@ pub trait Source: Any {
     }
 
     /// Returns the operation on names or attributes, if the last result of [`Source::next`] was
-    /// one.
+    /// such an operation.
     fn names(&self) -> Option<NameOp> {
         None
     }
@@ -108,7 +108,7 @@ pub trait Source: Any {
         false
     }
 
-    /// Checks the content of such a read.
+    /// Checks the content of a sampled read.
     fn sample_read(&mut self, op: &Op, buffer: &[u8]) {
         let _ = (op, buffer);
     }

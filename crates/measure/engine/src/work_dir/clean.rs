@@ -1,4 +1,4 @@
-//! Removal of data that killed runs left on a target.
+//! Removal of the data of killed runs from a target.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
@@ -22,12 +22,12 @@ pub struct CleanupReport {
     pub removed: Vec<PathBuf>,
     /// Number of interrupted removals that were completed.
     pub finished: usize,
-    /// Own directories that stay, with data that a run kept.
+    /// Own directories that are not removed, because a run kept their data on request.
     pub kept: Vec<PathBuf>,
 }
 
-/// Removes the data that killed runs left. `path` is a target directory or an own directory. With
-/// `kept`, also removes data that a run kept on request.
+/// Removes the data of killed runs. `path` is a target directory or an own directory. With `kept`,
+/// also removes data that a run kept on request.
 ///
 /// # Errors
 /// Fails if a directory is in use, cannot be read, or contains files that are not Plimsoll's.
@@ -48,7 +48,7 @@ pub fn remove_data(
             (target, own)
         }
     };
-    // A running process has the lock, a killed one does not.
+    // A running process holds the lock, but a killed process does not.
     let locks = lock_all(std::slice::from_ref(&target))?;
     let finished = finish_removals(&target, None);
     maps::forget(state_directory, &finished);
@@ -76,8 +76,7 @@ fn own_directories(target: &TargetDirectory) -> std::io::Result<Vec<OsString>> {
     Ok(own)
 }
 
-/// Returns true if a run closed the data. A run only leaves closed data if the user requested to
-/// keep it.
+/// Returns true if a run closed the data. A run keeps closed data only if the user requested it.
 fn is_closed(target: &TargetDirectory, name: &OsStr) -> bool {
     let Ok(own) = OwnDirectory::open_in(target, name) else { return false };
     let mail = manifest::<Mail>(&own).is_some_and(|found| found.state == StoreState::Clean);

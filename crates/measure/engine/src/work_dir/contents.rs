@@ -1,9 +1,9 @@
-//! Names in an own directory that belong to Plimsoll. Removal deletes no others.
+//! Names in an own directory that belong to Plimsoll. Removal deletes no other files.
 
 use std::collections::HashSet;
 use std::path::{Component, Path, PathBuf};
 
-/// Names below an own directory that belong to its data. All other names belong to someone else.
+/// Names below an own directory that belong to its data. All other names belong to other users.
 #[derive(Clone, Debug)]
 pub(crate) enum Contents {
     /// Names of a mail store: `db03.edb`, `db03-log/0007.log`.

@@ -1,7 +1,7 @@
 //! The manifest at a path, and the current location of the remaining data.
 //!
 //! A manifest records its directories at the time of creation. Plimsoll reads the data at the
-//! requested path or none at all. It never reads the original to check a copy.
+//! requested path, never data elsewhere. It never reads the original to check a copy.
 
 use std::fs::File;
 use std::io::Read;
@@ -88,11 +88,11 @@ pub(crate) fn has_manifest(path: &Path, manifest: &str) -> bool {
         .any(|path| path.join(manifest).symlink_metadata().is_ok())
 }
 
-/// Returns the manifest at `path` and its directory. If `path` has none, returns the only manifest
-/// in an own directory directly below.
+/// Returns the manifest at `path` and its directory. If `path` has no manifest, returns the only
+/// manifest in an own directory directly in `path`.
 ///
 /// # Errors
-/// Fails without a manifest, with several, or with an unreadable one.
+/// Fails if there is no manifest, if there are several, or if the manifest cannot be read.
 pub(crate) fn find_manifest<M: DataManifest>(path: &Path) -> Result<(PathBuf, M), EngineError> {
     let looking = |error| {
         EngineError::system(format!("looking for a {}", M::WHAT), sys_error("open", path, &error))
@@ -130,8 +130,8 @@ pub(crate) fn find_manifest<M: DataManifest>(path: &Path) -> Result<(PathBuf, M)
 /// with a single directory is read from `found`.
 ///
 /// # Errors
-/// Fails if `found` is a copy of only one of several directories. Also fails if a directory is
-/// missing or contains other data.
+/// Fails if `found` is a copy of one of several directories. Also fails if a directory is missing
+/// or contains other data.
 pub(crate) fn current_directories<M: DataManifest>(
     manifest: &M,
     found: &Path,
@@ -218,7 +218,7 @@ pub(crate) enum FileState {
 /// Compares a file in an own directory with its expected size, `size_bytes`.
 ///
 /// # Errors
-/// Fails if the file cannot be opened, or if something else has its name, such as a link.
+/// Fails if the file cannot be opened, or if another object has its name, such as a link.
 pub(crate) fn file_state(
     own: &OwnDirectory,
     directory: &Path,

@@ -1,4 +1,4 @@
-//! Lock that keeps runs apart: a file in each directory that a plan names.
+//! Lock that prevents two runs on one target: a file in each directory that a plan names.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -45,8 +45,8 @@ pub(crate) fn lock_all(directories: &[TargetDirectory]) -> Result<Locks, EngineE
     Ok(locks)
 }
 
-/// Locks directories for reading. A missing lock file means that no run is active, so none is
-/// created. A read-only file system is therefore enough.
+/// Locks directories for reading. A missing lock file means that no run is active, so the function
+/// creates no lock file. A read-only file system is therefore enough.
 pub(crate) fn lock_shared(directories: &[PathBuf]) -> Result<Locks, EngineError> {
     let mut locks = Locks { held: Vec::new(), created: false };
     let open = directories.iter().filter_map(|path| TargetDirectory::open(path).ok());
@@ -59,7 +59,7 @@ pub(crate) fn lock_shared(directories: &[PathBuf]) -> Result<Locks, EngineError>
     Ok(locks)
 }
 
-/// Removes duplicate directories and sorts the rest in the same order for all runs.
+/// Removes duplicate directories and sorts the others, so that all runs use the same order.
 fn sort_unique(directories: Vec<TargetDirectory>) -> Vec<TargetDirectory> {
     let mut all: Vec<(Option<(u64, u64)>, TargetDirectory)> =
         directories.into_iter().map(|open| (open.identity().ok(), open)).collect();

@@ -143,7 +143,7 @@ pub enum MapGcOutcome {
 }
 
 /// Removes maps in `state_directory` whose data no longer exists. With `unknown`, also removes maps
-/// whose data may still exist. Returns the directory and the result of each.
+/// whose data may still exist. Returns each directory with the result.
 ///
 /// # Errors
 /// Fails if the state directory cannot be read or if maps cannot be removed.
@@ -190,7 +190,7 @@ fn gc_outcome(maps: &Path, id: u64) -> Option<MapGcOutcome> {
         return Some(MapGcOutcome::Unknown(None));
     };
     for DataLocation { directory: place, mount } in places {
-        // An unmounted file system shows as an empty or missing directory.
+        // If a file system is not mounted, its mount point is an empty or missing directory.
         let mounted = parent_of(&place).is_dir() && mount_of(parent_of(&place)) == mount;
         let mail = read_manifest::<Mail>(&place).map(|m| m.map(|m| m.store_id));
         let data = read_manifest::<Data>(&place).map(|m| m.map(|m| m.data_id));

@@ -1,8 +1,8 @@
-//! Removal of Plimsoll's own data, and of nothing else.
+//! Removal of Plimsoll's own data, and of no other data.
 //!
 //! A removal can be interrupted at any moment. It first renames the directory, so that no run finds
 //! the data. It deletes the manifest last, so that the remaining files can still be identified. The
-//! next run there, or `plimsoll clean`, completes the removal.
+//! next run on this target, or `plimsoll clean`, completes the removal.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -34,7 +34,7 @@ const UNFINISHED: [&str; 2] = [".store.json.new", ".data.json.new"];
 /// Name prefixes of files that were removed before the file system processed their last `close`.
 /// This happens on NFS and on file systems in user space, whose `close` call returns early.
 const HIDDEN_PREFIXES: [&[u8]; 2] = [b".fuse_hidden", b".nfs"];
-/// Timeout for such files to disappear.
+/// Maximum time to wait until the hidden files disappear.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -118,7 +118,7 @@ fn read_identity<M: DataManifest>(
     Ok(Some(DataIdentity::of(&manifest)))
 }
 
-/// Returns true if the directory is one of Plimsoll's, with a manifest.
+/// Returns true if the directory is one of Plimsoll's own, with a manifest.
 pub(crate) fn is_own_directory(directory: &Path) -> bool {
     let open = |(above, name)| TargetDirectory::open(above).map(|parent| (parent, name));
     let opened = split(directory).and_then(open);
@@ -162,8 +162,8 @@ pub(crate) fn create_own(
 /// data.
 ///
 /// # Errors
-/// Fails if the directory contains other files. Plimsoll's own files are then removed and the error
-/// names another one.
+/// Fails if the directory contains other files. Plimsoll's own files are removed even then, and the
+/// error names one of the other files.
 pub(crate) fn remove_own(
     parent: &TargetDirectory,
     name: &OsStr,
@@ -195,15 +195,15 @@ pub(crate) fn finish_removals(directory: &TargetDirectory, name: Option<&str>) -
 /// Removes an open own directory, and in it the files that `contents` lists.
 ///
 /// # Errors
-/// Fails if the directory contains other files. Plimsoll's own files are then removed and the error
-/// names another one.
+/// Fails if the directory contains other files. Plimsoll's own files are removed even then, and the
+/// error names one of the other files.
 pub(crate) fn remove(own: &OwnDirectory, contents: &Contents) -> Result<(), EngineError> {
     let (directory, name, parent) = (&own.path, own.name(), &own.parent);
     let mut hidden = OsString::from(REMOVING);
     hidden.push(name);
     let is_hidden = name.as_bytes().starts_with(REMOVING.as_bytes());
     let renamed = !is_hidden && {
-        // An earlier removal may have left a directory of that name, which must be removed first.
+        // An earlier removal may have left a directory with that name, which must be removed first.
         let _ = remove_own(parent, &hidden);
         rustix::fs::renameat(&parent.fd, name, &parent.fd, &hidden).is_ok()
     };

@@ -25,7 +25,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// Returns an error if the data is known not to fit.
+    /// Returns an error if it is known that the data does not fit.
     #[must_use]
     pub fn lacking(&self) -> Option<EngineError> {
         let free_bytes = self.free_bytes?;
@@ -46,7 +46,7 @@ pub fn space(plan: &ResolvedPlan, target: &Target) -> Vec<Space> {
     if !matches!(target.kind, TargetKind::Path { .. } | TargetKind::Directories { .. }) {
         return Vec::new();
     }
-    // A missing directory has no known file system, so it gets its own entry.
+    // The file system of a missing directory is unknown, so such a directory has its own entry.
     let mut needs: BTreeMap<(u64, Option<String>), Space> = BTreeMap::new();
     for need in plan.required_bytes(target) {
         let path = PathBuf::from(&need.directory);
@@ -73,7 +73,7 @@ pub fn space(plan: &ResolvedPlan, target: &Target) -> Vec<Space> {
 
 /// Longest wait for the space of removed files.
 const FREED_WAIT: Duration = Duration::from_secs(30);
-/// Time without newly freed space after which no more is expected.
+/// Time without newly freed space after which the wait ends.
 const FREED_IDLE: Duration = Duration::from_secs(3);
 const FREED_POLL: Duration = Duration::from_millis(100);
 /// Magic number of XFS (statfs(2)).
@@ -109,7 +109,7 @@ fn free_bytes(path: &Path) -> Option<u64> {
     Some(statistics.f_bavail.saturating_mul(statistics.f_frsize))
 }
 
-/// Rejects a plan whose data does not fit.
+/// Rejects a plan whose data does not fit on the target.
 pub(crate) fn check_space(plan: &ResolvedPlan, target: &Target) -> Result<(), EngineError> {
     space(plan, target).iter().find_map(Space::lacking).map_or(Ok(()), Err)
 }
@@ -139,8 +139,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the free bytes of a file system that frees `step` bytes at each look, up to `most`,
-    /// and the time waited for them.
+    /// Returns the free bytes of a file system that frees `step` bytes between two checks, up to
+    /// `most`, and the time of the wait.
     fn wait(needed: u64, step: u64, most: u64) -> (Option<u64>, Duration) {
         let (free, waited) = (Cell::new(0), Cell::new(Duration::ZERO));
         let read = || {
@@ -155,7 +155,7 @@ mod tests {
     fn space_that_is_freed_late_is_waited_for() {
         assert_eq!(wait(5, 10, 10), (Some(10), Duration::ZERO), "there is enough");
         assert_eq!(wait(100, 10, 200), (Some(100), Duration::from_millis(900)));
-        // Nothing more is freed: no use to wait longer.
+        // No more space is freed, so waiting longer is useless.
         assert_eq!(wait(100, 10, 20), (Some(20), Duration::from_millis(100) + FREED_IDLE));
         assert_eq!(wait(u64::MAX, 1, u64::MAX), (Some(301), FREED_WAIT));
         assert_eq!(freed_bytes(1, || None, &mut |_| {}), None);

@@ -1,8 +1,8 @@
 //! Runs whose target is replaced while they prepare, drive and remove their data. They must not
 //! touch any file outside.
 //!
-//! The tests cover the code that `plimsoll run`, an agent and `serve` share: the opening of a
-//! target, with or without a list of allowed ones, the run, and the removal.
+//! The tests check the code that `plimsoll run`, an agent and `serve` share: the opening of a
+//! target, with or without a list of allowed targets, the run, and the removal.
 //! `PLIMSOLL_SWAP_ROUNDS=1000` sets the number of attacked preparations of each kind.
 
 use std::path::Path;
@@ -20,7 +20,7 @@ use plimsoll_record::progress::SilentWatcher;
 
 use crate::scene::{Scene, is_root};
 
-/// Attacked preparations of each kind in an ordinary test run. For every twenty of them, one whole
+/// Attacked preparations of each kind in an ordinary test run. For every twenty of these, one whole
 /// run is attacked.
 const ROUNDS: u64 = 200;
 
@@ -103,7 +103,7 @@ fn mail(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
 /// One attacked run.
 struct Round<'a> {
     scene: &'a Scene,
-    /// Allowed targets, as for an agent and `serve`; `None` as for `plimsoll run`.
+    /// Allowed targets, for the case of an agent or `serve`; `None` for `plimsoll run`.
     allowed: Option<&'a AllowList>,
     number: u64,
 }

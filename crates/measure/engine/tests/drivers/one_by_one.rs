@@ -1,11 +1,11 @@
 //! Targets that answer one operation, and then none until the next has arrived. A driver that waits
-//! for more completions before it submits an operation gets none. The targets then do not answer
-//! across the end of the measurement, so operations in flight count with their whole wait. A
+//! for more completions before it submits an operation never gets them. The targets then do not
+//! answer across the end of the measurement, so operations in flight count with their whole wait. A
 //! further case has a client without any answer: its one operation is abandoned, and counts with
 //! its wait.
 //!
 //! The tests do not depend on the speed of the machine; time limits only end failed runs. Tests in
-//! virtual time (`src/simulated.rs`) cover the stream driver with any queue, and the mail store's
+//! virtual time (`src/simulated.rs`) check the stream driver with any queue, and the mail store's
 //! driver.
 
 use std::collections::VecDeque;
@@ -63,7 +63,7 @@ struct TargetReport {
     operations: u64,
     /// Operations that the target never answered.
     abandoned: u64,
-    /// Longest wait of an operation for its answer. If no answer came, the wait until the end.
+    /// Longest wait of an operation for its answer. If no answer arrived, the time until the end.
     longest: Duration,
 }
 
@@ -109,7 +109,7 @@ fn answer_one_by_one(
     while !flags.over.load(Ordering::Relaxed) {
         calls.recv_timeout(POLL_INTERVAL).into_iter().for_each(&mut answer);
     }
-    // Dropped only now: a worker continues once it can no longer get an answer.
+    // Dropped only at this point: a worker continues once it can no longer get an answer.
     drop(starved);
     let abandoned = u64::from(starves);
     TargetReport { operations, abandoned, longest: abandoned_after.unwrap_or(longest) }
@@ -192,7 +192,7 @@ fn listen(
 fn hand(calls: &Sender<Call>, stream: &TcpStream, answer: Vec<u8>) -> std::io::Result<()> {
     let mut stream = stream.try_clone()?;
     let answer = Box::new(move || stream.write_all(&answer).unwrap());
-    // After a failure of the test, the receiver is gone.
+    // After a failure of the test, the channel has no receiver.
     drop(calls.send(Call { answer, received_at: Instant::now() }));
     Ok(())
 }
@@ -287,7 +287,7 @@ fn with_threads_each_completion_brings_the_next_operation() {
             let answer = Box::new(move || {
                 let _ = answer.send(());
             });
-            // After the end of the run, the receiver is gone.
+            // After the end of the run, the channel has no receiver.
             if calls.send(Call { answer, received_at: Instant::now() }).is_ok() {
                 let _ = answered.recv();
             }
@@ -301,7 +301,7 @@ fn with_threads_each_completion_brings_the_next_operation() {
     });
 }
 
-/// Pipes: a read hangs until the test writes to the pipe. If the written byte is gone, the driver
+/// Pipes: a read hangs until the test writes to the pipe. If the written byte was read, the driver
 /// has submitted the next read.
 struct Pipes {
     ends: Vec<(PipeWriter, PipeReader)>,
@@ -318,7 +318,7 @@ impl Pipes {
         rustix::io::ioctl_fionread(&self.ends[number].1).unwrap() == 0
     }
 
-    /// Returns the pipe that turn `turn` writes to: twenty turns for one client, while the others
+    /// Returns the pipe to which turn `turn` writes: twenty turns for one client, while the others
     /// hang.
     fn turn(&self, turn: usize) -> usize {
         let first = usize::from(self.starves);

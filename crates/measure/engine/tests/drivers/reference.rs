@@ -2,11 +2,12 @@
 //! known service times: a small version of `benches/run reference`.
 //!
 //! The delays of a busy machine are unknown, so these tests have no time limits. Instead, the
-//! device records when each operation arrived and when it was done. Its queue records when the
-//! driver pushed and took it. The reported latency of each operation must be between the device's
-//! time and the driver's. On any machine, each percentile must therefore be between the two
-//! percentiles. In virtual time no other program takes the processor, and the reported and drawn
-//! times are equal (`src/stream/drive/tests/random_latency.rs`, `src/step/driver/tests.rs`).
+//! device records when each operation arrived and when it was done. Its queue records the times at
+//! which the driver pushed and reaped the operation. The reported latency of each operation must be
+//! between the device's time and the driver's. On any machine, each percentile must therefore be
+//! between the two percentiles. In virtual time no other program takes the processor, and the
+//! reported and drawn times are equal (`src/stream/drive/tests/random_latency.rs`,
+//! `src/step/driver/tests.rs`).
 
 use crate::law::{LAWS, Law};
 use crate::step;
@@ -20,7 +21,7 @@ use plimsoll_workload::arrival::{Arrivals, Rate, Schedule, Warp};
 /// Length of a case, and time between the device's readiness and the start.
 const LENGTH_NS: u64 = 150_000_000;
 const LEAD_NS: u64 = 10_000_000;
-/// Operations in flight of the closed loops, and slots of the open one.
+/// Operations in flight of the closed loops, and slots of the open loop.
 const DEPTH: u32 = 8;
 const PLACES: u32 = 4096;
 /// Two clocks agree within the cost of a reading.
@@ -36,7 +37,8 @@ struct DriverReport<'a> {
     latency_ns_at: &'a dyn Fn(f64) -> u64,
 }
 
-/// Known times of each operation, in ns: bounds of its latency, and when it was done and taken.
+/// Known times of each operation, in ns: bounds of its latency, and the times at which it was done
+/// and reaped.
 struct Truth {
     least: Vec<u64>,
     most: Vec<u64>,
@@ -72,7 +74,7 @@ impl Truth {
         assert!(count > 10, "{name}: {count} operations");
         assert_eq!(reported.operations, count, "{name}: each operation is reported once");
         let before = |at: &[u64]| at.iter().filter(|ns| **ns < stop_ns).count() as u64;
-        // An operation that the driver takes at the end may count on either side of it.
+        // An operation that the driver reaps at the end may count on either side of it.
         let least = before(&self.taken).saturating_sub(u64::from(DEPTH));
         let inside = least..=before(&self.done);
         assert!(inside.contains(&reported.inside), "{name}: {} of {inside:?}", reported.inside);

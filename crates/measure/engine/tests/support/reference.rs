@@ -1,14 +1,14 @@
 //! Target inside the process with known service times, in real time.
 //!
 //! The device is a separate thread. It polls a ring for operations from the driver. Each operation
-//! gets a drawn service time, and a server if servers are limited. When both are over, the device
-//! records the time and puts the operation into a second ring for the driver. The device records
-//! three times of each operation, on its own reading of `CLOCK_MONOTONIC`:
+//! gets a drawn service time, and a server if the number of servers is limited. When both times are
+//! over, the device records the time and puts the operation into a second ring for the driver. The
+//! device records three times of each operation, on its own reading of `CLOCK_MONOTONIC`:
 //!
-//! - *received*: when the driver's submission arrived, before any work on it;
+//! - *received*: the time at which the driver's submission arrived, before any work on it;
 //! - *due*: received, plus the wait for a server, plus the drawn time. This is the drawn latency;
-//! - *done*: when the driver could see the completion. It is later if other programs take the
-//!   processor; that delay is the device's, not the driver's.
+//! - *done*: the time from which the driver could see the completion. It is later if other programs
+//!   use the processor; that delay is the device's, not the driver's.
 #![allow(dead_code)] // each program uses a part of it
 
 use std::cmp::Reverse;
@@ -50,7 +50,7 @@ pub struct DeviceTimes {
     pub done_ns: u64,
 }
 
-/// Times at which the driver pushed and took an operation, read by the queue.
+/// Times at which the driver pushed and reaped an operation, recorded by the queue.
 #[derive(Clone, Copy, Debug)]
 pub struct DriverTimes {
     pub pushed_ns: u64,
@@ -141,7 +141,7 @@ impl ReferenceDevice {
         }
     }
 
-    /// Records from now on when the driver pushed and took each operation.
+    /// From now on, records the times at which the driver pushed and reaped each operation.
     pub fn record_driver_times(&mut self) {
         self.driver_times = Some(Vec::new());
     }

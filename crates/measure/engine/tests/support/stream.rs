@@ -29,7 +29,7 @@ impl Source for IdenticalReads {
 fn unpin() {
     let mut all = CpuSet::new();
     (0..CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
-    // If the kernel refuses, the thread stays and takes a few microseconds of each second.
+    // If the kernel refuses, the thread continues and uses a few microseconds of each second.
     let _ = sched_setaffinity(None, &all);
 }
 

@@ -77,8 +77,8 @@ impl Drop for DecoyDevice {
 }
 
 impl Scene {
-    /// Creates a scene. `own_name` is the directory that the run creates, `traps` are names of
-    /// files that it creates there.
+    /// Creates a scene. `own_name` is the directory that the run creates, and `traps` are names of
+    /// files that it creates in this directory.
     pub fn new(own_name: &str, traps: &[&str]) -> Self {
         let root = tempfile::tempdir().unwrap();
         fs::set_permissions(root.path(), fs::Permissions::from_mode(0o755)).unwrap();

@@ -1,12 +1,12 @@
 //! Closed queueing networks: exact mean value analysis, and an approximation that is fast enough
 //! for a fit.
 //!
-//! Exact: M. Reiser and S. S. Lavenberg, "Mean-value analysis of closed multichain queuing networks",
-//! JACM 27(2), 1980, one chain, with multi-server stations through their marginal probabilities.
-//! Approximate: the Bard-Schweitzer fixed point (P. Schweitzer, 1979), with a multi-server station as
-//! a queue of `service / servers` in series with a delay of the rest (A. Seidmann, P. Schweitzer and
-//! S. Shalev-Oren, "Computerized closed queueing network models of flexible manufacturing systems",
-//! Large Scale Systems 12, 1987).
+//! Exact: M. Reiser and S. S. Lavenberg, "Mean-value analysis of closed multichain queuing
+//! networks", JACM 27(2), 1980, one chain, with multi-server stations through their marginal
+//! probabilities. Approximate: the Bard-Schweitzer fixed point (P. Schweitzer, 1979), in which a
+//! multi-server station is a queue of `service / servers` in series with a delay of the remaining
+//! service time (A. Seidmann, P. Schweitzer and S. Shalev-Oren, "Computerized closed queueing
+//! network models of flexible manufacturing systems", Large Scale Systems 12, 1987).
 
 /// A station of a closed network.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,7 +70,7 @@ pub fn exact(centres: &[Centre], population: u32, think_s: f64) -> Solution {
     Solution { rate_per_s: rate, response_s: response, customers: queue }
 }
 
-/// Updates the marginal probabilities of a multi-server centre from n - 1 to n customers in all.
+/// Updates the marginal probabilities of a multi-server centre from n - 1 to n customers in total.
 fn update_marginal(p: &mut [f64], servers: u32, busy: f64) {
     let c = f64::from(servers);
     for j in (1..p.len()).rev() {

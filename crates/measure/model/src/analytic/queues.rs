@@ -1,7 +1,7 @@
 //! Exact results for open stations: M/M/c and M/G/1.
 //!
-//! L. Kleinrock, "Queueing Systems, Volume 1: Theory", Wiley 1975: Erlang's C formula in section 3.5,
-//! Pollaczek and Khinchine's in 5.6. Rates are per second, times in seconds.
+//! L. Kleinrock, "Queueing Systems, Volume 1: Theory", Wiley 1975: Erlang's C formula in section
+//! 3.5, Pollaczek and Khinchine's in 5.6. Rates are per second, times in seconds.
 
 /// Returns the probability that an arrival at M/M/c has to wait (Erlang C), with `offered` =
 /// arrival rate × mean service time < `servers`.

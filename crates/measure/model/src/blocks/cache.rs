@@ -5,7 +5,7 @@
 //! cached, because the map below already records them. Writes go around the cache (and drop the
 //! cached unit), through it, or into it. In the last case the unit becomes dirty, and the write
 //! ends when the cache's own device has the data. A background copier writes dirty units to the
-//! lower block, oldest first, `copiers` at a time. At the limit of the dirty share, a write goes
+//! lower block, oldest first, `copiers` at a time. If the dirty share is at its limit, a write goes
 //! through instead.
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
@@ -43,7 +43,7 @@ struct CacheBlock {
     /// Fetches in progress, by the key of each unit. The door of a fetch opens when its units
     /// arrive.
     coming: Table<u32>,
-    /// By fetch: its first key and the number of units. The first entry is unused, because its
+    /// By fetch: key of its first unit and number of units. The first entry is unused, because its
     /// number means a copy.
     fetches: Places<(u64, u64)>,
     doors: StationId,
@@ -184,7 +184,7 @@ impl CacheBlock {
         let fetch = self.fetches.put((request.key(first), end - first));
         for unit in first..end {
             if is_empty {
-                // Nothing to cache: the map already records unwritten units.
+                // There is nothing to cache: the map already records unwritten units.
                 self.cache.remove(request.key(unit));
             } else {
                 self.coming.insert(request.key(unit), fetch);
@@ -287,7 +287,7 @@ impl Block for CacheBlock {
     }
 
     fn forget(&mut self) {
-        // In memory, dirty units stay cached. A flash cache keeps all of its contents.
+        // In memory, dirty units are never evicted. A flash cache keeps all of its contents.
         if self.label == Source::Dram && self.cache.dirty() == 0 {
             self.cache.clear();
         }

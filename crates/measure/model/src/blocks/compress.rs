@@ -1,12 +1,13 @@
 //! Compression in slices, and zero detection.
 //!
 //! Data with a compression ratio of `data_ratio` is stored in slices of `slice_bytes`. Below this
-//! block it takes `1 / data_ratio` of its size (at best one sector of `unit_bytes` per slice), so
-//! lower tiers and caches hold more. Reading any part of a slice reads and decompresses the whole
-//! slice. Writes that are sequential or larger than `inline_bytes` are compressed at once; a
-//! smaller write to a stored slice reads it, changes it and writes it back. Unless `inline` is set,
-//! nothing is compressed. Blocks of zeroes are read and written as metadata; they are `zero_share`
-//! of the data (4 KiB units chosen by a hash, always the same ones).
+//! block, the data has `1 / data_ratio` of its size (at least one sector of `unit_bytes` per
+//! slice), so lower tiers and caches have space for more of it. Reading any part of a slice reads
+//! and decompresses the whole slice. Writes that are sequential or larger than `inline_bytes` are
+//! compressed at once; a smaller write to a stored slice reads it, changes it and writes it back.
+//! Unless `inline` is set, nothing is compressed. Blocks of zeroes are read and written as
+//! metadata; they are `zero_share` of the data (4 KiB units chosen by a hash, always the same
+//! ones).
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::inside::Source;

@@ -25,8 +25,8 @@ pub trait Block: Send + CloneBlock {
     /// to the most likely next block.
     fn hint(&self, _request: &Request, _blocks: &Blocks) {}
 
-    /// Charges work to this block for another one: processing (nanoseconds of CPU) or, for links,
-    /// bytes out of (`true`) or into the node.
+    /// Charges work of another block to this block: processing (nanoseconds of CPU) or, for links,
+    /// bytes from the node (`true`) or to the node.
     fn charge(&mut self, _amount: u64, _out: bool, _cx: &mut Context<'_>) {}
 
     /// A program of this block reached a notice.
@@ -36,7 +36,7 @@ pub trait Block: Send + CloneBlock {
     /// construction.
     fn tick(&mut self, _cx: &mut Context<'_>) {}
 
-    /// Records data laid out here before the run: `size_bytes` of `file` at `offset_bytes`.
+    /// Records data that is laid out before the run: `size_bytes` of `file` at `offset_bytes`.
     fn lay(&mut self, _request: &Request, _cx: &mut Context<'_>) {}
 
     /// Empties the caches in memory.
@@ -111,7 +111,8 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// Routes a request to a block on the request's node.
     ///
-    /// A block is never entered twice by one request (loading checks that the blocks form no cycle).
+    /// A block is never entered twice by one request (loading checks that the blocks form no
+    /// cycle).
     #[inline(always)]
     pub(crate) fn route(&mut self, block: BlockRef, request: &Request) {
         if request.hole && self.blocks.keeps[block.0 as usize] {
@@ -185,7 +186,7 @@ impl Context<'_> {
         self.served = self.served.max(Some(source));
     }
 
-    /// Records that a write is made durable at `place`; the first call counts.
+    /// Records that a write becomes durable at `place`; only the first call counts.
     #[inline]
     pub(crate) fn land(&mut self, place: Source) {
         if self.landed.is_none() {
@@ -193,8 +194,8 @@ impl Context<'_> {
         }
     }
 
-    /// Launches background work, whose program `write` writes. Its sources and destinations do not
-    /// count for the request that caused it.
+    /// Launches background work; `write` writes its program. Its sources and destinations do not
+    /// count for the request that started it.
     pub(crate) fn launch(&mut self, write: impl FnOnce(&mut Context<'_>)) {
         let mut program = self.spare.pop().unwrap_or_default();
         program.clear();
@@ -218,7 +219,7 @@ impl Context<'_> {
 /// Nodes that fail during the load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodeFailure {
-    /// The nodes; empty for none.
+    /// The nodes; an empty range means none.
     pub(crate) nodes: std::ops::Range<u16>,
     /// Time of the failure.
     pub(crate) at_ns: u64,

@@ -1,10 +1,11 @@
-//! A pool of processor cores, and the layers of software whose work it does.
+//! A pool of processor cores, and the software layers that run on it.
 //!
-//! The pool is one multi-server queue: operating systems balance runnable threads over cores, so the
-//! cores behave as one queue with as many servers. A `path` is a layer of software that every request
-//! passes: it charges a cost for each operation and for each byte to the pool, then hands the request
-//! on. A layer may hold writes back for a time that costs no CPU (`write_wait_us`: interrupts, polls and
-//! handshakes between a guest and its host). Other blocks charge the same pool for checksums, parity, compression and replication.
+//! The pool is one multi-server queue: operating systems balance runnable threads over cores, so
+//! the cores behave like one queue with the same number of servers. A `path` is a layer of software
+//! that every request passes: it charges a cost for each operation and for each byte to the pool,
+//! then passes the request to the next block. A layer may delay writes for a time that costs no CPU
+//! (`write_wait_us`: interrupts, polls and handshakes between a guest and its host). Other blocks
+//! charge the same pool for checksums, parity, compression and replication.
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context, order_word};
 use super::request::{Action, Request};

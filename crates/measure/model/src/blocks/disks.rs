@@ -1,7 +1,8 @@
 //! A set of magnetic disks, each with the arm of [`super::hdd`].
 //!
-//! Extents of `extent_bytes` are laid out contiguously; which disk and where on it follows from a hash,
-//! within the outer `used_share` of the capacity: a disk that is half full seeks over half its surface.
+//! Extents of `extent_bytes` are laid out contiguously. A hash determines the disk of an extent and
+//! its position, within the outer `used_share` of the capacity: a disk that is half full seeks over
+//! half its surface.
 
 use super::context::{Block, Builder, Context};
 use super::inside::Source;
@@ -59,7 +60,8 @@ impl Block for Disks {
                 cx.land(Source::Hdd);
                 true
             }
-            // The write cache is off: each write pays for its rotation itself, and a flush finds nothing to do.
+            // The write cache is off: each write waits for its own rotation, and a flush has
+            // nothing to do.
             Action::Flush | Action::Meta => return,
         };
         let end = request.offset_bytes + request.size_bytes.max(1);

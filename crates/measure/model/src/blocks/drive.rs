@@ -1,8 +1,9 @@
-//! A drive known from the outside: a few commands at once, each with a fixed cost and a cost per byte.
+//! A drive known from the outside: a few commands at once, each with a fixed cost and a cost per
+//! byte.
 //!
-//! For flash devices whose inside is not known or does not matter: the costs are what a sustained
-//! random load shows, write amplification included. Reads and writes share the drive's time. See
-//! `ssd` for a device with channels, dies and a flash translation layer.
+//! For flash devices whose internals are unknown or do not matter: the costs are those of a
+//! sustained random load, including write amplification. Reads and writes share the drive's time.
+//! See `ssd` for a device with channels, dies and a flash translation layer.
 
 use super::context::{Block, Builder, Context, order_word};
 use super::inside::Source;

@@ -1,7 +1,7 @@
 //! Sources of reads and destinations of writes, like the statistics pages of storage systems. In a
 //! model these figures are exact.
 
-/// A location that serves reads or takes writes, from the fastest to the slowest.
+/// A location that serves reads or receives writes, from the fastest to the slowest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
     /// Never written, or all zeroes: answered from metadata.
@@ -71,7 +71,7 @@ impl NodeCounters {
         })
     }
 
-    /// Returns the share of the reads that came from a source; 0 without reads.
+    /// Returns the share of the reads that were served from a source; 0 without reads.
     pub fn read_share(&self, source: Source) -> f64 {
         let all = self.reads_all().ios;
         if all == 0 { 0.0 } else { self.reads[source as usize].ios as f64 / all as f64 }

@@ -6,7 +6,7 @@ use plimsoll_sys::large::Large;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A map by key. It is never iterated over, because its order has no meaning.
+/// A map by key. It is never iterated over, because its order is meaningless.
 pub(crate) type KeyMap<V> = HashMap<u64, V, BuildHasherDefault<ScatterHasher>>;
 
 /// Hashes a key by [`scatter`], without a random seed.
@@ -54,7 +54,8 @@ impl<V: Copy + Default> Table<V> {
         (scatter(key >> 2) << 2 | (key & 3)) as usize & (self.slots.len() - 1)
     }
 
-    /// Returns the slot of a key, or the free slot for it. There is always a free slot.
+    /// Returns the slot of a key, or the free slot in which to insert it. There is always a free
+    /// slot.
     #[inline]
     fn seek(&self, key: u64) -> usize {
         let mut at = self.home(key);
@@ -85,7 +86,7 @@ impl<V: Copy + Default> Table<V> {
         (*found == key).then_some(value)
     }
 
-    /// Returns the value of a key; `value` if it has none yet.
+    /// Returns the value of a key; inserts `value` if the key has no value yet.
     #[inline]
     pub(crate) fn get_or_insert(&mut self, key: u64, value: V) -> &mut V {
         if 2 * (self.len + 1) > self.slots.len() {
@@ -213,7 +214,7 @@ impl Bits {
         }
     }
 
-    /// Returns whether the set contains any of a range of units.
+    /// Returns whether the set contains at least one of a range of units.
     pub(crate) fn any(&self, file: u32, mut units: std::ops::Range<u64>) -> bool {
         let Some(words) = self.files.get(file as usize) else { return false };
         let word = |unit: u64| words.get((unit / 64) as usize).copied().unwrap_or(0);

@@ -85,7 +85,7 @@ impl Block for Link {
         }
     }
 
-    /// Sends bytes between nodes, over the ports in turn, like a bond of links.
+    /// Sends bytes between nodes, alternating between the ports, like a bond of links.
     fn charge(&mut self, amount: u64, out: bool, cx: &mut Context<'_>) {
         let port = self.next % self.inward.len();
         self.next = port + 1;

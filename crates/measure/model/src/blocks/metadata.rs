@@ -1,10 +1,10 @@
 //! A cache of metadata: the map of extents.
 //!
 //! Every request needs the map entry of each `unit_bytes` that it touches. A cached entry costs
-//! nothing. A missing one costs `miss_reads` consecutive reads of `entry_bytes` from the device
+//! nothing. A missing entry costs `miss_reads` consecutive reads of `entry_bytes` from the device
 //! with the map (an index is a tree), and `miss_us` of CPU time for each, before the data is
 //! requested. ADSF documents an extra read on a miss but no cache size, so the capacity is assumed.
-//! `warm` fills it with the entries of all laid out data, as far as they fit.
+//! With `warm`, it starts with the entries of all laid out data, as many as fit.
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::request::{ANY_DEVICE, Action, Request};
@@ -62,8 +62,8 @@ impl Block for Metadata {
                     continue;
                 }
                 self.misses += 1;
-                // The position of an entry is independent of that of the data. A map read does not
-                // count for the source of the data.
+                // The position of an entry is independent of the position of its data. A map read
+                // does not count for the source of the data.
                 let before = (cx.served, cx.landed);
                 for level in 0..self.miss_reads {
                     let offset = (key << 4 | level) % (1 << 36) * self.entry_bytes;

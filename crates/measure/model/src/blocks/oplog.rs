@@ -5,16 +5,18 @@
 //!   1` other nodes, chosen at random for each record.
 //! - The log has at most `capacity_bytes` on a node and `file_bytes` of each file. A write that
 //!   does not fit in the node's log waits (`when_full = "wait"`) or bypasses it ("spill"). A write
-//!   beyond the file's share always bypasses it.
-//! - Streams bypass the log: sequential writes once a file has more than `bypass_bytes` outstanding.
+//!   larger than the file's share always bypasses the log.
+//! - Streams bypass the log: sequential writes once a file has more than `bypass_bytes`
+//!   outstanding.
 //! - A unit that is rewritten while it is in the log is drained once: coalescing. Consecutive units
-//!   of a file are drained together, up to `drain_bytes`. A file is drained, oldest first, with
-//!   `drainers` at a time, while one of these is true: its log exceeds `drain_share` of its own
-//!   share, the node's log is fuller than that, or its oldest unit is `drain_after_s` old.
-//! - Reads of units in the log are served from it, until the drain has ended.
+//!   of a file are drained together, up to `drain_bytes`. A file is drained, oldest units first,
+//!   with `drainers` at a time, while one of these is true: its log exceeds `drain_share` of its
+//!   own share, the log of the node is filled to a larger share than that, or its oldest unit is
+//!   `drain_after_s` old.
+//! - Reads of units in the log are served from the log until the drain has ended.
 //!
-//! (ADSF's oplog: Nutanix Bible, storage chapter; write-behind with coalescing: K. Treiber and J. Menon,
-//! "Simulation study of cached RAID5 designs", HPCA 1995.)
+//! (ADSF's oplog: Nutanix Bible, storage chapter; write-behind with coalescing: K. Treiber and J.
+//! Menon, "Simulation study of cached RAID5 designs", HPCA 1995.)
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context, NodeFailure};
 use super::inside::Source;
@@ -58,12 +60,12 @@ struct LogUnit {
     drain: u32,
     /// The unit is in the arrival queue of its file.
     queued: bool,
-    /// The unit has left the log.
+    /// True once the unit has left the log.
     gone: bool,
 }
 
-/// Effect of a request on a unit: the parts of the unit that it covers, and the position of the
-/// unit in the log, if any.
+/// Effect of a request on a unit: the requested parts of the unit, and the position of the unit in
+/// the log, if it is there.
 #[derive(Clone, Copy, Debug)]
 struct Touch {
     key: u64,
@@ -108,8 +110,8 @@ struct Oplog {
     /// Units in the log, on any node, and the free slots among them.
     held: Large<LogUnit>,
     held_free: Vec<u32>,
-    /// Whether a unit is in the log, and its index in `held`. Few are, so most lookups end at the
-    /// first check.
+    /// Set of the units in the log; their index in `held` is in `index`. Few are, so most lookups
+    /// end at the first check.
     logged: Bits,
     units: Index,
     logs: Vec<FileLog>,
@@ -201,7 +203,7 @@ const DRAINED: u64 = 1;
 const GRAIN_BYTES: u64 = 4096;
 
 impl Oplog {
-    /// Returns the 64ths of a unit that a request covers, and the bytes of one.
+    /// Returns the requested 64ths of a unit, and the size of a 64th in bytes.
     fn parts(&self, request: &Request, unit: u64) -> u64 {
         let part_bytes = (self.rules.unit_bytes / 64).max(1);
         let start = unit * self.rules.unit_bytes;
@@ -226,7 +228,7 @@ impl Oplog {
         }
     }
 
-    /// Returns the parts of a unit that a request covers, and the position of the unit in the log.
+    /// Returns the requested parts of a unit, and the position of the unit in the log.
     #[inline(always)]
     fn touch(&self, request: &Request, unit: u64) -> Touch {
         let key = request.key(unit);
@@ -245,7 +247,7 @@ impl Oplog {
         }
     }
 
-    /// Adds a unit to the waiting ones. Its part in a running drain is then out of date.
+    /// Adds a unit to the units that wait. Its part in a running drain is then outdated.
     #[inline(always)]
     fn hold(&mut self, touch: Touch, log: usize, now_ns: u64) {
         let Touch { key, parts, found } = touch;
@@ -560,7 +562,7 @@ impl Block for Oplog {
     fn hint(&self, request: &Request, blocks: &Blocks) {
         let unit = request.first_unit(self.rules.unit_bytes);
         self.logged.hint(request.file, unit);
-        // Most writes end here.
+        // Most writes return at this point.
         if request.action == Action::Write {
             self.units.hint(request.key(unit));
         } else {

@@ -1,6 +1,6 @@
 //! Redundancy inside one machine: mirrors, parity groups and plain striping over drives.
 //!
-//! - `mirror`: a write goes to every drive of a group, a read to one of them.
+//! - `mirror`: a write goes to every drive of a group, and a read to one of the drives.
 //! - `parity` (RAID-5/6): data in chunks with rotating parity. A read of a chunk costs one drive
 //!   one command. A write of whole stripes costs one command per drive. A smaller write reads and
 //!   writes each chunk and each parity (D. A. Patterson, G. Gibson and R. H. Katz, "A case for
@@ -12,8 +12,8 @@
 //! - `stripe`: no redundancy.
 //!
 //! A hash determines the group of an address for reads. Copy-on-write systems choose a group for
-//! each write: at random, in turn, or the one with the least queued work (the allocation throttle
-//! of OpenZFS).
+//! each write: at random, in rotation, or the group with the least queued work (the allocation
+//! throttle of OpenZFS).
 
 use super::context::{Block, BlockRef, Builder, Context};
 use super::request::{Action, Request, scatter};
@@ -150,7 +150,8 @@ impl Raid {
         cx.program.end_branch();
     }
 
-    /// Queue of a group: the commands of a request are active from here to [`Raid::leave`].
+    /// Queues at a group: the commands of a request are active from this call until
+    /// [`Raid::leave`].
     fn queue(&self, request: &Request, group: u64) -> Option<StationId> {
         let queues =
             if request.action == Action::Write { &self.write_queues } else { &self.read_queues };

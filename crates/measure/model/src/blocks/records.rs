@@ -1,17 +1,16 @@
-//! A file system that keeps files as records of a fixed size: ZFS, and file systems with large
+//! A file system that stores files as records of a fixed size: ZFS, and file systems with large
 //! allocation units, checksums or copy-on-write.
 //!
 //! A read needs every record that it touches, whole, because the checksum is over the record. A
-//! write that covers part of a record needs the rest of it (read, modify, write), unless the other
-//! parts are written before the transaction group closes: `gathered_share` is the part of the
-//! writes that are gathered into whole records in memory (1 if files are rewritten in full, 0 for
-//! single updates). Gathered writes send only their own bytes to the device. (ZFS: M. Bonwick and
-//! others, "The zettabyte file system", 2003; record size and transaction groups as in the OpenZFS
-//! manual.) Writes of a sequential stream (`streams`, see [`super::streams`]) dirty each record
-//! once, whatever their size: they are gathered. Records ahead of a stream's reads are prefetched
-//! without delaying the read. Without checksums and copy-on-write
-//! (`whole = false`), reads and writes touch only their own range, rounded to the allocation unit's
-//! sectors.
+//! write of a part of a record needs the remaining parts (read, modify, write), unless they are
+//! also written before the transaction group closes: `gathered_share` is the share of the writes
+//! that are gathered into whole records in memory (1 if files are rewritten in full, 0 for single
+//! updates). Gathered writes send only their own bytes to the device. (ZFS: M. Bonwick and others,
+//! "The zettabyte file system", 2003; record size and transaction groups as in the OpenZFS manual.)
+//! Writes of a sequential stream (`streams`, see [`super::streams`]) dirty each record once,
+//! whatever their size: they are gathered in memory. Records ahead of a stream's reads are
+//! prefetched without delaying the read. Without checksums and copy-on-write (`whole = false`),
+//! reads and writes touch only their own range, rounded to the allocation unit's sectors.
 
 use super::context::{Block, BlockRef, Builder, Context};
 use super::request::{Action, Request};
@@ -71,7 +70,7 @@ impl Records {
         let partial = request.size_bytes < covered;
         let gathered = self.streams.is_some() && request.sequential;
         if self.whole && partial && !gathered && !self.stream.chance(self.gathered_share) {
-            // Read, modify, write: the whole records come and go.
+            // Read, modify, write: whole records are read and written.
             let records = request.range(units.start * self.record_bytes, covered);
             cx.route(self.below, &Request { action: Action::Read, ..records });
             cx.route(self.below, &records);
@@ -94,7 +93,7 @@ impl Records {
         }
         let seen = streams.access(request);
         if let Some(source) = seen.from {
-            // The drives read it for this stream, so it does not count as a cache hit.
+            // The drives have read the record for this stream, so it does not count as a cache hit.
             cx.serve(source);
         }
         if !seen.ahead.is_empty() {

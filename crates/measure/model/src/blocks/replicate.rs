@@ -2,19 +2,20 @@
 //! nodes.
 //!
 //! - Data is placed in units (extent groups). The first copy is on the node that writes it while
-//!   that node has space (data locality). A hash picks two nodes for each other copy, and the
-//!   emptier one gets it (M. Mitzenmacher, "The power of two choices in randomized load balancing",
-//!   IEEE TPDS 12(10), 2001). Without locality, the first copy is placed like the others.
+//!   that node has space (data locality). A hash selects two nodes for each other copy, and the
+//!   emptier node stores it (M. Mitzenmacher, "The power of two choices in randomized load
+//!   balancing", IEEE TPDS 12(10), 2001). Without locality, the first copy is placed like all other
+//!   copies.
 //! - A write ends when `quorum` copies have ended (by default all). A copy on another node passes
 //!   this node's network port, that node's port, its processors and its storage.
-//! - A read uses the local copy if there is one, otherwise one of the others, always the same.
+//! - A read uses the local copy if there is one, otherwise a remote copy, always the same.
 //! - `erasure_share` of the units are cold and erasure coded: one copy of the data, parity
 //!   elsewhere. A read is the same as without coding. If its node has failed, `erasure_data` strips
 //!   are read and decoded.
 //! - A failed node serves nothing. Its data is copied from the other copies to other nodes,
 //!   `rebuild_active` units at a time, in competition with the foreground. Nodes may also fail
 //!   during the run; their operations in progress still complete.
-//! - Unwritten data is on no node: reads return zeroes without further I/O.
+//! - No node has unwritten data: reads return zeroes without further I/O.
 //!
 //! One instance serves all nodes.
 
@@ -145,7 +146,7 @@ impl Replicate {
         let weight = request.stored_share;
         for copy in 0..copies {
             let home = usize::from(request.node);
-            // A full node takes no more copies, unless all are full.
+            // A full node stores no more copies, unless all nodes are full.
             let room = self.used[home] + weight <= self.capacity_units;
             let here = copy == 0 && self.local && room && !failed.contains(&request.node);
             chosen[copy] = if here {
@@ -168,7 +169,7 @@ impl Replicate {
         if self.used[usize::from(b)] < self.used[usize::from(a)] { b } else { a }
     }
 
-    /// Executes work on another node: a message there, and back with `reply_bytes`.
+    /// Executes work on another node: sends a message to it, and a reply of `reply_bytes` back.
     fn visit(&self, request: &Request, node: u16, out: u64, back: u64, cx: &mut Context<'_>) {
         let stored = |bytes: u64| (bytes as f64 * request.stored_share) as u64;
         let remote = Request { node, ..*request };
@@ -239,7 +240,7 @@ impl Replicate {
     fn write(&mut self, request: &Request, unit: u64, cx: &mut Context<'_>) {
         let nodes = self.place(request, unit, false);
         cx.program.fork();
-        // The copy on this node was hinted at; others are only known now.
+        // The copy on this node was prefetched already; the other copies are known only now.
         for &node in nodes.iter().filter(|&&n| n != NOWHERE && n != request.node) {
             cx.blocks.hint(self.below, &Request { node, ..*request });
         }
@@ -303,7 +304,7 @@ impl Replicate {
     }
 }
 
-/// Nodes that can take a copy.
+/// Nodes that can store a copy.
 struct CopyTargets {
     /// Excluded ranges of nodes, in ascending order, not adjacent.
     gaps: [(u16, u16); COPIES + 1],
@@ -336,7 +337,7 @@ impl CopyTargets {
         self.count -= u64::from(gap.1 - gap.0);
     }
 
-    /// Returns one of the nodes, chosen by a hash. There is at least one.
+    /// Returns a node, chosen by a hash. There is at least one node.
     fn pick(&self, hash: u64) -> u16 {
         let mut node = (hash % self.count) as u16;
         for (start, end) in &self.gaps[..self.gaps_len] {
@@ -386,7 +387,7 @@ impl Block for Replicate {
     }
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
-        // Neighbours on one node are laid out there together.
+        // Adjacent units on one node are laid out there together.
         let mut runs = std::mem::take(&mut self.runs);
         let below = self.below;
         let mut lay = |node: usize, (start, end): (u64, u64)| {
@@ -430,8 +431,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The hash can pick every node that is neither excluded nor failed, by its index among
-        /// those.
+        /// The hash can select every node that is neither excluded nor failed, by its index among
+        /// these nodes.
         #[test]
         fn free_nodes_are_those_that_are_left(
             nodes in 1u16..12,

@@ -5,8 +5,8 @@
 pub enum Action {
     /// Read data.
     Read,
-    /// Write data; complete when the system acknowledges it. Devices with a volatile buffer need a flush
-    /// besides, or [`Request::durable`].
+    /// Write data; complete when the system acknowledges it. Devices with a volatile buffer need a
+    /// flush besides, or [`Request::durable`].
     Write,
     /// Make written data durable.
     Flush,
@@ -22,7 +22,7 @@ pub(crate) const ANY_DEVICE: u32 = u32::MAX;
 pub struct Request {
     /// Operation.
     pub action: Action,
-    /// Which file, virtual disk or object.
+    /// Number of the file, virtual disk or object.
     pub file: u32,
     /// Where in it.
     pub offset_bytes: u64,
@@ -36,18 +36,19 @@ pub struct Request {
     pub sequential: bool,
     /// A write that has to be on the medium when it completes (FUA, `O_DSYNC`).
     pub durable: bool,
-    /// Nobody waits for it.
+    /// True if nobody waits for the request.
     pub background: bool,
-    /// The part of a device command that it is: below 1 when the system gathers several requests
-    /// into one command before the device sees it.
+    /// Share of a device command that belongs to this request: below 1 if the system gathers
+    /// several requests into one command.
     pub share: f64,
-    /// Stored size over logical size: below 1 where a layer above has made the data smaller.
+    /// Stored size over logical size: below 1 if a higher layer has made the data smaller.
     pub(crate) stored_share: f64,
-    /// Metadata that a write brings along besides its own bytes.
+    /// Size of the metadata that is written together with the data of a write.
     pub(crate) extra_bytes: u64,
-    /// A read of what was never written: whatever would keep the data answers with zeros.
+    /// True for a read of data that was never written: the block that would store the data returns
+    /// zeros.
     pub(crate) hole: bool,
-    /// Which of a block's devices it goes to, where the block above decides that.
+    /// Number of the device of a block, if the block above chose the device.
     pub(crate) device: u32,
 }
 
@@ -77,13 +78,13 @@ impl Request {
         Self { offset_bytes, size_bytes, ..self }
     }
 
-    /// A part of it, with its part of the metadata.
+    /// Returns a part of the request, with the same part of the metadata.
     pub(crate) fn part(self, offset_bytes: u64, size_bytes: u64) -> Self {
         let extra_bytes = self.extra_bytes * size_bytes / self.size_bytes.max(1);
         Self { offset_bytes, size_bytes, extra_bytes, ..self }
     }
 
-    /// The units of `unit_bytes` that it covers, by index.
+    /// Returns the indices of the units of `unit_bytes` that the request touches.
     #[inline]
     pub(crate) fn units(&self, unit_bytes: u64) -> std::ops::Range<u64> {
         let first = self.first_unit(unit_bytes);
@@ -91,7 +92,7 @@ impl Request {
         first..last + 1
     }
 
-    /// The first of them.
+    /// Returns the index of the first of these units.
     #[inline]
     pub(crate) fn first_unit(&self, unit_bytes: u64) -> u64 {
         quotient(self.offset_bytes, unit_bytes)
@@ -103,8 +104,8 @@ impl Request {
     }
 }
 
-/// `bytes / unit_bytes`. Most units are powers of two, where a shift does in one cycle what a division
-/// takes dozens for.
+/// `bytes / unit_bytes`. Most units are powers of two. For these, a shift needs one cycle, and a
+/// division needs dozens.
 #[inline]
 fn quotient(bytes: u64, unit_bytes: u64) -> u64 {
     if unit_bytes.is_power_of_two() {
@@ -114,7 +115,7 @@ fn quotient(bytes: u64, unit_bytes: u64) -> u64 {
     }
 }
 
-/// Not inlined: called in a dozen places.
+/// Not inlined: it has a dozen callers.
 #[cold]
 #[inline(never)]
 fn divide(bytes: u64, unit_bytes: u64) -> u64 {

@@ -10,7 +10,7 @@
 //!   Lambert's function (P. Desnoyers, "Analytic modeling of SSD write performance", SYSTOR 2012).
 //!   Moved pages are read and programmed; erasures are spread over the pages of a block. Sequential
 //!   overwriting costs nothing extra. Used capacity is `filled_share` of the capacity or, if
-//!   `capacity_bytes` is given, the bytes laid out and written so far.
+//!   `capacity_bytes` is given, the number of bytes laid out and written until then.
 //! - Some drives write the first `burst_bytes` at a higher rate (single-bit mode), and free this
 //!   space when idle.
 
@@ -183,7 +183,7 @@ impl Ssd {
         let first = request.offset_bytes / self.page_bytes;
         let end = (request.offset_bytes + bytes.max(1)).div_ceil(self.page_bytes);
         // Pages of one command on the same die are read one after the other. Long commands use
-        // every die, so as many branches as there are dies are enough.
+        // every die, so one branch per die is enough.
         let dies = self.devices[device].dies.len() as u64;
         let branches = (end - first).min(dies);
         let per_branch = (end - first) as f64 / branches as f64;
@@ -233,7 +233,7 @@ impl Ssd {
         for unit in request.units(self.stripe_bytes) {
             fill.known.set(request.file, unit);
         }
-        // One percent more in use changes the factor by a few percent at most.
+        // If the filled share grows by one percent, the factor changes by a few percent at most.
         let count = fill.known.count();
         if count * 100 > fill.seen * 101 {
             fill.seen = count;
@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn reads_scale_with_depth_until_the_dies_are_busy() {
         let (one, many) = (rate("", 1.0, 1, 2_000), rate("", 1.0, 256, 40_000));
-        // One at a time: sense 60 us + channel 41 us + port 18.7 us.
+        // One operation at a time: sense 60 us + channel 41 us + port 18.7 us.
         assert!((one / 8_370.0 - 1.0).abs() < 0.05, "{one}");
         // 32 dies give at most 317,000 pages a second, the port 53,600.
         assert!((many / 53_600.0 - 1.0).abs() < 0.03, "{many}");

@@ -3,9 +3,10 @@
 //! Modelled on the file-level prefetch of ZFS (`zfetch`: `dmu_zfetch.c` of illumos, 2015, and of
 //! OpenZFS; `zfetch_max_streams`, `zfetch_min_distance` and `zfetch_max_distance` in the manual
 //! zfs(4)). Each file has a few streams, each identified by the end of its last access. A read or
-//! write that starts there continues the stream. Any other access starts a stream and replaces the
-//! one that was idle for longest. When a read of a stream enters a new record, it prefetches as
-//! many further records as are already ahead. The distance therefore doubles, up to the maximum.
+//! write that starts at the end of a stream continues the stream. Any other access starts a stream
+//! and replaces the stream that was idle for longest. When a read of a stream enters a new record,
+//! it prefetches as many further records as are already ahead. The distance therefore doubles, up
+//! to the maximum.
 //!
 //! The original compares record numbers. This model requires `recognised_after` accesses with
 //! consecutive bytes: in a modelled random pass, which skips blocks after each access, two accesses
@@ -23,7 +24,7 @@ struct Run {
     end_bytes: u64,
     /// Record after the last record of its last access.
     end_unit: u64,
-    /// End of its read-ahead, as a record.
+    /// End of the stream's read-ahead, as a record number.
     ahead_unit: u64,
     /// Number of consecutive accesses.
     follows: u32,
@@ -50,9 +51,9 @@ pub(super) struct Streams {
     recognised_after: u32,
     distance_min: u64,
     distance_max: u64,
-    /// By file, the latest first.
+    /// By file: its streams, the latest first.
     runs: Vec<Vec<Run>>,
-    /// By file: its end, 0 if unknown.
+    /// By file: its size, or 0 if unknown.
     sizes: Vec<u64>,
 }
 
@@ -184,7 +185,7 @@ mod tests {
         let mut streams = streams(1 << 30);
         let ranges = ahead(&mut streams, Action::Read, 0..32 * 40, 4 * KIB);
         let fetched: u64 = ranges.iter().map(|range| range.end - range.start).sum();
-        // Records 0 and 1 are read on demand; 39 is the last, with 8 ahead of it.
+        // Records 0 and 1 are read on demand; 39 is the last record read, with 8 more read ahead.
         assert_eq!(fetched, 39 - 1 + 8);
         assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start));
     }
@@ -216,7 +217,7 @@ mod tests {
         let two: Vec<bool> = [0, 100, 1, 101, 2, 102].map(&mut access).to_vec();
         assert_eq!(two, [false, false, false, false, true, true]);
         let three: Vec<bool> = [200, 103, 3].map(&mut access).to_vec();
-        // The third stream replaced the one that was idle for longer.
+        // The third stream replaced the stream that was idle for longer.
         assert_eq!(three, [false, true, false]);
     }
 }

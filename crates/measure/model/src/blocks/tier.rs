@@ -1,8 +1,8 @@
-//! Two tiers: an extent is on the fast or the slow one, and moves between them.
+//! Two tiers: an extent is on the fast or the slow tier, and moves between them.
 //!
 //! An extent is on one tier only. New data goes to the fast tier while it has space. A rewrite also
-//! goes to the fast tier, followed by the rest of its extent in the background (`writes = "fast"`),
-//! or stays on its tier (`writes = "in-place"`).
+//! goes to the fast tier, and the other parts of its extent follow in the background
+//! (`writes = "fast"`), or it goes to the current tier of the extent (`writes = "in-place"`).
 //!
 //! - Demotion: when the fast tier is fuller than `demote_share`, extents move down, the least
 //!   recently touched first, until the excess, but at least `demote_step_share` of the tier, has
@@ -11,8 +11,8 @@
 //!   `promote_sequential` sequential touches within `promote_window_s`; 0 means never.
 //!
 //! A move reads a whole extent from one tier and writes it to the other in the background, at most
-//! `moves_max` at a time on each node. Moves compete with the foreground; a working set that does
-//! not fit pays this price. (ADSF: down above 75 %, at least 15 % at once; up after 3 random or 10
+//! `moves_max` at a time on each node. Moves compete with the foreground, and slow it down if the
+//! working set does not fit. (ADSF: down above 75 %, at least 15 % at once; up after 3 random or 10
 //! sequential touches in 10 minutes. Nutanix Bible, storage chapter. ADSF's tiers are cluster-wide;
 //! in this model each node has its own.)
 
@@ -64,7 +64,8 @@ struct Tier {
     rules: Rules,
     fast: BlockRef,
     slow: BlockRef,
-    /// Extents on the fast tier, in the order of their last touch, with the touch counts of all.
+    /// Extents on the fast tier in the order of their last touch, and the touch counts of all
+    /// extents.
     held: Recent<u64>,
     /// Extents that were written at least once.
     known: Bits,
@@ -140,7 +141,7 @@ fn room(rules: &Rules, stored_share: f64) -> usize {
 }
 
 impl Tier {
-    /// Data that a higher layer compressed takes less space: the first request shows the ratio.
+    /// Data that a higher layer compressed needs less space: the first request shows the ratio.
     fn resize(&mut self, request: &Request) {
         if request.stored_share != self.stored_share && self.held.is_empty() {
             self.stored_share = request.stored_share;
@@ -219,7 +220,7 @@ impl Tier {
 
     fn start_moves(&mut self, cx: &mut Context<'_>) {
         while (self.moving.len() as u32) < self.rules.moves_max {
-            // Demotions come before promotions, because they free space.
+            // Demotions are started before promotions, because they free space.
             if let Some(key) = self.next_down() {
                 self.demoted += 1;
                 self.launch(key, None, cx);
@@ -272,7 +273,7 @@ impl Tier {
             cx.route(self.fast, request);
         } else if self.has_room() && (fresh || !self.rules.writes_in_place) {
             self.held.access(key);
-            // The rest of an existing extent is promoted after the written part.
+            // After the written part, the other parts of an existing extent are promoted.
             if !fresh && request.size_bytes < self.rules.extent_bytes {
                 self.raise(key);
             }
@@ -318,8 +319,8 @@ impl Block for Tier {
         self.start_moves(cx);
     }
 
-    /// The fast tier then has the newest extents, and the rest was demoted. The extent of the last
-    /// demotion is unknown: half a step below the threshold is assumed.
+    /// The fast tier then has the newest extents, and the other extents were demoted. The extent of
+    /// the last demotion is unknown: half a step below the threshold is assumed.
     fn lay(&mut self, request: &Request, _cx: &mut Context<'_>) {
         self.resize(request);
         let units = request.units(self.rules.extent_bytes);
@@ -331,7 +332,7 @@ impl Block for Tier {
             }
             _ => self.laid.push_back((request.file, units)),
         }
-        // Only the end of the list will be needed, so older entries are dropped.
+        // Only the end of the list will be needed, so the function drops older entries.
         let mark = self.laid_mark() as u64;
         while let Some((_, first)) = self.laid.front()
             && self.laid_extents - (first.end - first.start) >= mark

@@ -3,7 +3,8 @@
 //! H. Che, Y. Tung and Z. Wang, "Hierarchical web caching systems: modeling, design and
 //! experimental results", IEEE JSAC 20(7), 2002; the reason for its accuracy: C. Fricker, P. Robert
 //! and J. Roberts, "A versatile and accurate approximation for LRU cache performance", ITC 24,
-//! 2012. Under independent references, a unit stays for a time `t` that is nearly the same for all.
+//! 2012. With independent references, a unit stays in the cache for a time `t` that is nearly the
+//!       same for all units.
 //! Unit `i` therefore hits with probability `1 - exp(-p_i t)`, where `t` solves `sum(1 - exp(-p_i
 //! t)) = capacity`.
 

@@ -2,10 +2,10 @@
 //!
 //! The table maps a key to the number of its entry by linear probing with backward-shift deletion
 //! (D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithm R), at most
-//! half full. A slot has 32 bits of the hash beside the number, so that an entry is read only if it
-//! is very likely the right one. These bits also determine the home of a slot: closing a gap and
-//! growing read the table alone, not the scattered entries. Eight consecutive keys have adjacent
-//! homes in one or two cache lines, because units are often looked up in sequence.
+//! half full. A slot also has 32 bits of the hash, so that an entry is read only if it is very
+//! likely the correct one. These bits also determine the home of a slot: closing a gap and growing
+//! read the table alone, not the scattered entries. Eight consecutive keys have adjacent homes in
+//! one or two cache lines, because units are often looked up in sequence.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;

@@ -1,14 +1,15 @@
-//! Replacement policies: the choice of the unit that leaves a full cache.
+//! Replacement policies: they choose the unit that is evicted from a full cache.
 //!
 //! - LRU: the least recently used.
-//! - Segmented LRU: units touched once (probation) leave before units touched again (protected).
-//!   These return to probation when they exceed their share (R. Karedla, J. S. Love and B. G.
-//!   Wherry, "Caching strategies to improve disk system performance", IEEE Computer 27(3), 1994).
+//! - Segmented LRU: units accessed once (probation) are evicted before units accessed again
+//!   (protected). These return to probation when they exceed their share (R. Karedla, J. S. Love
+//!   and B. G. Wherry, "Caching strategies to improve disk system performance", IEEE Computer
+//!   27(3), 1994).
 //! - ARC: two LRU lists with ghosts. Hits in the ghosts adapt their balance (N. Megiddo and D. S.
 //!   Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003, figure 4). The target
-//!   `p` is real-valued, as in the paper.
+//!   `p` is a real number, as in the paper.
 //!
-//! Every policy keeps a dirty flag per unit. A write sets it, and eviction returns it.
+//! Every policy stores a dirty flag per unit. A write sets it, and eviction returns it.
 //! [`Cache::clean_oldest`] returns dirty units for write-back, in the order in which they became
 //! dirty.
 
@@ -34,7 +35,7 @@ pub enum Policy {
 pub struct Eviction {
     /// Key of the unit.
     pub key: u64,
-    /// True if the unit was dirty: its data is nowhere else.
+    /// True if the unit was dirty: the cache had the only copy of its data.
     pub dirty: bool,
 }
 
@@ -43,7 +44,7 @@ pub struct Eviction {
 pub struct Access {
     /// The unit was cached.
     pub hit: bool,
-    /// Unit evicted to make room.
+    /// Unit that was evicted to make room, if any.
     pub evicted: Option<Eviction>,
 }
 
@@ -82,7 +83,7 @@ impl Cache {
                 store: Store::new(capacity),
                 protected_max: (capacity as f64 * protected.clamp(0.0, 1.0)) as usize,
             },
-            // The directory has as many ghosts as units.
+            // The directory has one ghost for each unit.
             Policy::Arc => Kind::Arc { store: Store::new(2 * capacity), target: 0.0 },
         };
         Self { kind, capacity, dirty: 0, dirty_order: VecDeque::new(), hits: 0, misses: 0 }
@@ -112,7 +113,7 @@ impl Cache {
         self.dirty
     }
 
-    /// Returns the hits and misses so far.
+    /// Returns the numbers of hits and misses.
     pub fn counts(&self) -> (u64, u64) {
         (self.hits, self.misses)
     }

@@ -3,11 +3,12 @@
 //! Every extent has an entry, indexed by file and number, with the stamp of its last use. A use
 //! touches one cache line; linked entries would touch four. There is no queue until the first
 //! eviction. Then the extents are sorted by stamp into a queue, and each later use is appended to
-//! it. A queued use whose stamp differs from its extent's is not the last one and is skipped. The
-//! queue is compacted when it has twice as many entries as there are extents, and dropped if
-//! nothing was evicted since the last compaction: constant time per use, on average. (Stamps in
-//! place of links: the exact LRU of a log of uses, as in B. T. Bennett and V. J. Kruskal, "LRU
-//! stack processing", IBM Journal of Research and Development 19(4), 1975.)
+//! it. A queued use is skipped if its stamp differs from that of its extent, because it is not the
+//! extent's last use. The queue is compacted when it has twice as many entries as there are
+//! extents, and dropped if nothing was evicted since the last compaction. The time per use is
+//! therefore constant on average. (Stamps instead of links: the exact LRU of a log of uses, as in
+//! B. T. Bennett and V. J. Kruskal, "LRU stack processing", IBM Journal of Research and Development
+//! 19(4), 1975.)
 //!
 //! [`Cache`](super::Cache) is for sparse keys.
 
@@ -54,7 +55,7 @@ impl Extent for u64 {
 /// [`Request::key`](crate::blocks::Request): a file above 40 bits of an extent's number.
 #[derive(Clone, Debug)]
 pub(crate) struct Recent<E: Extent> {
-    /// By file and number.
+    /// By file and extent number.
     extents: Vec<Large<E>>,
     /// Stamp of the last use. Extents with stamps up to `floor` are not cached.
     last: u32,
@@ -65,7 +66,7 @@ pub(crate) struct Recent<E: Extent> {
     queue: Option<Queue>,
 }
 
-/// Keys in the order of their uses. The first one has the stamp `first`, and stamps are
+/// Keys in the order of their uses. The first key has the stamp `first`, and stamps are
 /// consecutive.
 #[derive(Clone, Debug)]
 struct Queue {
@@ -160,8 +161,8 @@ impl<E: Extent> Recent<E> {
         }
     }
 
-    /// Returns an extent's entry. Entries of extents that are never used take no memory if a file
-    /// has many.
+    /// Returns an extent's entry. If a file has many extents, entries of extents that are never
+    /// used need no memory.
     #[inline(always)]
     fn extent(&mut self, key: u64) -> &mut E {
         let (file, at) = place(key);
@@ -224,7 +225,7 @@ impl<E: Extent> Recent<E> {
     #[inline(never)]
     fn queue_up(&mut self, key: u64) {
         let Some(queue) = &self.queue else {
-            // Stamps are exhausted: cached extents get new ones from 1 on.
+            // Stamps are exhausted: cached extents get new stamps from 1 on.
             self.sort();
             self.queue = None;
             return;
@@ -305,7 +306,7 @@ impl<E: Extent> Recent<E> {
     }
 
     /// Drops uses that are not the last of their extent, and renumbers stamps from 1. New stamps
-    /// never exceed the old ones of later uses, which therefore remain valid.
+    /// never exceed the old stamps of later uses, which therefore remain valid.
     #[cold]
     fn put_in_order(&mut self) {
         let Some(mut queue) = self.queue.take() else { return };
@@ -357,8 +358,8 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::VecDeque;
 
-    /// Random actions: use if cached, use, remove the oldest, note, compact, sort, and an
-    /// occasional clear.
+    /// Random actions: use an extent if it is cached, use any, remove the oldest, note, compact,
+    /// sort, and an occasional clear.
     fn acts() -> impl Strategy<Value = Vec<(u8, u64)>> {
         let act = prop_oneof![100 => 0u8..7, 1 => Just(7)];
         prop::collection::vec((act, 0u64..60), 0..800)

@@ -34,7 +34,7 @@ pub(crate) struct Store<const LISTS: usize> {
 
 impl<const LISTS: usize> Store<LISTS> {
     /// Creates an empty store. Its table starts small and grows to at most twice `capacity` slots:
-    /// a cache that is never full should not use the memory of a full one.
+    /// a cache that is never full should not use the memory of a full cache.
     pub(crate) fn new(capacity: usize) -> Self {
         let slots = (2 * capacity.max(4)).next_power_of_two().min(1 << 16);
         Self {

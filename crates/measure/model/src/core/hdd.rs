@@ -1,19 +1,21 @@
 //! A magnetic disk: seek, rotation, zones and command queueing.
 //!
 //! - Seek time over distance is `min + (full - min) (w sqrt(d) + (1 - w) d)`: square-root for short
-//!   and linear for long seeks (C. Ruemmler and J. Wilkes, "An introduction to disk drive modeling",
-//!   IEEE Computer 27(3), 1994). `w` follows from the average of the data sheet, which is the mean
-//!   over random pairs of cylinders (density 2 (1 - d)).
-//! - The platter turns at constant speed, so the rate of a track is proportional to its radius, and
-//!   the capacity outside a radius to the ring's area. From outer and inner rates that gives the rate,
-//!   the cylinder and the angle of every address in closed form (constant bit density in each zone).
-//! - Of the queued commands the one with the shortest positioning time goes first, less a credit for
-//!   age: aged shortest-positioning-time-first (D. Jacobson and J. Wilkes, "Disk scheduling algorithms
-//!   based on rotational position", HP Labs HPL-CSP-91-7, 1991).
-//! - A read that continues where the last command ended, within one turn of it, is streamed from the
-//!   track buffer: transfer time only. A write continues only if it was queued before the last command
-//!   ended: the write cache is off, so a write that arrives later waits until its sector comes round
-//!   again. A stream of durable writes one at a time is therefore one write a turn.
+//!   and linear for long seeks (C. Ruemmler and J. Wilkes, "An introduction to disk drive
+//!   modeling", IEEE Computer 27(3), 1994). `w` follows from the average of the data sheet, which
+//!   is the mean over random pairs of cylinders (density 2 (1 - d)).
+//! - The platter rotates at constant speed, so the rate of a track is proportional to its radius,
+//!   and the capacity outside a radius is proportional to the area of the ring. From outer and
+//!   inner rates that gives the rate, the cylinder and the angle of every address in closed form
+//!   (constant bit density in each zone).
+//! - Of the queued commands, the one with the shortest positioning time, reduced by a credit for
+//!   age, is executed first: aged shortest-positioning-time-first (D. Jacobson and J. Wilkes, "Disk
+//!   scheduling algorithms based on rotational position", HP Labs HPL-CSP-91-7, 1991).
+//! - A read that starts where the last command ended, within one rotation after it, is streamed
+//!   from the track buffer: it needs only transfer time. A write is streamed only if it was queued
+//!   before the last command ended: the write cache is off, so a write that arrives later waits for
+//!   the next rotation of its sector. A stream of durable writes, one at a time, is therefore
+//!   limited to one write per rotation.
 
 /// The physical parameters of a disk.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,10 +41,10 @@ pub struct HddSpec {
     /// Commands that the disk may choose from (32 for SATA native command queueing).
     pub queue_depth: usize,
     /// How much of its age a command has subtracted from its positioning time. 0 is pure shortest
-    /// positioning time first, which can starve; 1 approaches first come first served.
+    /// positioning time first, which can starve commands; 1 approaches first come first served.
     pub age_weight: f64,
-    /// How long background commands wait behind foreground ones before they compete as equals: the
-    /// grace that the scheduler above the disk gives.
+    /// Time for which background commands wait for foreground commands before all compete equally:
+    /// the grace period of the scheduler above the disk.
     pub background_wait_ms: f64,
 }
 
@@ -69,13 +71,14 @@ pub struct Arm {
     /// 1 - (inner / outer)^2.
     taper: f64,
     turn_ns: f64,
-    /// The stroke in relative radii, and the turns of a sequential pass for each relative radius.
+    /// The stroke in relative radii, and the rotations of a sequential pass for each relative
+    /// radius.
     stroke: f64,
     turns: f64,
     cylinder: f64,
     end_address: u64,
     end_ns: u64,
-    /// In the order in which they came.
+    /// Waiting commands in the order of their arrival.
     waiting: Vec<Command>,
     background_waiting: usize,
 }
@@ -111,12 +114,12 @@ impl Arm {
         libm::sqrt(1.0 - self.taper * x)
     }
 
-    /// Cylinder of a radius as a fraction of the stroke from the outer edge.
+    /// Returns the cylinder of a radius, as a fraction of the stroke from the outer edge.
     fn cylinder(&self, radius: f64) -> f64 {
         (1.0 - radius) / self.stroke
     }
 
-    /// Seek time over a distance given as a fraction of the full stroke.
+    /// Returns the seek time over a distance, which is a fraction of the full stroke.
     #[inline(always)]
     pub fn seek_ns(&self, distance: f64) -> f64 {
         let w = self.seek_weight;
@@ -126,8 +129,8 @@ impl Arm {
         if distance > 0.0 { seek_ns } else { 0.0 }
     }
 
-    /// Returns whether a command starts where the last one ended and needs no positioning: a read
-    /// within one revolution of it, a write that was queued before it ended.
+    /// Returns true if a command starts where the last one ended and needs no positioning: a read
+    /// within one rotation after it, or a write that was queued before its end.
     fn follows(&self, command: &Command, now_ns: u64) -> bool {
         let in_time = match command.write {
             true => command.queued_ns < self.end_ns,
@@ -161,7 +164,8 @@ impl Arm {
     ) {
         self.background_waiting += usize::from(background);
         let radius = self.radius(address);
-        // Turns that a sequential pass needs from address 0 to here: its fraction is the angle.
+        // Rotations of a sequential pass from address 0 to this address: the fractional part is the
+        // angle.
         let turns = self.turns * (1.0 - radius);
         self.waiting.push(Command {
             cylinder: self.cylinder(radius),
@@ -178,7 +182,7 @@ impl Arm {
 
     /// Chooses the next command: its token and its service time.
     pub(crate) fn start_next(&mut self, now_ns: u64) -> Option<(u32, u64)> {
-        // Background commands wait while foreground ones do, but not for ever.
+        // Background commands wait while foreground commands wait, but not for ever.
         let grace_ns = if self.background_waiting == self.waiting.len() {
             0
         } else {
@@ -203,9 +207,10 @@ impl Arm {
         Some((command.token, service_ns))
     }
 
-    /// The command that is best served next, by its place and its positioning time, of those that need not
-    /// wait for others. Every one is worked out in full and the least chosen: queues are a few commands long,
-    /// and branches that are guessed wrong cost more than the roots that they would spare.
+    /// Returns the command to execute next, with its index and its positioning time, among the
+    /// commands that need not wait for others. The function computes every command in full and
+    /// selects the minimum: queues are a few commands long, and mispredicted branches would cost
+    /// more than the saved square roots.
     #[inline(always)]
     fn nearest<'a>(
         &self,
@@ -226,8 +231,8 @@ impl Arm {
         best.map(|at| (at, best_position_ns))
     }
 
-    /// Mean service time of a lone random command: mean seek, half a turn, mid-stroke transfer. For
-    /// demand analysis, which has no positions.
+    /// Returns the mean service time of a single random command: mean seek, half a rotation,
+    /// mid-stroke transfer. For demand analysis, which has no positions.
     pub fn mean_service_ns(&self, size_bytes: f64, write: bool) -> f64 {
         let settle = if write { self.spec.write_settle_ms } else { 0.0 };
         let rate = 0.5 * (self.spec.outer_bytes_per_s + self.spec.inner_bytes_per_s);
@@ -238,8 +243,9 @@ impl Arm {
     }
 }
 
-/// The whole turns in a number of them, neither negative nor above 2^51: halves are rounded to even by the sum, and
-/// what that has raised is taken back. A floor in four instructions of any x86-64.
+/// Returns the floor of a number of rotations, which must not be negative or above 2^51. The sum
+/// rounds halves to even, and the function subtracts 1 if the sum was rounded up. That is four
+/// instructions on any x86-64.
 #[inline(always)]
 fn whole(turns: f64) -> f64 {
     const SHIFT: f64 = (1u64 << 52) as f64;
@@ -295,8 +301,8 @@ mod tests {
     #[test]
     fn a_lone_random_read_costs_mean_seek_and_half_a_turn() {
         let (service, _) = random_reads(spec(), 1, 20_000);
-        // Uniform over capacity is not uniform over cylinders: outer ones hold more, so random
-        // addresses lie a little closer together than random cylinders do.
+        // Uniform over the capacity is not uniform over cylinders: outer cylinders have more data,
+        // so random addresses are a little closer together than random cylinders.
         let expected = Arm::new(spec()).mean_service_ns(4096.0, false);
         assert!((0.94..1.01).contains(&(service / expected)), "{service} against {expected}");
     }
@@ -305,7 +311,7 @@ mod tests {
     fn queueing_raises_the_rate_as_positioning_time_allows() {
         let (one, _) = random_reads(spec(), 1, 5_000);
         let (thirty_two, _) = random_reads(spec(), 32, 10_000);
-        // Published 7,200 rpm SATA disks reach about 2 to 2.6 times at depth 32 what they do at 1.
+        // Published 7,200 rpm SATA disks are about 2 to 2.6 times as fast at depth 32 as at depth 1.
         let gain = one / thirty_two;
         assert!((1.9..2.8).contains(&gain), "gain {gain}");
     }
@@ -331,7 +337,8 @@ mod tests {
 
     #[test]
     fn a_write_continues_the_last_one_only_if_it_was_queued_in_time() {
-        // 64 KiB writes one after the other, `depth` of them queued: one a turn, or the media rate.
+        // Consecutive writes of 64 KiB, `depth` of them queued: one write per rotation, or the
+        // media rate.
         let per_write_ms = |depth: u64| {
             let mut sim = Sim::new(1);
             let disk = sim.add_station("disk", 1, Order::Disk(Box::new(Arm::new(spec()))));

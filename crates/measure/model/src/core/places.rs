@@ -3,12 +3,12 @@
 use std::ops::{Index, IndexMut};
 
 /// Values in slots with stable numbers. The memory is never returned to the system, so nothing is
-/// allocated after the maximum number was in use once.
+/// allocated once the maximum number has been in use.
 #[derive(Clone, Debug)]
 pub(crate) struct Places<T> {
     values: Vec<T>,
-    /// The first `free_len` entries are free slots. The list is as long as the values, so that
-    /// freeing a slot needs no check.
+    /// The first `free_len` entries are free slots. The list is as long as the vector of values, so
+    /// that freeing a slot needs no check.
     free: Vec<u32>,
     free_len: usize,
 }
@@ -36,7 +36,7 @@ impl<T> Places<T> {
         place
     }
 
-    /// Returns the index of a free slot with its old contents, or of a new one made by `make`.
+    /// Returns the index of a free slot with its old contents, or of a new slot created by `make`.
     #[inline(always)]
     pub(crate) fn reuse(&mut self, make: impl FnOnce() -> T) -> u32 {
         if self.free_len == 0 { self.widen(make()) } else { self.take() }

@@ -3,7 +3,7 @@
 //! Blocks decide the route of an I/O when it is issued, and write it as steps: visits to stations
 //! in series, and forks. The branches of a fork run in parallel until enough of them have finished
 //! (a quorum of replicas, all columns of a stripe, or none for detached work). The event loop only
-//! interprets steps; it neither allocates nor calls a block. This is the series-parallel form of a
+//! interprets steps; it does not allocate or call a block. This is the series-parallel form of a
 //! fork-join queueing network (F. Baccelli, W. A. Massey and D. Towsley, "Acyclic fork-join
 //! queueing networks", JACM 36(3), 1989).
 
@@ -15,12 +15,12 @@ pub struct StationId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepKind {
     /// Queue and service at station `target`. `amount` is the demand in nanoseconds (a queue), the
-    /// bytes to transfer (a disk; `extra` is the address), or the tokens to take (a gate or a
+    /// bytes to transfer (a disk; `extra` is the address), or the number of tokens (a gate or a
     /// bucket).
     Visit,
     /// Starts `count` branches; continues when `extra` of them have finished.
     Fork,
-    /// Head of a branch of the next `count` steps, the last of them `End`.
+    /// Head of a branch that consists of the next `count` steps, of which the last is `End`.
     Branch,
     /// End of a branch, or of the program.
     End,
@@ -65,7 +65,7 @@ impl Program {
         Self::default()
     }
 
-    /// Empties it for reuse, keeping its memory.
+    /// Empties the program for reuse; its memory stays allocated.
     #[inline]
     pub fn clear(&mut self) {
         self.steps.clear();
@@ -78,8 +78,8 @@ impl Program {
         self.steps.is_empty()
     }
 
-    /// Sets whether the following visits are background work. Returns the previous setting, to be
-    /// restored.
+    /// Sets whether the following visits are background work. Returns the previous setting, so that
+    /// the caller can restore it.
     #[inline]
     pub fn set_background(&mut self, background: bool) -> bool {
         std::mem::replace(&mut self.background, background)
@@ -104,7 +104,7 @@ impl Program {
         self.push(StepKind::Visit, 0, disk.0, size_bytes, address);
     }
 
-    /// Adds a wait until `tokens` can be taken from a gate, or may pass a bucket.
+    /// Adds a wait until a gate has `tokens` free tokens, or a bucket lets them pass.
     #[inline]
     pub fn take(&mut self, gate: StationId, tokens: u64) {
         self.push(StepKind::Visit, 0, gate.0, tokens, 0);

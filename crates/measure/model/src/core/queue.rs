@@ -56,13 +56,14 @@ impl EventQueue {
         self.len() == 0
     }
 
-    /// Adds an event. Times beyond [`TIME_NS_MAX`] count as that time.
+    /// Adds an event. Times after [`TIME_NS_MAX`] are replaced by that time.
     #[inline(always)]
     pub fn push(&mut self, time_ns: u64, payload: u32) {
         if self.sequence >> SEQUENCE_BITS != 0 {
             self.renumber();
         }
-        // Time and the upper sequence bits in the upper half, the rest in the lower.
+        // Time and the upper bits of the sequence number in the upper half, the remaining bits in
+        // the lower half.
         let high = (time_ns.min(TIME_NS_MAX) << (SEQUENCE_BITS - 32)) | (self.sequence >> 32);
         let low = (self.sequence << PAYLOAD_BITS) | u64::from(payload);
         let key = (u128::from(high) << 64) | u128::from(low);
@@ -79,7 +80,8 @@ impl EventQueue {
         }
     }
 
-    /// Removes the earliest event; of events at one time, the one that was pushed first.
+    /// Removes the earliest event; of several events at the same time, the event that was pushed
+    /// first.
     #[inline]
     pub fn pop(&mut self) -> Option<(u64, u32)> {
         if self.hole {

@@ -3,7 +3,8 @@
 //!
 //! The generator is xoshiro256++ (Blackman and Vigna, "Scrambled linear pseudorandom number
 //! generators", ACM TOMS 47(4), 2021). A stream's seed is XXH3 of its name under the run's seed.
-//! Logarithms come from `libm`, so that debug, release, glibc and musl builds draw the same values.
+//! Logarithms are computed by `libm`, so that debug, release, glibc and musl builds draw the same
+//! values.
 
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -30,7 +31,7 @@ impl Stream {
 
     /// Returns a uniform number in `0..bound` (D. Lemire, "Fast random integer generation in an
     /// interval", ACM TOMACS 29(1), 2019, without the rejection: the bias is below `bound` / 2^64).
-    /// 0 for bound 0.
+    /// Returns 0 for bound 0.
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
@@ -63,7 +64,8 @@ impl Stream {
     /// A duration with the given mean and coefficient of variation (standard deviation over mean).
     ///
     /// 0 is constant; up to 1 a constant plus an exponential part; above 1 a balanced two-phase
-    /// hyperexponential (W. Whitt, "The queueing network analyzer", BSTJ 62(9), 1983, eq. 3.9-3.11).
+    /// hyperexponential (W. Whitt, "The queueing network analyzer", BSTJ 62(9), 1983, eq.
+    /// 3.9-3.11).
     #[inline(always)]
     pub fn duration_ns(&mut self, mean_ns: f64, variation: f64) -> u64 {
         if variation <= 0.0 {
@@ -82,8 +84,8 @@ impl Stream {
 
 /// Zipf-distributed ranks: rank `k` in `0..n` with probability proportional to `(k + 1)^-exponent`.
 ///
-/// Rejection-inversion (W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates from
-/// monotone discrete distributions", ACM TOMACS 6(3), 1996): constant time for any `n`.
+/// Rejection-inversion (W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates
+/// from monotone discrete distributions", ACM TOMACS 6(3), 1996): constant time for any `n`.
 #[derive(Clone, Copy, Debug)]
 pub struct Zipf {
     n: f64,

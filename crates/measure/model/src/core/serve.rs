@@ -51,8 +51,8 @@ impl Sim {
         }
     }
 
-    /// Handles the arrival of a token at a station that is not a queue. Models have few of these,
-    /// so the code is kept out of the hot path.
+    /// Handles the arrival of a token at a station that is not a queue. Models have few such
+    /// stations, so the code is not in the hot path.
     #[inline(never)]
     fn enter_otherwise(&mut self, index: u32, step: Step) {
         let now_ns = self.now_ns;
@@ -207,7 +207,8 @@ impl Sim {
         }
     }
 
-    /// Counts a token's departure and continues its program. Returns the station that it left.
+    /// Counts a token's departure and continues its program. Returns the station that the token
+    /// left.
     #[inline(always)]
     fn leave(&mut self, index: u32) -> u32 {
         let now_ns = self.now_ns;

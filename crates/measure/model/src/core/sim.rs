@@ -1,9 +1,9 @@
 //! The event loop: runs the programs of I/Os through the stations.
 //!
 //! The state is flat. Tokens (a flow of control within an I/O), joins, and I/O slots are in vectors
-//! with free lists, queues are links between tokens, and programs keep their memory between I/Os.
-//! After a warm-up, a run therefore allocates nothing. The caller requests the next [`Happening`]
-//! and responds by submitting more I/Os; there are no callbacks.
+//! with free lists; queues are links between tokens; and the memory of programs is reused for later
+//! I/Os. After a warm-up, a run therefore allocates nothing. The caller requests the next
+//! [`Happening`] and responds by submitting more I/Os; there are no callbacks.
 
 use super::StationId;
 use super::places::Places;
@@ -159,8 +159,8 @@ impl Sim {
         self.stations[station.0 as usize].customers
     }
 
-    /// Returns the mean service time of a visit, without simulation: the demand itself at a queue,
-    /// a single random command at a disk, nothing at a gate or bucket.
+    /// Returns the mean service time of a visit, without simulation: at a queue the demand itself,
+    /// at a disk the time of a single random command, at a gate or bucket 0.
     pub fn demand_ns(&self, station: StationId, amount: u64, address: u64) -> f64 {
         match &self.stations[station.0 as usize].discipline {
             Discipline::Disk(arm) => {
@@ -182,7 +182,7 @@ impl Sim {
         )
     }
 
-    /// Returns the number of events processed so far.
+    /// Returns the number of processed events.
     pub fn events_done(&self) -> u64 {
         self.events_done
     }
@@ -192,7 +192,7 @@ impl Sim {
         self.slots.len()
     }
 
-    /// Starts an I/O. `program` is emptied and keeps its memory.
+    /// Starts an I/O. `program` is emptied, but its memory stays allocated.
     pub fn submit(&mut self, tag: u64, class: u16, program: &mut Program) {
         program.finish();
         let io = self.slots.reuse(Slot::default);
@@ -237,7 +237,7 @@ impl Sim {
         self.timers[timer].1 = false;
     }
 
-    /// Runs until the next event for the caller, or until no event is left.
+    /// Runs until the next event for the caller, or until there are no more events.
     #[inline]
     #[allow(clippy::should_implement_trait)] // An iterator could not be fed while it is read.
     pub fn next(&mut self) -> Option<Happening> {
@@ -298,7 +298,7 @@ impl Sim {
         }
     }
 
-    /// Like [`Sim::advance`], for tokens that did not come from an event.
+    /// Like [`Sim::advance`], for tokens that are not from an event.
     #[inline(never)]
     fn go_on(&mut self, index: u32) {
         self.advance(index);
@@ -333,7 +333,7 @@ impl Sim {
                     self.tokens[index].pc += 1;
                 }
                 StepKind::Branch => {
-                    // Only reached beyond the end of a branch, which `split` prevents.
+                    // Only reached after the end of a branch, which `split` prevents.
                     self.tokens[index].pc += u32::from(step.count) + 1;
                 }
             }

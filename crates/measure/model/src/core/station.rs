@@ -1,12 +1,13 @@
 //! Stations: queues and servers for I/Os, with their accounting.
 //!
 //! Disciplines: first come first served with `c` servers and a background class that yields to the
-//! foreground; service in random order; processor sharing; a disk that chooses the nearest of its
+//! foreground; service in random order; processor sharing; a disk that selects the nearest of its
 //! queued commands; a gate with tokens; a token bucket; and a pure delay. Each station integrates
 //! its number of customers over time and, independently, adds up the sojourn of each customer. By
 //! Little's law (J. D. C. Little, "A proof for the queuing formula L = λW", Operations Research
-//! 9(3), 1961) the two must agree over any window, if a customer at an edge counts for its part
-//! inside. [`StationStats::little_error`] is the difference; a run asserts that it is below 0.1 %.
+//! 9(3), 1961) the two must agree over any window, if a customer at an edge counts only for its
+//! time inside the window. [`StationStats::little_error`] is the difference; a run asserts that it
+//! is below 0.1 %.
 
 use super::hdd::Arm;
 use crate::core::rng::Stream;
@@ -19,13 +20,13 @@ pub(crate) const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub enum Order {
     /// First come first served. Background work is served if no foreground work waits, and
-    /// otherwise once after `background_every` foreground services (0: never).
+    /// otherwise after every `background_every` foreground services (0: never).
     Fcfs {
         /// Foreground services after which one waiting background visit is served. 0: strict.
         background_every: u32,
     },
-    /// Serves the oldest waiting token or, for this share of services, a uniformly random one. 1 is
-    /// service in random order; small values model schedulers that roughly keep the order.
+    /// Serves the oldest waiting token or, in this share of services, a random token. 1 is service
+    /// in random order; small values model schedulers that approximately preserve the order.
     Disordered {
         /// Share of the services whose token is chosen at random.
         random_share: f64,
@@ -34,15 +35,16 @@ pub enum Order {
     ProcessorSharing,
     /// A disk arm with command queueing; see [`Arm`].
     Disk(Box<Arm>),
-    /// Tokens that are taken and returned; waiting is first come first served, or in random order.
+    /// Tokens that are acquired and returned; waiting is first come first served, or in random
+    /// order.
     Gate {
         /// Number of tokens.
         tokens: u64,
         /// True to admit waiting customers in random order.
         random: bool,
     },
-    /// Doors that open once: a token waits at a closed door until it opens, and passes an open one.
-    /// Doors have small numbers; [`Sim::close`](crate::core::Sim::close) closes them.
+    /// Doors that open once: a token waits at a closed door until it opens, and passes an open
+    /// door. Doors have small numbers; [`Sim::close`](crate::core::Sim::close) closes them.
     Doors,
     /// Tokens that accumulate at a rate: a token bucket as the generic cell rate algorithm (ITU-T
     /// I.371).
@@ -132,7 +134,7 @@ pub(crate) enum Discipline {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Door {
     pub(crate) is_closed: bool,
-    /// Tokens that wait for it.
+    /// Tokens that wait for service.
     pub(crate) waiting: Vec<u32>,
 }
 

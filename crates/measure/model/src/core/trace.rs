@@ -47,8 +47,8 @@ impl Sim {
         let total = &mut self.traced_ios[usize::from(slot.class)];
         total.0 += 1;
         total.1 += self.now_ns - slot.submitted_ns;
-        // Programs to walk: the main one, and at each fork the branch that completed it, which the
-        // join recorded by its end step.
+        // Programs to walk: the main program and, at each fork, the branch that completed the fork.
+        // The join recorded this branch by its end step.
         let mut walks = vec![(0usize, slot.steps.len() - 1)];
         while let Some((mut pc, end)) = walks.pop() {
             while pc < end {

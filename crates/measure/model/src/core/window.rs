@@ -25,7 +25,7 @@ impl Sim {
     }
 
     /// Returns every station's counters of the window up to now. Customers that are still present
-    /// count for their part.
+    /// count in proportion to their time.
     pub fn close_window(&mut self) -> Vec<StationStats> {
         let before: Vec<StationStats> = self.stations.iter().map(|s| s.stats).collect();
         for station in &mut self.stations {

@@ -4,7 +4,8 @@
 //!   Fitting the protocol bytes, with both meanings of "MB", determines the meaning of the column.
 //!   The residuals check every row.
 //! - Little's law: rate × latency is the concurrency of the system. Above clients × depth it is
-//!   impossible. Far below, the clients did not keep their queues full (barrier, think time).
+//!   impossible. If a value is far below, the clients did not keep their queues full (barrier,
+//!   think time).
 //! - Port limits: required throughput of the network ports and of the drives.
 
 use super::table::{Row, Table};

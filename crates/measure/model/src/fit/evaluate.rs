@@ -1,9 +1,9 @@
 //! Evaluates a model for the rows of a table, by simulation or by fast analysis.
 //!
-//! The analysis rehearses a few hundred requests of a row through the blocks. That gives the mean
-//! demand of an operation on every station, exactly as the simulation would charge it. It then
-//! solves the closed network of those demands approximately (Bard-Schweitzer, stations of the same
-//! kind taken together). It ignores barriers and joins. A fit therefore multiplies it by the ratio
+//! The analysis rehearses a few hundred requests of a row through the blocks. The result is the
+//! mean demand of an operation on every station, exactly as in the simulation. The function then
+//! solves the closed network of those demands approximately (Bard-Schweitzer, with stations of the
+//! same kind combined). It ignores barriers and joins. A fit therefore multiplies it by the ratio
 //! of simulation to analysis at the last simulated point, which changes slowly with the parameters:
 //! space mapping (J. W. Bandler and others, "Space mapping technique for electromagnetic
 //! optimization", IEEE Trans. MTT 42(12), 1994).
@@ -147,7 +147,8 @@ pub(crate) fn demands(system: &mut System, load: &MatrixLoad, count: u32, seed: 
 
 /// Returns the rate of a closed load with `population` outstanding operations, by analysis.
 pub(crate) fn closed_rate(groups: &[Group], population: f64, think_s: f64) -> f64 {
-    // A station with several servers is a queue of demand / servers and a delay of the rest.
+    // A station with several servers is a queue of demand / servers, followed by a delay of the
+    // remaining demand.
     let queueing = |g: &Group| if g.delay { 0.0 } else { g.demand_s / g.stations / g.servers };
     let delay_s: f64 =
         think_s + groups.iter().map(|g| g.demand_s - queueing(g) * g.stations).sum::<f64>();

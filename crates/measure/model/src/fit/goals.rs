@@ -113,7 +113,7 @@ pub struct Gap {
     pub over: f64,
     /// Error of a single row above which it contributes to the gap.
     pub row_limit: f64,
-    /// Rows beyond that, by their index and with their signed error, the largest first.
+    /// Rows that exceed this limit, by their index and with their signed error, the largest first.
     pub rows: Vec<(usize, f64)>,
     /// Groups of rows with errors to one side, the largest first.
     pub groups: Vec<Group>,
@@ -132,7 +132,7 @@ pub struct Group {
     pub error_median: f64,
 }
 
-/// Compares every goal with the result. Skips goals whose rows do not exist.
+/// Compares every goal with the result. Skips goals for which there are no rows.
 pub fn hold(goals: &[Goal], fitted: Side<'_>, predicted: Option<Side<'_>>) -> Vec<Outcome> {
     let of = |goal: &Goal| match goal.of {
         RowSet::Fitted => Some(fitted),
@@ -157,7 +157,7 @@ fn outcome(goal: &Goal, side: Side<'_>) -> Option<Outcome> {
         row_limit *= copied;
         copying = Some(copied);
     }
-    // An error that is not a number reaches no goal.
+    // An error that is not a number satisfies no goal.
     let met = reached <= goal.limit;
     let gap = (!met).then(|| gap(goal, side.rows, reached, row_limit));
     Some(Outcome { goal: *goal, reached, copying, gap })
@@ -180,8 +180,8 @@ fn gap(goal: &Goal, rows: &[RowScore], reached: f64, row_limit: f64) -> Gap {
     }
 }
 
-/// Returns groups of at least three rows of which three quarters have errors to one side, with a
-/// median beyond `least`.
+/// Returns groups of at least three rows of which three quarters have errors with the same sign,
+/// and a median that exceeds `least`.
 fn groups(rows: &[RowScore], errors: &[f64], least: f64) -> Vec<Group> {
     let mut names: Vec<(String, Vec<f64>)> = Vec::new();
     for (row, error) in rows.iter().zip(errors) {
@@ -267,7 +267,7 @@ mod tests {
         let gap = missed[1].gap.as_ref().unwrap();
         assert_eq!(gap.rows.iter().map(|r| r.0).collect::<Vec<_>>(), [5, 3, 2]);
         assert!((gap.over - (scores.latency_p90 - 0.25)).abs() < 1e-12);
-        // Two of three reads of 4 KiB are right; all of those of 16 KiB are too low.
+        // Two of three reads of 4 KiB are correct; all reads of 16 KiB are too low.
         assert_eq!(gap.groups.len(), 1, "{:?}", gap.groups);
         assert_eq!((gap.groups[0].name.as_str(), gap.groups[0].one_side), ("16 KiB", 3));
         assert!((gap.groups[0].error_median + 0.3).abs() < 1e-12);
@@ -282,7 +282,7 @@ mod tests {
         let scores = score(&good);
         let side = Side { rows: &good, scores: &scores, copied: None };
         assert_eq!(hold(&Goal::DEFAULTS, side, None).len(), 2);
-        // Without a row to copy, the goal of beating the copy does not apply.
+        // Without a row to copy, the goal of being better than the copy does not apply.
         assert_eq!(hold(&Goal::DEFAULTS, side, Some(side)).len(), 6);
     }
 }

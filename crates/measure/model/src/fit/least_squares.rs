@@ -1,9 +1,9 @@
 //! Bounded non-linear least squares: Levenberg and Marquardt's method with a robust loss.
 //!
-//! K. Levenberg (1944) and D. W. Marquardt (1963). Bounds are enforced by projection, with the
-//! active ones frozen; derivatives are forward differences. The loss is "soft L1",
-//! `2 (sqrt(1 + r^2) - 1)`, by reweighting, so that a single row which the structure cannot explain does not pull the
-//! others away.
+//! K. Levenberg (1944) and D. W. Marquardt (1963). Projection enforces the bounds, and parameters
+//! at a bound are frozen; derivatives are forward differences. The loss is "soft L1",
+//! `2 (sqrt(1 + r^2) - 1)`, by reweighting, so that a single row which the structure cannot explain
+//! does not pull the others away.
 
 /// A problem: residuals as a function of the parameters, scaled so that 1 is a typical error.
 pub(crate) trait Problem {
@@ -74,7 +74,8 @@ pub(crate) fn differences<P: Problem>(
             columns.push(Vec::new());
             continue;
         }
-        // Inwards at an upper bound. 0.5 % of the range is far above the noise of rehearsal.
+        // At an upper bound, the step is inwards. 0.5 % of the range is far above the noise of
+        // rehearsal.
         let h = if at[k] > 0.99 { -0.005 } else { 0.005 };
         let mut moved = at.to_vec();
         moved[k] += h;
@@ -108,7 +109,8 @@ fn step(
             a[i][i] += damping * a[i][i].max(1e-3);
         }
         let solved = solve(a, b);
-        // A parameter at a bound that would leave it is frozen there, and the rest is solved again.
+        // A parameter that would cross its bound is frozen at the bound, and the other parameters
+        // are solved again.
         let leaving = free
             .iter()
             .zip(&solved)
@@ -120,7 +122,8 @@ fn step(
             None => {
                 let mut step = vec![0.0; at.len()];
                 for (&k, s) in free.iter().zip(&solved) {
-                    // At most 30 % of a parameter's range at once, because the model is not linear.
+                    // A step changes a parameter by at most 30 % of its range, because the model is
+                    // not linear.
                     step[k] = s.clamp(-0.3, 0.3);
                 }
                 return step;

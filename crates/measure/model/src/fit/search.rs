@@ -1,4 +1,4 @@
-//! The fit itself, its scores, and what the data does not determine.
+//! The fit itself, its scores, and the parameters that the data cannot determine.
 
 use super::FitError;
 use super::evaluate::{Point, analyse_rows, simulate_rows};
@@ -9,7 +9,7 @@ use crate::run::Limits;
 use crate::spec::Spec;
 
 /// Typical relative errors: a residual of one counts the same in rate and in latency. Latencies are
-/// printed with one decimal, so small ones have an additional rounding error.
+/// printed with one decimal, so small latencies have an additional rounding error.
 const OPS_SCALE: f64 = 0.04;
 const LATENCY_SCALE: f64 = 0.08;
 const LATENCY_ROUNDING_MS: f64 = 0.03;
@@ -25,7 +25,7 @@ pub struct FitOptions {
     pub rounds: usize,
     /// Length of the simulations.
     pub limits: Limits,
-    /// True to profile each parameter and to leave out rows one by one.
+    /// True to profile each parameter and to omit rows one by one.
     pub diagnose: bool,
 }
 
@@ -39,7 +39,7 @@ impl Default for FitOptions {
 /// Progress of a fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FitProgress {
-    /// What is being done.
+    /// Current stage of the fit.
     pub stage: &'static str,
     /// Steps of the stage that have finished.
     pub done: usize,
@@ -65,11 +65,11 @@ pub struct RowScore {
 pub struct Scores {
     /// Median absolute relative error of the rate.
     pub ops_median: f64,
-    /// 90th percentile of the same.
+    /// 90th percentile of the same errors.
     pub ops_p90: f64,
     /// Median absolute relative error of the latency.
     pub latency_median: f64,
-    /// 90th percentile of the same.
+    /// 90th percentile of the same errors.
     pub latency_p90: f64,
 }
 
@@ -84,9 +84,9 @@ pub struct Profile {
     pub given: f64,
     /// The fitted value.
     pub fitted: f64,
-    /// Interval within which the loss, with the other parameters refitted, stays within 3.84 (the
-    /// 95 % point of chi-squared with one degree of freedom) of the minimum, in units of the mean
-    /// squared residual. `None` if the fit was not diagnosed.
+    /// Interval of the parameter in which the loss, with the other parameters refitted, exceeds the
+    /// minimum by at most 3.84 (the 95 % point of chi-squared with one degree of freedom), in units
+    /// of the mean squared residual. `None` if the fit was not diagnosed.
     pub interval: Option<(f64, f64)>,
     /// Returns whether the interval spans more than a factor of two, or reaches a bound: the data
     /// then does not determine the parameter.
@@ -174,7 +174,7 @@ impl Search<'_> {
         Ok(points.into_iter().zip(&self.ratios).map(correct).collect())
     }
 
-    /// Simulates at `x` and computes the ratios there.
+    /// Simulates at `x` and computes the ratios for these parameters.
     fn map(&mut self, x: &[f64], limits: Limits) -> Result<Vec<Point>, FitError> {
         let spec = with_values(self.spec, self.free, x)?;
         let analysed = analyse_rows(&spec, &self.rows, self.seed)?;
@@ -276,7 +276,7 @@ fn sought(
     confirm(search, best, options)
 }
 
-/// A simulated point of a search: its loss, its location, the simulated rows, and the ratios there.
+/// A simulated point of a search: its loss, its location, the simulated rows, and their ratios.
 type Confirmed = (f64, Minimum, Vec<Point>, Vec<(f64, f64)>);
 
 /// Alternates simulation and search until simulation no longer improves. Returns the best simulated
@@ -313,8 +313,8 @@ fn profiles(
     options: &FitOptions,
 ) -> Result<Vec<Profile>, FitError> {
     let free = search.free;
-    // With the right scales, the loss per residual is one. More means that the structure misses
-    // something, and intervals become wider accordingly.
+    // With the correct scales, the loss per residual is one. A larger loss means that the structure
+    // of the model is incomplete, and intervals become wider accordingly.
     let freedom = (2 * search.rows.len()).saturating_sub(free.len()).max(1) as f64;
     let allowed = 3.84 * (best.loss / freedom).max(1.0);
     let mut profiles = Vec::new();
@@ -371,11 +371,11 @@ fn profile_end(
     }
 }
 
-/// Refits all parameters without each row in turn, and scores the simulation of that row.
+/// For each row, refits all parameters without the row, and scores the simulation of this row.
 ///
 /// The prediction of a row must not depend on that row. The fit therefore starts neither from the
-/// fitted values nor from those of the model file, which may come from an earlier fit to it, and
-/// takes no correction from it.
+/// fitted values nor from those of the model file, which may be the result of an earlier fit to the
+/// row, and uses no correction from it.
 fn leave_out(search: &Search<'_>, options: &FitOptions) -> Result<Scores, FitError> {
     let middle = vec![0.5; search.free.len()];
     let mut scores = Vec::new();

@@ -1,6 +1,6 @@
 //! A measured table: one row for each I/O size and read share.
 //!
-//! Written as [`plimsoll_evidence::cells`] reads it. Columns: `io_kib`, `pattern` (`random` or
+//! The format is that of [`plimsoll_evidence::cells`]. Columns: `io_kib`, `pattern` (`random` or
 //! `sequential`), `read_percent`, `ops_per_s`, `latency_ms`, and optionally `depth` (outstanding
 //! operations of each client, if different from the model's load; `queue_depth` and `outstanding`
 //! are synonyms), `bandwidth_mb_per_s`, `read_ops_per_s`, `write_ops_per_s`. A row without an I/O
@@ -24,7 +24,7 @@ pub struct Row {
     pub read_share: Option<f64>,
     /// Outstanding operations of each client; `None` for that of the model's load.
     pub depth: Option<u32>,
-    /// Published bandwidth in MB/s as in the table (some tables mean MiB/s).
+    /// Published bandwidth in MB/s, in the unit of the table (some tables mean MiB/s).
     pub bandwidth_mb_per_s: Option<f64>,
     /// Operations per second, metadata included.
     pub ops_per_s: f64,
@@ -85,8 +85,8 @@ impl Table {
             let reason = format!("has no column {}; it has {has}", missing.join(", "));
             return Err(TableError::new(cells.header_line(), reason).into());
         }
-        // If there are several, the first counts: audits use `outstanding` beside `depth` for all
-        // clients together.
+        // If there are several, the first is used: audits use `outstanding` together with `depth`
+        // for all clients together.
         let depth = DEPTHS.into_iter().find(|name| cells.has(name));
         let known = |name: &&str| NEEDED.iter().chain(&OTHERS).chain(&depth).any(|k| k == name);
         let passed_over = cells.names().filter(|name| !known(name)).map(str::to_owned).collect();

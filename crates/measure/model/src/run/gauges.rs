@@ -17,8 +17,8 @@ use crate::system::System;
 use super::modelled::ConfiguredModel;
 use super::virtual_time::KINDS;
 
-/// One I/O in this many is traced for its critical path. Shares to 1 % need 10,000 traces; tracing
-/// every I/O would add a tenth to the run time.
+/// One I/O in this number is traced for its critical path. Shares to 1 % need 10,000 traces;
+/// tracing every I/O would add a tenth to the run time.
 const TRACE_ONE_IN: u32 = 13;
 
 /// Returns the word for a location in evidence.

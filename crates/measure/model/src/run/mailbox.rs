@@ -4,8 +4,8 @@
 //! database and each log is a virtual disk. Databases are laid out in bulk, in the state after
 //! creation and duplication, without simulated I/O; caches are then in the state that the plan
 //! declares. Warm-up, measure and close are those of a run on files. Recovery and backup phases are
-//! simulated I/O by I/O. A model has no data, so there is nothing to verify, and the evidence
-//! claims no verification.
+//! simulated I/O by I/O. A model has no data, so there is nothing to verify, and the evidence makes
+//! no claim about verification.
 
 use std::sync::atomic::Ordering;
 
@@ -267,8 +267,8 @@ impl Mail<'_> {
     }
 }
 
-/// Locations of the store's files: each database is a virtual disk, and the files of its log follow
-/// each other on another.
+/// Locations of the store's files: each database is a virtual disk, and the files of its log are
+/// one after another on a different virtual disk.
 fn placer(mailbox: &Mailbox) -> impl Fn(&FileSpec) -> Place + use<> {
     let log_bytes = mailbox.log_file_size_bytes;
     move |file| {

@@ -8,10 +8,10 @@
 //!
 //! Random offsets are a pass over the file with exponential gaps. `density` is the share of the
 //! bytes that a pass touches: 1 is sequential, and small values never touch a record again while it
-//! could still be cached. (For uniform offsets over more data than the caches hold, the hit ratio
-//! of a record of `r` bytes under I/Os of `s` bytes is that of independent points: a record is
-//! found touched before with probability 1 - (1 - e^-x) / x, x = density × r / s.) `Uniform` draws
-//! from the whole file instead.
+//! could still be cached. (For uniform offsets over more data than fits in the caches, the hit
+//! ratio of a record of `r` bytes under I/Os of `s` bytes is that of independent points: a record
+//! was touched before with probability 1 - (1 - e^-x) / x, x = density × r / s.) `Uniform` draws
+//! its offsets from the whole file instead.
 
 use super::{Limits, Recorder, RunResult};
 use crate::blocks::{Action, Request};
@@ -22,7 +22,7 @@ use crate::system::{Event, System};
 /// Access pattern within a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pattern {
-    /// One block after the other.
+    /// Consecutive blocks.
     Sequential,
     /// Random blocks in a pass over the file; see the module.
     Random,
@@ -41,7 +41,7 @@ pub struct MatrixLoad {
     pub barrier: bool,
     /// Time between the end of an operation (or group) and the next issue.
     pub think_ns: u64,
-    /// Open loop: operations per second in all, Poisson; `None` is the closed loop.
+    /// Open loop: total operations per second, as a Poisson process; `None` means a closed loop.
     pub arrivals_per_s: Option<f64>,
     /// Size of the I/Os.
     pub io_bytes: u64,
@@ -53,7 +53,7 @@ pub struct MatrixLoad {
     pub pattern: Pattern,
     /// Share of the bytes that a random pass touches.
     pub density: f64,
-    /// Number of files; clients use them in turn.
+    /// Number of files; clients use them in rotation.
     pub files: u32,
     /// Size of each file.
     pub file_bytes: u64,
@@ -199,7 +199,7 @@ impl Driver {
             return;
         }
         for client in 0..self.load.clients {
-            // Clients start within a millisecond, not all at once.
+            // Clients start within a millisecond, but not at the same time.
             let at_ns = system.now_ns() + self.requests.stream.below(1_000_000);
             system.set_timer(at_ns, client);
         }

@@ -55,9 +55,9 @@ pub struct ClassResult {
 pub struct Contribution {
     /// Index into [`RunResult::stations`].
     pub station: usize,
-    /// Mean time queued there per operation.
+    /// Mean queueing time at this station per operation.
     pub waited_ns_mean: f64,
-    /// Mean time in service there per operation.
+    /// Mean service time at this station per operation.
     pub served_ns_mean: f64,
     /// Share of the latency.
     pub share: f64,

@@ -22,8 +22,8 @@ impl ConfiguredModel {
     /// name and TOML value.
     ///
     /// # Errors
-    /// [`ModelError`]: no such model, a file that cannot be read or is wrong, a parameter that the model
-    /// does not have, or incompatible blocks.
+    /// [`ModelError`]: there is no such model, its file cannot be read or is wrong, the model does
+    /// not have a parameter, or blocks are incompatible.
     pub fn load(name_or_path: &str, set: &BTreeMap<String, String>) -> Result<Self, ModelError> {
         let mut spec = Spec::load(name_or_path)?;
         let is_shipped = shipped().iter().any(|model| model.name == name_or_path);

@@ -25,11 +25,11 @@ use crate::system::System;
 
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 /// Number of intervals with histograms in the measured phase. A class needs a quarter of a megabyte
-/// for each.
+/// for each interval.
 const HISTOGRAM_INTERVALS: u64 = 12;
 /// Samples of the stations over the measured phase.
 const GAUGE_INTERVALS: u64 = 120;
-/// Counters that are levels and not sums, whose change over a phase has no meaning.
+/// Counters that are levels and not sums, so that their change over a phase is meaningless.
 const LEVELS: [&str; 2] = ["pages_used", "cache_pages_dirty"];
 
 /// Reason why a plan cannot run on a model.
@@ -129,8 +129,8 @@ pub(super) struct Load<'r, 'a, 's, W> {
     pub(super) ready: Option<fn(&W) -> bool>,
     watch: Option<Watch<W>>,
     looks: WorkloadWatch,
-    /// Time limit at the end for operations in flight; `None` waits for all of them, because a
-    /// store cannot be closed before.
+    /// Time limit for operations in flight at the end; `None` waits for all of them, because a
+    /// store cannot be closed earlier.
     drain_ns: Option<u64>,
     latest: Latest,
     counters: Counters,

@@ -6,7 +6,7 @@ use crate::stats::BatchMeans;
 use crate::system::System;
 use hdrhistogram::Histogram;
 
-/// One I/O in this many is traced for its critical path. That is enough for shares to 1 % within
+/// One I/O in this number is traced for its critical path. That is enough for shares to 1 % within
 /// 10,000 traced I/Os, at a few percent of the run's cost.
 const TRACE_ONE_IN: u32 = 13;
 
@@ -40,7 +40,7 @@ impl Recorder {
                 bytes: 0,
                 sum_ns: 0,
                 means: BatchMeans::default(),
-                // Two digits: 1 % buckets, as fine as the precision of any percentile here.
+                // Two digits: buckets of 1 %, which is the precision of all percentiles here.
                 histogram: Histogram::new(2).unwrap_or_else(|_| unreachable!("2 is valid")),
             })
             .collect();

@@ -1,7 +1,7 @@
 //! Streams of reads, writes and metadata operations on a modelled system, in virtual time.
 //!
-//! Each file is a virtual disk; clients are distributed over the nodes with load. Files are laid
-//! out in bulk according to the plan; reads of a sparse or allocated file return zeroes.
+//! Each file is a virtual disk; clients are distributed over the nodes that run load. Files are
+//! laid out in bulk according to the plan; reads of a sparse or allocated file return zeroes.
 
 use plimsoll_evidence::observed::AccessProfile;
 use plimsoll_evidence::run::{Instance, PhaseKind};
@@ -136,7 +136,7 @@ fn lay_out(
     running.finish(system, phase, true, &note);
 }
 
-/// A system starts with cold caches. Warm ones have read every byte once.
+/// A system starts with cold caches. Warm caches have read every byte once.
 fn caches(running: &mut ActiveRun<'_>, system: &mut System, configs: &[StreamConfig]) {
     let phase = running.begin(system, PhaseKind::Caches);
     if running.run.plan.phases.cache != CacheState::Warm {

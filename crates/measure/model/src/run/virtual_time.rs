@@ -53,7 +53,7 @@ fn kind_of(class: &Class) -> u16 {
 pub struct Place {
     /// Number of the virtual disk.
     pub disk: u32,
-    /// Offset of the file on it.
+    /// Offset of the file on the disk.
     pub base_bytes: u64,
 }
 
@@ -160,14 +160,14 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         self.parts.iter().all(|part| part.ended)
     }
 
-    /// Starts another phase. The records up to now are passed to `take` first.
+    /// Starts another phase. First passes the records until now to `take`.
     pub fn begin(&mut self, phase: u32, take: &mut dyn FnMut(&Snapshot, &[Class])) {
         self.hand_over(true, take);
         self.phase = phase;
     }
 
-    /// Ends the measured phase. Operations in flight or due belong to it. Its last interval is
-    /// passed to `take`; the caller starts the next phase.
+    /// Ends the measured phase. Operations that are in flight or due belong to the measured phase.
+    /// Passes its last interval to `take`; the caller starts the next phase.
     pub fn end_measured(&mut self, take: &mut dyn FnMut(&Snapshot, &[Class])) {
         let now_ns = self.system.now_ns();
         for part in &mut self.parts {
@@ -179,8 +179,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         self.hand_over(true, take);
     }
 
-    /// Passes on the records of the measured phase's late operations. Those that have not completed
-    /// yet are abandoned.
+    /// Passes on the records of the measured phase's late operations. Operations that have not
+    /// completed yet are abandoned.
     pub fn end_drain(&mut self, take: &mut dyn FnMut(&Snapshot, &[Class])) {
         let now_ns = self.system.now_ns();
         for (at, part) in self.parts.iter_mut().enumerate() {
@@ -212,7 +212,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
     }
 
     /// Advances time to `until_ns`, or until every part has finished; then passes the recorded data
-    /// to `take`, with histograms when they are due. Returns false if no event is left although a
+    /// to `take`, with the histograms that are due. Returns false if no events remain although a
     /// part has not finished, which is a defect of a model.
     pub fn run_until(&mut self, until_ns: u64, take: &mut dyn FnMut(&Snapshot, &[Class])) -> bool {
         for at in 0..self.parts.len() {
@@ -291,8 +291,8 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         match wait {
             Wait::Done => part.ended = true,
             Wait::Completion => {}
-            // A timer that is too early causes a step without due work, which sets the next timer.
-            // That is cheaper than cancelling and setting it at every step.
+            // If the timer is too early, it causes a step without due work, and that step sets the
+            // next timer. That is cheaper than cancelling and setting it at every step.
             Wait::Until(due_ns) if due_ns >= part.due_ns => {}
             Wait::Until(due_ns) => {
                 if let Some(timer) = part.timer.take() {
@@ -322,8 +322,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
 }
 
 impl<W: StepWorkload> Part<W> {
-    /// Records the writes that a flush has made durable by now. Their bytes count with the write
-    /// itself.
+    /// Records the writes that a flush has made durable. Their bytes count with the write itself.
     fn record_durable(&mut self, now_ns: u64) {
         let Self { workload, recorder, late, .. } = self;
         workload.durable(&mut |class, intended_ns, submitted_ns| {

@@ -1,7 +1,7 @@
-//! The I/O of a mail store in its steady state, as a stream at any rate. A sizing runs it on a model
-//! many times.
+//! The I/O of a mail store in its steady state, as a stream with any rate. A sizing runs it on a
+//! model many times.
 //!
-//! The shares come from the mail store's own simulation with every default (20 minutes at 1,000
+//! The shares are those of the mail store's own simulation with all defaults (20 minutes at 1,000
 //! I/Os/s on four databases): 60.8 % of its database I/Os are reads, with 0.119 log writes of 8 KiB
 //! for each I/O. Reads and writes are of random 32 KiB pages of the databases. Each database's log
 //! is written sequentially. Background maintenance reads 256 KiB of each database every 100 ms,

@@ -5,7 +5,7 @@ use thiserror::Error;
 /// Reason why a model could not be loaded or built.
 #[derive(Debug, Error, PartialEq)]
 pub enum ModelError {
-    /// There is no file and no shipped model of that name.
+    /// There is no file and no shipped model with that name.
     #[error("there is no model `{name}`; give a path to a model file, or one of: {known}{}", meant(.nearest))]
     NoSuchModel {
         /// Requested name.

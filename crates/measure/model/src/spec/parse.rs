@@ -1,4 +1,4 @@
-//! From TOML text to a [`Spec`].
+//! Converts TOML text to a [`Spec`].
 
 use super::fact::parse_bytes;
 use super::{Fact, Field, ModelError, Provenance, Spec, Table, most_like, unit_of};
@@ -72,8 +72,8 @@ impl Spec {
         }
     }
 
-    /// Merges this model over another: fields that are not set here are inherited. A block of
-    /// another kind replaces the one of the same name.
+    /// Merges this model over another: it inherits fields that are not set here. A block of another
+    /// kind replaces the block of the same name.
     fn over(self, base: Self) -> Self {
         let merge = |mut below: Table, above: Table| {
             if above.fields.get("kind").is_some_and(|kind| below.fields.get("kind") != Some(kind)) {

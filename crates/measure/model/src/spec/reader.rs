@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
     /// Reads one of several words, of which the first is the default.
     ///
     /// # Errors
-    /// The field is none of the words.
+    /// The value is none of the words.
     pub fn word<T: Copy>(&self, field: &str, words: &[(&str, T)]) -> Result<T, ModelError> {
         let Some(text) = self.text(field)? else { return Ok(words[0].1) };
         words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value).ok_or_else(|| {
@@ -151,7 +151,7 @@ impl<'a> Reader<'a> {
     /// Reads the name of another block, which must exist.
     ///
     /// # Errors
-    /// The field is missing, or no such block exists.
+    /// The field is missing, or there is no block with that name.
     pub fn block(&self, field: &str, why: &str) -> Result<&'a str, ModelError> {
         self.block_or_none(field)?.ok_or_else(|| self.missing(field, why))
     }
@@ -159,7 +159,7 @@ impl<'a> Reader<'a> {
     /// Reads an optional name of another block, which must exist.
     ///
     /// # Errors
-    /// No such block exists.
+    /// There is no block with that name.
     pub fn block_or_none(&self, field: &str) -> Result<Option<&'a str>, ModelError> {
         let Some(name) = self.text(field)? else { return Ok(None) };
         if self.spec.blocks.contains_key(name) {
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
         Err(self.bad(field, &format!("names a block \"{name}\" that does not exist{near}")))
     }
 
-    /// Checks that no field was left unread.
+    /// Checks that every field was read.
     ///
     /// # Errors
     /// [`ModelError::UnknownField`] with the nearest requested field.

@@ -31,8 +31,9 @@ impl Spec {
     }
 }
 
-/// Least and largest ratio of some lines, `NAME: +11 %` or `NAME: -17 to +48 % of 24` for several figures;
-/// `None` if a line cannot be read, or there is none.
+/// Returns the smallest and largest ratio of some lines, `NAME: +11 %` or
+/// `NAME: -17 to +48 % of 24` for several figures; `None` if a line cannot be parsed, or if there
+/// are none.
 fn band(lines: &[String]) -> Option<ErrorBand> {
     let bands: Vec<ErrorBand> = lines.iter().map(|line| of_line(line)).collect::<Option<_>>()?;
     bands.into_iter().reduce(|a, b| ErrorBand {

@@ -1,9 +1,9 @@
 //! Confidence intervals for the mean of a correlated sequence: batch means.
 //!
 //! A. M. Law and W. D. Kelton, "Simulation Modeling and Analysis", 3rd ed., section 9.5.3: the
-//! sequence is divided into batches long enough for their means to be nearly independent, and
-//! Student's t is applied to those. The number of batches stays between 32 and 64: when there are
-//! 64, pairs are merged and the batch length doubles.
+//! sequence is divided into batches that are so long that their means are nearly independent, and
+//! Student's t is applied to the means. The number of batches stays between 32 and 64: when there
+//! are 64, pairs are merged and the batch length doubles.
 
 const BATCHES_MAX: usize = 64;
 

@@ -32,7 +32,7 @@ impl System {
         let entry = head.block("entry", "the block that requests enter by")?.to_owned();
         let compute_nodes = head.count_or("nodes", 1, 1, 1024)?;
         let nodes = compute_nodes + head.count_or("storage_nodes", 0, 0, 1024)?;
-        // The last of the nodes with load fail, because their data is used most.
+        // The last nodes with load fail, because their data is used most.
         let lost = head.count_or("failed_nodes", 0, 0, compute_nodes - 1)?;
         let failed = (compute_nodes - lost) as u16..compute_nodes as u16;
         // Nodes that fail during the run are storage-only, so no load has to move.
@@ -109,10 +109,10 @@ impl System {
     }
 }
 
-/// Returns a block with a reference path back to itself, if there is one.
+/// Returns a block with a reference path back to itself; `None` if there is no cycle.
 fn find_cycle(edges: &[(u32, u32)], blocks: usize) -> Option<usize> {
-    // Blocks without references to remaining ones are removed repeatedly. If any remain, they
-    // contain a cycle.
+    // The loop repeatedly removes blocks that have no references to remaining blocks. If any
+    // remain, they contain a cycle.
     let mut left: Vec<bool> = vec![true; blocks];
     loop {
         let free = (0..blocks).find(|&b| {

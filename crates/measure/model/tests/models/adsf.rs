@@ -10,7 +10,7 @@ const GB: u64 = 1_000_000_000;
 
 /// A hundredth of the cluster: 40 GB on each node, which with replicas is 80 GB. The SSD tier has
 /// 8.1 GB of it (67.5 % of 12). Unless a test states otherwise, map entries are cached and data
-/// stays in place.
+/// does not move.
 const SMALL: [(&str, &str); 6] = [
     ("extents.capacity_bytes", "\"12 GB\""),
     ("extents.writes", "\"in-place\""),
@@ -73,7 +73,8 @@ fn what_is_written_again_in_the_log_is_drained_once() {
 
 #[test]
 fn the_read_cache_serves_what_fits() {
-    // Uniform reads of 40 MB a node: a cache of 20 MB holds half, one of 50 MB everything.
+    // Uniform reads of 40 MB per node: half of the data fits in a cache of 20 MB, and all of it in
+    // a cache of 50 MB.
     let reads = load(16, 1.0, 40_000_000);
     let cache = |bytes: &str| {
         let changes = [FLASH, ("cache.capacity_bytes", bytes), ("cache.unit_bytes", "32768")];
@@ -94,8 +95,8 @@ fn the_read_cache_serves_what_fits() {
 
 #[test]
 fn a_cold_metadata_cache_costs_its_extra_reads() {
-    // One client per node on flash, so nothing queues. A miss reads the map twice. Each is an SSD
-    // read of 4 KB (90 us and 63 us of transfer in one of 8 lanes) and 1,000 us of CPU.
+    // One client per node on flash, so nothing queues. A miss reads the map twice. Each read is an
+    // SSD read of 4 KB (90 us and 63 us of transfer in one of 8 lanes) and 1,000 us of CPU.
     let reads = load(4, 1.0, 40 * GB);
     let warm = run(small(&[FLASH]), &reads, 500, 4_000);
     let cold = [FLASH, ("metadata.warm", "false"), ("metadata.capacity_bytes", "0")];
@@ -106,7 +107,7 @@ fn a_cold_metadata_cache_costs_its_extra_reads() {
     assert_eq!(warm.reading("metadata", "hit_share"), 4.0);
 }
 
-/// A hot gigabyte on each node, laid out long before the rest.
+/// A hot gigabyte on each node, laid out long before all other data.
 fn hot(changes: &[(&str, &str)], measure_ops: u64) -> Run {
     let mut system = System::build(small(changes), 1).unwrap();
     let hot: Vec<(u32, u64, u16)> = (0..4).map(|n| (n, GB, n as u16)).collect();
@@ -119,8 +120,8 @@ fn hot(changes: &[(&str, &str)], measure_ops: u64) -> Run {
 #[test]
 fn hot_extents_move_up_after_three_touches() {
     // The hot data is initially on the disks. 954 extents of 1 MiB a node, touched 200 times a
-    // second and more, have had three touches within the warm-up. Then nearly all reads come from
-    // the SSD.
+    // second and more, have had three touches within the warm-up. Nearly all reads are then served
+    // by the SSD.
     let (fixed, moving) = (hot(&[], 4_000), hot(&[("extents.promote_touches", "3")], 4_000));
     assert!(fixed.reads_from(Source::Hdd) > 0.999);
     let promoted = moving.reading("extents", "promoted_extents");
@@ -132,7 +133,7 @@ fn hot_extents_move_up_after_three_touches() {
 #[test]
 fn rewriting_more_than_the_tier_holds_costs_moves() {
     // Every drained write promotes an extent, and another is demoted for it: a 32 KB write becomes
-    // reads and writes of 1 MB. Tuned for large working sets, data stays in place.
+    // reads and writes of 1 MB. Tuned for large working sets, so that data does not move.
     let drains = [("oplog.file_bytes", "20e6"), ("extents.demote_step_share", "0.0")];
     let fast = [&drains[..], &[("extents.writes", "\"fast\"")]].concat();
     let (tuned, default) =
@@ -158,7 +159,7 @@ fn compression_makes_the_fast_tier_larger() {
     assert!((b / a - 4.0).abs() < 0.4, "{a} to {b}");
     assert!(on.rate() > 1.2 * off.rate(), "{} {}", on.rate(), off.rate());
     assert!(on.busy("cpu") / on.rate() > 1.05 * off.busy("cpu") / off.rate());
-    // Data that do not compress gain nothing.
+    // Data that cannot be compressed gains nothing.
     let random = [("compress.inline", "true"), ("compress.data_ratio", "1")];
     let random = run(small(&random), &mixed(), 2_000, 8_000);
     assert!((random.rate() / off.rate() - 1.0).abs() < 0.02);
@@ -195,8 +196,9 @@ fn a_third_copy_costs_a_third_of_the_disks_writes() {
 #[test]
 fn storage_only_nodes_take_the_replicas() {
     // At the disks' limit, a node's disks serve the reads and, without more nodes, each write twice
-    // (its own and a neighbour's copy): 0.6 + 0.8 for each operation. Four storage-only nodes are
-    // the emptier choice for nearly all second copies: 0.6 + 0.4. The ratio is 1.4.
+    // (the node's own copy and that of a neighbour): 0.6 + 0.8 for each operation. Four
+    // storage-only nodes are the emptier choice for nearly all second copies: 0.6 + 0.4. The ratio
+    // is 1.4.
     let full = load(128, 0.6, 40 * GB);
     let none = [("oplog.capacity_bytes", "0"), ("extents.capacity_bytes", "0")];
     let eight = [&none[..], &[("model.storage_nodes", "4")]].concat();
@@ -282,7 +284,7 @@ fn erasure_coded_data_cost_nothing_until_a_node_fails() {
     let (plain, healthy) =
         (run(small(&[disks]), &reads, 500, 3_000), run(small(&coded), &reads, 500, 3_000));
     assert!((healthy.ms("read") / plain.ms("read") - 1.0).abs() < 0.1);
-    // One copy instead of two: half of the space.
+    // One copy instead of two needs half of the space.
     let used = |r: &Run| r.reading("replicate", "fullest_node_share");
     assert!((used(&healthy) / used(&plain) - 0.5).abs() < 0.05);
     // After the failure of its node, a copy is one disk read elsewhere; a strip is four reads, and
@@ -322,7 +324,7 @@ fn the_published_settings_come_out_in_order() {
     // data on a tenth of the SSD tier: per server 200.7, 389.8 and 362.7 IOPS. In test 1 tiering
     // has its defaults and the databases share a virtual disk, so that its part of the log is
     // always full. Test 6 has a third fewer threads than test 3, and all map entries cached.
-    // (Mailbox runs of twenty minutes at full size give 196, 369 and about 330.)
+    // (Mailbox runs of twenty minutes at full size result in 196, 369 and about 330.)
     let setting = |clients, more: &[(&str, &str)]| {
         let scale = ("extents.capacity_bytes", "\"120 GB\"");
         let spec = model("adsf-hybrid", &[&[scale], more].concat());

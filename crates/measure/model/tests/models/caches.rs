@@ -1,6 +1,6 @@
 //! Cache policies against plain implementations of their papers: the same hits and victims for the
-//! same requests. The plain ones use ordered vectors and no index, so they share no code or memory
-//! layout with the real ones.
+//! same requests. The plain policies use ordered vectors and no index, so they share no code or
+//! memory layout with the real ones.
 
 use plimsoll_model::cache::{Cache, Policy};
 use plimsoll_model::core::rng::{Stream, Zipf};

@@ -1,12 +1,12 @@
-//! The same seed gives the same evidence, byte for byte, in every build.
+//! The same seed produces the same evidence, byte for byte, in every build.
 //!
 //! The hashes in `data/golden.txt` were recorded once. Every build must reproduce them: debug and
 //! release, glibc and musl, with or without optimisation of single crates. They exclude run id,
 //! environment, wall times and words. `benches/same-evidence` builds all variants and compares.
 //!
-//! A change of a model, of the workload or of the order of random numbers in the simulation changes
-//! them. The commit must mention that. `PLIMSOLL_BLESS=1 cargo test -p plimsoll-model --test models
-//! golden::` rewrites the file.
+//! The hashes change if a model, the workload or the order of random numbers in the simulation
+//! changes. The commit must mention that.
+//! `PLIMSOLL_BLESS=1 cargo test -p plimsoll-model --test models golden::` rewrites the file.
 
 use std::fmt::Write as _;
 use std::sync::atomic::AtomicBool;

@@ -1,4 +1,5 @@
-//! A mail store on a model: the phases, the evidence, and that a seed determines all of it.
+//! A mail store on a model: the phases, the evidence, and the proof that a seed determines
+//! everything.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,4 +1,4 @@
-//! The other shipped systems: all of them run, and each shows its purpose.
+//! The other shipped systems: each runs, and shows the behaviour for which it was made.
 
 use crate::support::{self, load, model, run};
 use plimsoll_model::blocks::{Action, Request, Source};
@@ -18,7 +18,7 @@ fn every_shipped_model_runs_and_says_where_its_numbers_come_from() {
             let told = fact.from == Provenance::Chosen || fact.from == Provenance::Assumed;
             assert!(told || !fact.note.is_empty(), "{}: {path} names no source", shipped.name);
         }
-        // `run` asserts Little's law at every station; the same seed gives the same run.
+        // `run` asserts Little's law at every station; the same seed results in the same run.
         let once = || run(Spec::load(shipped.name).unwrap(), &load(8, 0.6, 2 * GB), 500, 3_000);
         let (a, b) = (once(), once());
         assert!(a.rate() > 50.0, "{}: {}", shipped.name, a.rate());
@@ -65,8 +65,8 @@ fn a_model_on_top_of_another_changes_only_what_it_says() {
 
 #[test]
 fn a_thousand_heavy_mailboxes_fit_on_four_hybrid_hosts() {
-    // 4 x 200 I/Os a second of 32 KB, 60 % reads, over 1 TB a host: published as passed, reads below
-    // 20 ms, writes below 10.
+    // 4 x 200 I/Os a second of 32 KB, 60 % reads, over 1 TB a host: published as passed, reads
+    // below 20 ms, writes below 10.
     let mut mail = load(64, 0.6, 1000 * GB);
     mail.arrivals_per_s = Some(800.0);
     let run = run(model("vsan-hybrid", &[]), &mail, 2_000, 6_000);
@@ -79,8 +79,8 @@ fn a_thousand_heavy_mailboxes_fit_on_four_hybrid_hosts() {
 
 #[test]
 fn the_flash_read_cache_holds_what_fits() {
-    // A quarter of a gigabyte of reads for each host, with every line cached on one host only. A
-    // cache of 1 GB has all of them after some time, one of 25 MB a tenth.
+    // A quarter of a gigabyte of reads for each host, with every line cached on one host only.
+    // After some time, a cache of 1 GB has all of the data, and a cache of 25 MB a tenth.
     let reads = load(64, 1.0, GB / 4);
     let cache = |bytes| {
         run(model("vsan-hybrid", &[("readcache.capacity_bytes", bytes)]), &reads, 40_000, 8_000)
@@ -124,8 +124,9 @@ fn write_ms(name: &str, sequential: bool, durable: bool, flush: bool) -> f64 {
 
 #[test]
 fn durable_writes_pay_for_the_rotation_or_the_flush() {
-    // 7,200 rpm and no write cache: an append waits for its sector to come round, 120 a second, whether it
-    // is followed by a flush or carries FUA. A random write: mean seek, settling, half a turn.
+    // 7,200 rpm and no write cache: an append waits for the next rotation of its sector, 120 per
+    // second, whether it is followed by a flush or uses FUA. A random write: mean seek, settling,
+    // half a rotation.
     let turn_ms = 60e3 / 7200.0;
     for (durable, flush) in [(true, false), (false, true)] {
         let append = write_ms("single-hdd", true, durable, flush);
@@ -181,8 +182,8 @@ fn a_cloud_volume_sustains_its_baseline_only() {
 
 #[test]
 fn one_disk_gives_a_hundred_random_reads_a_second_alone() {
-    // Mean seek 8.2 ms and half a revolution, 4.17 ms: 80 a second alone; outer tracks hold more,
-    // which shortens the seeks a little.
+    // Mean seek 8.2 ms and half a rotation, 4.17 ms: 80 per second alone; outer tracks have more
+    // sectors, which shortens the seeks a little.
     let one = |clients| MatrixLoad { files: 1, io_bytes: 4096, ..load(clients, 1.0, 3900 * GB) };
     let alone = run(model("single-hdd", &[]), &one(1), 100, 2_000);
     let queued = run(model("single-hdd", &[]), &one(32), 500, 4_000);
@@ -215,7 +216,8 @@ fn two_file_systems_differ_by_their_serial_part() {
     // Contention: fewer threads, smaller difference.
     let fewer = compare("fs-refs", 4) / compare("fs-ntfs", 4);
     assert!(fewer > b / a + 0.01, "{fewer} {}", b / a);
-    // The guest's four processors are full at about 18,000 a second: published 17,758 with 96 threads.
+    // The guest's four processors are full at about 18,000 a second: published 17,758 with 96
+    // threads.
     let full = compare("fs-ntfs", 96);
     assert!((full / 17_758.0 - 1.0).abs() < 0.1, "{full}");
 }

@@ -1,5 +1,5 @@
 //! Compares stations with queueing theory: the simulated mean has a 95 % confidence interval of 0.5
-//! % (load up to 0.8) or 1 % (above), the exact value is within it, and Little's law is met at
+//! % (load up to 0.8) or 1 % (above), the exact value is within it, and Little's law is true at
 //! every station. The seeds are the only choice in these runs; they are small integers.
 
 use plimsoll_model::analytic::mva::{self, Centre};
@@ -18,8 +18,8 @@ fn assert_little(sim: &mut Sim) {
     }
 }
 
-/// Mean sojourn in seconds at one station with Poisson arrivals over `count` customers. The count is
-/// fixed beforehand from the asymptotic variance (W. Whitt, "Planning queueing simulations",
+/// Mean sojourn in seconds at one station with Poisson arrivals over `count` customers. The count
+/// is fixed beforehand from the asymptotic variance (W. Whitt, "Planning queueing simulations",
 /// Management Science 35(11), 1989): stopping when the interval looks narrow would bias both.
 fn open(order: Order, servers: u32, load: f64, variation: f64, count: u64, seed: u64) -> Estimate {
     let mut sim = Sim::new(seed);
@@ -214,9 +214,9 @@ fn background_yields_to_foreground() {
 }
 #[test]
 fn intervals_hold_the_truth_as_often_as_they_say() {
-    // One seed proves little. Of 24 intervals of 95 %, about one misses. In 20 such tests of a
-    // right simulation, 4 misses or more would occur once; 6 or more would occur once in 1,000
-    // tests.
+    // One seed proves little. Of 24 intervals of 95 %, about one misses. In 20 tests of this kind
+    // with a correct simulation, 4 misses or more would be expected; 6 or more would occur once in
+    // 1,000 tests.
     let expected = mg1_sojourn_s(0.7 / (SERVICE_NS * 1e-9), SERVICE_NS * 1e-9, 0.0);
     let held =
         (100..124).filter(|&seed| open(fcfs(), 1, 0.7, 0.0, 300_000, seed).holds(expected)).count();

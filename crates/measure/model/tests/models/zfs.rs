@@ -1,5 +1,6 @@
-//! The array as layouts and loads that no published table shows: a narrow parity group, one operation at a
-//! time, sequential streams. Nothing measured says what comes out; physics says what cannot.
+//! The array as layouts and loads that no published table shows: a narrow parity group, one
+//! operation at a time, sequential streams. No measurement determines the result, but physics
+//! excludes some results.
 
 use crate::support::{Run, model, run};
 use plimsoll_model::blocks::Source;
@@ -58,10 +59,10 @@ fn carry(spec: Spec, load: &MatrixLoad) -> Run {
     let let_in = f64::from(load.clients * load.depth);
     assert!(inside <= let_in * (1.0 + NOISE), "{inside} inside of {let_in}");
     if load.depth == 1 {
-        // Without a barrier to wait at, all of them.
+        // Without a barrier at which to wait, all of them.
         assert!(inside >= let_in * (1.0 - NOISE), "{inside} inside of {let_in}");
     }
-    // Data pass the ports in one of the two directions.
+    // Data passes the ports in one of the two directions.
     let data = rate * (1.0 - load.metadata_share) * load.io_bytes as f64;
     let busier = data * load.read_share.max(1.0 - load.read_share);
     assert!(busier <= PORTS_BYTES_PER_S, "{busier} bytes/s through the ports");
@@ -108,7 +109,7 @@ fn one_at_a_time_is_less_and_sooner() {
     }
 }
 
-/// A stream's rate, once it is as far ahead as it goes: each client has passed 8 MiB.
+/// Rate of a stream whose read-ahead has its maximum distance: each client has passed 8 MiB.
 fn stream(spec: Spec, load: &MatrixLoad) -> Run {
     stream_of(spec, load, 12_000)
 }
@@ -166,7 +167,8 @@ fn what_is_read_ahead_is_read_from_the_drives_once() {
         let read = commands / columns * record;
         let asked = run.measured.ops as f64 * (1.0 - reads.metadata_share) * reads.io_bytes as f64;
         assert!((read / asked - 1.0).abs() < 0.15, "{read} bytes of {asked}");
-        // The first read of each record counts as the drives', the others as the memory's.
+        // The first read of each record counts as served by the drives, the others as served by
+        // memory.
         let first = reads.io_bytes as f64 / record;
         let share = run.reads_from(Source::Ssd);
         assert!((share / first - 1.0).abs() < 0.1, "{share} of {first}");
@@ -175,7 +177,7 @@ fn what_is_read_ahead_is_read_from_the_drives_once() {
 
 #[test]
 fn streams_are_written_as_fast_as_random_writes() {
-    // Published: 825 to 971 MB/s on the mirrors whatever the size and the pattern, on drives that are full.
+    // Published: 825 to 971 MB/s on the mirrors for every size and pattern, on full drives.
     for spec in layouts() {
         for io_kib in [4, 32, 128] {
             let of = |pattern| stream(spec.clone(), &load(io_kib, 0.0, 4, pattern)).rate();
@@ -194,7 +196,8 @@ fn a_stream_of_reads_and_writes_lies_between_both() {
             };
             let (read, mixed, written) = (at(1.0), at(0.5), at(0.0));
             let (low, high) = (read.min(written), read.max(written));
-            // Ports carry both directions at once, so that a mix may exceed what reads alone reach.
+            // Ports transfer in both directions at once, so a mix may exceed the rate of reads
+            // alone.
             let both = 1.0 / (0.5 / read).max(0.5 / written);
             assert!(mixed > 0.9 * low, "{io_kib} KiB: {mixed}, {read} and {written}");
             assert!(mixed < 1.05 * high.max(both), "{io_kib} KiB: {mixed}, {read} and {written}");
@@ -204,21 +207,22 @@ fn a_stream_of_reads_and_writes_lies_between_both() {
 
 #[test]
 fn parity_costs_the_share_of_the_bytes_that_it_is() {
-    // Writes that the drives limit: 20 drives that keep 4/5 of what they write against 24 that keep 2/3.
+    // Writes that are limited by the drives: 20 drives that store 4/5 data against 24 drives that
+    // store 2/3 data.
     let large = load(128, 0.0, 4, Pattern::Random);
     let (narrow, wide) = (carry(narrow(), &large).rate(), carry(wide(), &large).rate());
     let expected = (20.0 * 4.0 / 5.0) / (24.0 * 4.0 / 6.0);
     assert!((narrow / wide / expected - 1.0).abs() < 0.1, "{} of {expected}", narrow / wide);
 }
 
-/// Microseconds that one operation of a lone client takes.
+/// Microseconds for one operation of a single client.
 fn alone_us(spec: &Spec, io_kib: u64, read_share: f64, pattern: Pattern) -> f64 {
     let one =
         MatrixLoad { clients: 1, metadata_share: 0.0, ..load(io_kib, read_share, 1, pattern) };
     1e-3 * run(spec.clone(), &one, 1_000, 4_000).measured.latency_ns_mean(|_| true)
 }
 
-/// The part of a lone operation's path that is neither checksums nor drives.
+/// The part of a single operation's path that is neither checksums nor drives.
 fn way_us(spec: &Spec, io_kib: u64, work: &str) -> f64 {
     let of = |path: &str| spec.value(path).unwrap();
     let port = of("net.rate_bytes_per_s") * of("net.efficiency_ratio");
@@ -236,10 +240,10 @@ fn a_lone_read_takes_the_sum_of_its_path() {
         let way_us = way_us(&spec, 4, "nfs.read_us");
         let sum_us = way_us + 1e-3 * record * of("pool.read_ns_per_byte") + drive_us;
         let latency_us = alone_us(&spec, 4, 1.0, Pattern::Uniform);
-        // It waits for the slowest of the group's drives, whose times vary: not twice the mean.
+        // It waits for the slowest drive of the group, whose times vary: less than twice the mean.
         assert!(latency_us > 0.97 * sum_us, "{latency_us} of {sum_us} us");
         assert!(latency_us < sum_us + drive_us, "{latency_us} of {sum_us} us");
-        // In a stream drives and checksums are done with before it asks.
+        // In a stream, drives and checksums have finished before the client requests the data.
         let latency_us = alone_us(&spec, 4, 1.0, Pattern::Sequential);
         assert!((latency_us / way_us - 1.0).abs() < 0.03, "{latency_us} of {way_us} us");
     }

@@ -1,12 +1,13 @@
 //! Small versions of the shipped systems, and a load for them.
-#![allow(dead_code, clippy::unwrap_used)] // Each test file uses a part; a wrong model ends the test.
+// Each test file uses a part of this module; a wrong model ends the test.
+#![allow(dead_code, clippy::unwrap_used)]
 
 use plimsoll_model::blocks::{Source, Tally};
 use plimsoll_model::run::{Limits, MatrixLoad, Pattern, RunResult, simulate};
 use plimsoll_model::spec::Spec;
 use plimsoll_model::system::System;
 
-/// Results of a run, with the system after it.
+/// Results of a run, and the system after it.
 pub struct Run {
     pub measured: RunResult,
     pub system: System,
@@ -39,7 +40,7 @@ pub fn load(clients: u32, read_share: f64, file_bytes: u64) -> MatrixLoad {
     }
 }
 
-/// Runs a load; Little's law must be met at every station.
+/// Runs a load; asserts Little's law at every station.
 pub fn run(spec: Spec, load: &MatrixLoad, warm_up_ops: u64, measure_ops: u64) -> Run {
     run_on(System::build(spec, 1).unwrap(), load, warm_up_ops, measure_ops)
 }
@@ -75,7 +76,7 @@ impl Run {
         sums.0 as f64 / sums.1.max(1) as f64
     }
 
-    /// Returns the share of the reads that came from a location.
+    /// Returns the share of the reads that were served from a location.
     pub fn reads_from(&self, source: Source) -> f64 {
         self.share(|inside| inside.reads, source)
     }

@@ -1,4 +1,4 @@
-//! The client counts the same calls as an independent relay.
+//! The client and an independent relay count the same calls.
 
 use crate::relay;
 use crate::support::Ganesha;

@@ -72,7 +72,7 @@ fn every_procedure_does_what_it_says() {
 
     let verifier = *b"verifier";
     for _ in 0..2 {
-        // The second is a retransmission of the same call, which EXCLUSIVE makes a success.
+        // The second is a retransmission of the same call, which must succeed because of EXCLUSIVE.
         let how = CreateHow::Exclusive(verifier);
         client.call(&Op::Create { dir: deep, name: b"x", how, into: None }, b"x").unwrap();
     }

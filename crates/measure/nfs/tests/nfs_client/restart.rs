@@ -27,7 +27,8 @@ struct Load {
     free: Vec<u64>,
     /// Operation in each slot: block, and the generation written or `NO_WRITE`.
     doing: Vec<(u64, u64)>,
-    /// Per block: in use, generation of the last write, and of the last acknowledged one.
+    /// Per block: whether it is in use, the generation of the last write, and that of the last
+    /// acknowledged write.
     busy: Vec<bool>,
     acknowledged: Vec<u64>,
     /// Per block: the last write was stable.

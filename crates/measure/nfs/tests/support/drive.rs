@@ -1,14 +1,14 @@
 //! Drives the protocol core, without sockets, with a script: any sequence of bytes. The script
 //! submits operations, sends replies (well-formed, damaged, duplicate, in fragments or as raw
-//! bytes), advances the time, and breaks connections. The driver panics if one of these is
-//! violated:
+//! bytes), advances the time, and breaks connections. The driver panics if one of these conditions
+//! is violated:
 //!
 //! - every operation completes exactly once, at the latest at its time limit;
 //! - no byte of the arena changes outside the ranges of outstanding READs;
-//! - memory for received data stays within its limit.
+//! - memory for received data is within its limit.
 //!
-//! The fuzzer (`fuzz/`) searches for scripts that violate one. `tests/corpus.rs` replays its
-//! corpus.
+//! The fuzzer (`fuzz/`) searches for scripts that violate a condition. `tests/corpus.rs` replays
+//! its corpus.
 
 use std::io::IoSlice;
 
@@ -153,13 +153,14 @@ impl Drive<'_> {
             let wire: Vec<u8> =
                 slices[..used].iter().flat_map(|slice| slice.iter().copied()).collect();
             let size = wire.len().min(limit);
-            // Calls that start in the sent data. A half-sent call may get its reply early.
+            // Calls that start in the sent data. A call that was sent by half may get its reply
+            // early.
             let mut at = 0;
             let word = |at: usize| u32::from_be_bytes(wire[at..at + 4].try_into().unwrap());
             while at + 28 < size && word(at) & 0x8000_0000 != 0 {
                 let record = (word(at) & 0x7fff_ffff) as usize;
                 if record < 28 || at + 4 + record > wire.len() {
-                    break; // the rest of a call whose first part was sent before
+                    break; // the remaining part of a call whose first part was sent before
                 }
                 let size_bytes = record.min(PLACE_BYTES) as u32;
                 let (xid, procedure) = (word(at + 4), word(at + 24));
@@ -310,7 +311,7 @@ fn results(out: &mut Vec<u8>, procedure: u32, asked: u32, detail: u8) {
     }
 }
 
-/// Adds record marks: fragments of `size` bytes, or one.
+/// Adds record marks: fragments of `size` bytes, or a single fragment.
 fn frame(record: &[u8], size: usize) -> Vec<u8> {
     let size = if size == 0 { record.len().max(1) } else { size };
     let mut framed = Vec::new();

@@ -43,7 +43,7 @@ impl Ganesha {
             let ports = [server.nfs_port, server.mount_port].map(|port| port.to_string());
             match server.script("start", &[&ports[0], &ports[1], &exports.to_string()]) {
                 Ok(()) => return server,
-                Err(error) => said = error, // perhaps somebody took a port meanwhile
+                Err(error) => said = error, // perhaps another process uses the port now
             }
             let _ = server.script("stop", &[]);
         }

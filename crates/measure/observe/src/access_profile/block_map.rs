@@ -33,8 +33,8 @@ const fn inverse(odd: u64) -> u64 {
     x
 }
 
-/// Size limit of a bitmap: 2^21 blocks in 256 KiB, which fit a core's cache. Above 8 GiB it holds a
-/// sample of 2^21 blocks. With half of them touched, the error is 0.1 %.
+/// Size limit of a bitmap: 2^21 blocks in 256 KiB, which fit a core's cache. Above 8 GiB, the map
+/// stores a sample of 2^21 blocks. With half of them touched, the error is 0.1 %.
 const BITS_MAX: u32 = 21;
 
 /// Numbering of the blocks of all files.
@@ -85,8 +85,8 @@ impl Blocks {
     }
 }
 
-/// Bitmap of touched blocks. One thread writes and others may read, without locks: words are plain
-/// atomic loads and stores.
+/// Bitmap of touched blocks. One thread writes and others may read, without locks: words are loaded
+/// and stored as plain atomics.
 #[derive(Debug)]
 pub(super) struct TouchedBlocks {
     /// Scattered numbers below this are in the sample.

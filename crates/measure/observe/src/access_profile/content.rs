@@ -3,8 +3,9 @@
 //! Transfers are cut to at most 64 KiB. Reservoir sampling (J. Vitter, *Random Sampling with a
 //! Reservoir*, ACM TOMS 11, 1985) makes the sample represent the whole phase. The samples are
 //! concatenated and compressed in pieces of 64 KiB. An incompressible block that equals its
-//! neighbour compresses this way, as in a storage system that looks at more than 4 KiB. For reused
-//! buffers the measured ratio is 0.95 in pieces of 4 KiB and 0.27 in pieces of 64 KiB.
+//! neighbour compresses in this measurement, like in a storage system that compresses more than 4
+//! KiB at once. For reused buffers the measured ratio is 0.95 in pieces of 4 KiB and 0.27 in pieces
+//! of 64 KiB.
 
 use std::collections::HashSet;
 
@@ -63,9 +64,9 @@ impl Reservoir {
         self.handed_in = 0;
     }
 
-    /// Offers a transfer and its address (file and offset) to the reservoir, which never grows
-    /// beyond its reserved memory. Rereading the same address is not duplicate data, so each
-    /// address is kept once. The search for the address runs only if the transfer would be kept.
+    /// Offers a transfer and its address (file and offset) to the reservoir, which never exceeds
+    /// its reserved memory. Rereading the same address is not duplicate data, so each address is
+    /// stored once. The function searches for the address only if it would store the transfer.
     pub(super) fn take(&mut self, address: (u32, u64), transfer: &[u8]) {
         let transfer = &transfer[..transfer.len().min(SLOT)];
         if transfer.is_empty() {

@@ -28,13 +28,13 @@ pub struct AccessCounts {
     pub working_set_read_bytes: u64,
     /// Distinct bytes written until now, in blocks of 4 KiB.
     pub working_set_written_bytes: u64,
-    /// Sequential reads, out of those that were not their client's first.
+    /// Sequential reads among all reads, except for the first of each client.
     pub reads: SequentialCount,
-    /// Sequential writes, out of those that were not their client's first.
+    /// Sequential writes among all writes, except for the first of each client.
     pub writes: SequentialCount,
 }
 
-/// Number of operations, and number of sequential ones.
+/// Number of operations, and number of sequential operations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SequentialCount {
     count: u64,

@@ -1,9 +1,9 @@
 //! Sequential share of each client's operations.
 //!
-//! An operation is sequential if it starts where its client's last read or write ended, or at most
-//! a few transfers ahead. This covers reads and writes with a common cursor or separate ones, and
-//! clients that share a cursor. Random addresses satisfy this by chance in twice `window / total`
-//! of the operations, so the window is at most a thousandth of the space.
+//! An operation is sequential if it starts at the end of its client's last read or write, or at
+//! most a few transfers later. This is true for reads and writes with one cursor or with separate
+//! cursors, and for clients that share a cursor. Random addresses satisfy this by chance in twice
+//! `window / total` of the operations, so the window is at most a thousandth of the space.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -4,10 +4,10 @@
 //! to the same block. An LRU cache of that many blocks misses the access (R. Mattson et al.,
 //! *Evaluation Techniques for Storage Hierarchies*, IBM Systems Journal 9, 1970). In a spatial
 //! sample of one block in 2^k, distances shrink by the same factor (SHARDS, FAST '15). First
-//! accesses to a block miss at every cache size. Leaving them out would make the curve 7 percentage
+//! accesses to a block miss at every cache size. Omitting them would make the curve 7 percentage
 //! points too low on a uniform load.
 //!
-//! A Fenwick tree over the order of accesses counts distances. It holds only the last access to
+//! A Fenwick tree over the order of accesses counts distances. It stores only the last access to
 //! each block. When the order is full, it is renumbered.
 
 use plimsoll_evidence::observed::MissRatio;
@@ -32,7 +32,7 @@ pub(super) struct Reuse {
     shift: u32,
     /// Turn of the last access, by block.
     last: Box<[u32]>,
-    /// Block by turn, if the turn is still that block's last access.
+    /// By turn: the block, if the turn is still the last access of that block.
     at: Box<[u32]>,
     /// Fenwick tree over turns, from index 1, of the current last accesses.
     tree: Box<[u32]>,
@@ -88,7 +88,7 @@ impl Reuse {
         self.next += 1;
     }
 
-    /// Moves the last accesses to the first turns, in order.
+    /// Moves the last accesses to the first turns, in their order.
     fn renumber(&mut self) {
         self.tree.fill(0);
         let mut next = 0;
@@ -154,7 +154,7 @@ impl Reuse {
         let mut hits = 0;
         for (bucket, count) in self.distances.iter().enumerate().take(largest + 1) {
             hits += count;
-            // A bucket holds distances below 2^bucket sampled blocks.
+            // A bucket counts distances below 2^bucket sampled blocks.
             let blocks = (1u64 << bucket) << self.shift;
             curve.push(MissRatio {
                 cache_bytes: blocks.saturating_mul(BLOCK_BYTES).saturating_mul(scale),

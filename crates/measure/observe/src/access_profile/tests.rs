@@ -127,7 +127,7 @@ fn clients_that_share_a_cursor_are_sequential() {
 
 #[test]
 fn reads_and_writes_of_one_cursor_are_sequential_and_at_random_they_are_not() {
-    // Transfers so large that the window holds only two.
+    // Transfers that are so large that the window has space for only two.
     let (size, transfers) = (256u64 << 10, 2048);
     let mut random = Random(5);
     let mut one = AccessProfiler::new(&[transfers * size], 1, 1);
@@ -146,7 +146,7 @@ fn reads_and_writes_of_one_cursor_are_sequential_and_at_random_they_are_not() {
 
 #[test]
 fn a_uniform_load_misses_in_proportion_to_the_missing_cache() {
-    // Uniform over 256 MiB: a cache of a quarter of that hits a quarter.
+    // Uniform over 256 MiB: a cache of a quarter of this size serves a quarter of the reads.
     let mut profiler = AccessProfiler::new(&[256 * MIB], 1, 1);
     let mut random = Random(11);
     let blocks = 256 * MIB / 4096;
@@ -190,7 +190,7 @@ fn distinguishes_random_zero_compressible_and_repeated_content() {
     assert_eq!(totals.zero_share, Some(1.0));
     assert_eq!(totals.entropy_bits_per_byte, Some(0.0));
 
-    // One reused buffer: no block compresses by itself, but all are equal.
+    // One reused buffer: no single block is compressible, but all blocks are equal.
     profiler.reset();
     let buffer = random.bytes(4096);
     (0..64).for_each(|at| profiler.content(0, at, &buffer));
@@ -201,7 +201,7 @@ fn distinguishes_random_zero_compressible_and_repeated_content() {
 
 #[test]
 fn compressible_content_is_measured_within_five_percent() {
-    // A quarter random bytes, the rest constant: 4:1.
+    // A quarter random bytes, and three quarters constant: 4:1.
     let mut random = Random(17);
     let mut profiler = AccessProfiler::new(&[MIB], 1, 1);
     for at in 0..2000 {

@@ -1,4 +1,4 @@
-//! Cached open files of `/proc`. Rereading an open file takes one system call instead of ten.
+//! Cached open files of `/proc`. Rereading an open file needs one system call instead of ten.
 //!
 //! An open `/proc` file stays bound to its process. After the process ends, reads fail even if its
 //! id is reused (fs/proc/base.c, `get_proc_task`).
@@ -9,8 +9,8 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 
 use plimsoll_evidence::observed::IoBytes;
 
-/// Maximum number of threads whose files stay open; with more they are reopened for each read. The
-/// usual limit is 1,024 open files.
+/// Maximum number of threads for which files stay open; with more threads, each read reopens the
+/// files. The usual limit is 1,024 open files.
 const THREADS_MAX: usize = 8;
 /// Link count of a directory without threads.
 const LINKS: u64 = 2;

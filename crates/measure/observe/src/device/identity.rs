@@ -113,7 +113,7 @@ impl Place<'_> {
                 _ => Transport::Other,
             })
         };
-        // One network path makes it a network device.
+        // A device with at least one network path is a network device.
         let transports: Vec<Option<Transport>> = controllers.iter().map(transport).collect();
         let of_all = match transports.iter().all(Option::is_some) {
             true => transports.into_iter().flatten().max(),
@@ -160,7 +160,7 @@ impl Place<'_> {
             Some((near, None))
         };
         // The driver distinguishes a RAID controller's volumes from disks; the path distinguishes
-        // remote from local ones.
+        // remote from local disks.
         let network = by_path().filter(|(transport, _)| {
             matches!(transport, Transport::Iscsi | Transport::FibreChannel | Transport::Srp)
         });

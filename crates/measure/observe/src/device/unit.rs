@@ -1,8 +1,8 @@
 //! Identity of a logical unit, to recognise the same unit on several hosts.
 //!
 //! Sources: kernel Documentation/ABI/stable/sysfs-block and ABI/testing/sysfs-bus-rbd. The `wwid`
-//! of SCSI is the designator of page 0x83 (SPC-5, 7.7.6). That of NVMe is the namespace's UUID,
-//! NGUID or EUI-64 (NVM Express Base Specification 2.0, 4.5.1).
+//! of SCSI is the designator of page 0x83 (SPC-5, 7.7.6). The designator of NVMe is the namespace's
+//! UUID, NGUID or EUI-64 (NVM Express Base Specification 2.0, 4.5.1).
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ fn unit(sysfs: &Sysfs, number: DeviceNumber) -> Option<String> {
 }
 
 fn disk(directory: &Path) -> Option<String> {
-    // Multipath devices are device mapper devices whose name contains the unit's.
+    // Multipath devices are device mapper devices whose UUID contains the name of the unit.
     if let Some(uuid) = text(&directory.join("dm/uuid")) {
         return uuid.strip_prefix("mpath-3").map(|name| format!("naa.{name}"));
     }

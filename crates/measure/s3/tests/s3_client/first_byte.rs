@@ -48,7 +48,7 @@ fn a_delay_counts_before_or_after_the_first_byte_of_the_object() {
     let before = ask(&[(150, HEAD), (0, b"abcd")], &GET);
     let (first_ms, rest_ms) = spans_ms(&before);
     assert!(first_ms >= 150 && rest_ms < 100, "{before:?}");
-    // The first byte of the object comes after the head of the response.
+    // The first byte of the object arrives after the head of the response.
     let within = ask(&[(0, HEAD), (150, b"abcd")], &GET);
     let (first_ms, rest_ms) = spans_ms(&within);
     assert!(first_ms >= 150 && rest_ms < 100, "{within:?}");

@@ -1,4 +1,4 @@
-//! A store over https whose certificate has its own authority.
+//! A store over https with a certificate of a private authority.
 
 use std::time::Duration;
 

@@ -128,7 +128,7 @@ fn partial_reaps_keep_the_order_of_completion() {
     let mut pool = pool(folder.path(), 4);
     let mut order = Vec::new();
     for round in 0..50u64 {
-        // One after another for a known order; slots are reused from the last.
+        // One after another, so that the order is known; slots are reused from the last.
         for number in 0..4 {
             pool.push(&op(OpKind::Nop, 0, round * 4 + number)).unwrap();
             pool.submit_and_wait(number as u32 + 1, Some(1_000_000_000)).unwrap();

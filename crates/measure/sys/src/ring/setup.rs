@@ -40,7 +40,7 @@ pub struct RingReport {
     pub poll_completions: bool,
     /// True if a kernel thread fetches submissions.
     pub poll_submissions: bool,
-    /// `errno` of the first refused setup, if a lesser one was used.
+    /// `errno` of the first refused setup, if a setup with fewer features was used.
     pub setup_refused_errno: Option<i32>,
     /// True if the ring's descriptor is registered.
     pub ring_fd_registered: bool,
@@ -134,8 +134,8 @@ pub(super) fn register_files(ring: &IoUring, files: &[OwnedFd], report: &mut Rin
     }
 }
 
-/// Registers the arena, or as much of its start as can be pinned, by halving until the kernel
-/// accepts.
+/// Registers the arena, or as much of its beginning as can be pinned: halves the size until the
+/// kernel accepts it.
 pub(super) fn register_arena(ring: &IoUring, arena: &AlignedBuffer, report: &mut RingReport) {
     let mut len = arena.len_bytes().next_multiple_of(PAGE_BYTES);
     if arena.len_bytes() == 0 {

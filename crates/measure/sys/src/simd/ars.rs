@@ -3,8 +3,8 @@
 /// Rounds of the generator: the minimum that passes BigCrush (ARS-5, Salmon et al. 2011, table 2).
 pub(super) const ROUNDS: usize = 5;
 
-/// The Weyl increments of the key schedule: the golden ratio and the square root of 3 less one, as
-/// fractions of 2^64 (Salmon et al. 2011, section 3.2).
+/// The Weyl increments of the key schedule: the golden ratio and the square root of 3, both minus
+/// one, as fractions of 2^64 (Salmon et al. 2011, section 3.2).
 const WEYL: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xBB67_AE85_84CA_A73B];
 
 /// One 128-bit round key as two little-endian words, low word first.
@@ -152,8 +152,9 @@ fn unmix(column: u32) -> u32 {
     mix(mix(mix(column)))
 }
 
-/// Returns the counter `(high, low)` whose bytes under `key` are these 16. Every 16-byte string has
-/// exactly one, so the caller must judge whether it is plausible. Slow; used to identify damage.
+/// Returns the counter `(high, low)` for which the generator with `key` returns these 16 bytes.
+/// Every 16-byte string has exactly one, so the caller must judge whether it is plausible. Slow;
+/// used to identify damage.
 #[must_use]
 pub fn invert(key: [u64; 2], bytes: [u8; 16]) -> (u64, u64) {
     let keys = schedule(key);

@@ -21,8 +21,8 @@ impl Level {
     /// All levels, best first.
     pub const ALL: [Self; 3] = [Self::Vaes, Self::AesNi, Self::Portable];
 
-    /// True if the processor has the instructions and computes correctly. An emulator may not: in
-    /// QEMU 7.2 the upper half of a 256-bit AES round equals the lower one.
+    /// True if the processor has the instructions and computes correctly. In an emulator, this may
+    /// not be the case: in QEMU 7.2 the upper half of a 256-bit AES round equals the lower half.
     fn is_available(self) -> bool {
         self.is_there() && self.is_right()
     }
@@ -54,7 +54,7 @@ impl Level {
     }
 }
 
-/// Arguments for the trial: arbitrary values, none of them zero.
+/// Arguments for the trial: arbitrary values that are not zero.
 const KEY: [u64; 2] = [0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210];
 const HIGH: u64 = 0x5A5A;
 const LOW: u64 = 0xFFFF_FFFF_FFFF_FFF0;
@@ -82,8 +82,8 @@ impl fmt::Display for Level {
     }
 }
 
-/// Kernels of a level that this processor supports. Only values of this type can call them, which
-/// makes that safe.
+/// Kernels of a level that this processor supports. Only values of this type can call these
+/// functions, which makes the calls safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kernels {
     level: Level,
@@ -172,8 +172,8 @@ impl Kernels {
     }
 
     /// Creates one stamped unit of content in one pass: the stamp, the incompressible bytes and the
-    /// compressible filler. Block `i` of the unit comes from the counter `(counter.0, counter.1 +
-    /// i)`; the stamp replaces blocks 0 and 1.
+    /// compressible filler. Block `i` of the unit is generated from the counter
+    /// `(counter.0, counter.1 + i)`; the stamp replaces blocks 0 and 1.
     ///
     /// `out` must have the length of the shape ([`Shape::unit_bytes`]); otherwise nothing is
     /// written and `false` is returned.

@@ -2,11 +2,11 @@
 //!
 //! A unit is one to eight sectors of 512 bytes. Each sector starts with incompressible bytes (in
 //! the first, the stamp is part of them) and ends with a compressible filler: a repeated 8-byte
-//! word. Any two sectors therefore differ, so that deduplication of 512-byte pieces finds no more
-//! than that of 4 KiB pieces.
+//! word. Any two sectors therefore differ, so that deduplication of 512-byte pieces finds the same
+//! duplicates as deduplication of 4 KiB pieces.
 //!
-//! A unit is a function of its key, counter, shape and stamp. It is checked by creating it again
-//! and comparing, which covers every bit with certainty and costs less than a checksum.
+//! A unit is a function of its key, counter, shape and stamp. To check a unit, the code creates it
+//! again and compares the two. This checks every bit with certainty and costs less than a checksum.
 
 use super::ars;
 
@@ -31,14 +31,14 @@ pub struct Shape {
     sectors: usize,
     /// Incompressible parts of each sector, at most [`PARTS`].
     pub(super) random_parts: [u8; SECTORS_MAX],
-    /// Word that fills the rest.
+    /// Word that fills the other bytes.
     pub(super) filler: u64,
 }
 
 impl Shape {
-    /// Returns the shape of a unit of `sectors` sectors with `random_parts` incompressible parts of
-    /// 32 bytes, distributed as evenly as possible. The rest are repeats of `filler`. The first
-    /// sector has at least one such part, for the stamp.
+    /// Returns the shape of a unit with `sectors` sectors and `random_parts` incompressible parts
+    /// of 32 bytes, distributed as evenly as possible. The rest are repeats of `filler`. The first
+    /// sector has at least one incompressible part, for the stamp.
     ///
     /// Returns `None` unless there are 1 to 8 sectors, and 1 to 16 parts for each of them.
     #[must_use]
@@ -50,7 +50,8 @@ impl Shape {
         }
         let mut shape = Self { sectors, random_parts: [0; SECTORS_MAX], filler };
         for i in 0..sectors {
-            // Rounding up puts the first of too few parts into the first sector.
+            // If there are fewer parts than sectors, rounding up assigns the first part to the
+            // first sector.
             let before = (i * random_parts).div_ceil(sectors);
             let after = ((i + 1) * random_parts).div_ceil(sectors);
             shape.random_parts[i] = (after - before) as u8;

@@ -1,4 +1,4 @@
-//! Kernels for x86-64. Callers hold a [`super::Kernels`] whose level this processor supports.
+//! Kernels for x86-64. Callers must have a [`super::Kernels`] whose level this processor supports.
 
 mod crc;
 mod narrow;
@@ -17,9 +17,9 @@ const LANE_BYTES: usize = 1024;
 const LANE_PARTS: usize = LANE_BYTES / PART_BYTES;
 const LANE_COUNTERS: i64 = (LANE_BYTES / 16) as i64;
 
-/// Number of rows that the checksum lags behind the generator. A load that follows its store too
-/// closely stalls and delays the rest. On Zen 3 the loop achieves 13 GB/s with 0, 15 with 1, 24
-/// with 3 and 25 to 27 with 4 to 8.
+/// Number of rows that the checksum lags behind the generator. If a load follows its store too
+/// closely, it stalls and delays later instructions. On Zen 3 the loop achieves 13 GB/s with 0, 15
+/// with 1, 24 with 3 and 25 to 27 with 4 to 8.
 const LAG: usize = 4;
 
 /// Defines the generating kernels for one width. A generic function would not be compiled with the

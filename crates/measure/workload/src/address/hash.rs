@@ -1,7 +1,7 @@
 //! Random bits as a pure function of a seed and an index.
 //!
-//! The finalizer is variant 13 of Stafford's mixers, the one of SplitMix64 (Steele, Lea and Flood,
-//! "Fast splittable pseudorandom number generators", OOPSLA '14).
+//! The finalizer is variant 13 of Stafford's mixers, the same as in SplitMix64 (Steele, Lea and
+//! Flood, "Fast splittable pseudorandom number generators", OOPSLA '14).
 
 /// The increment of SplitMix64: 2^64 over the golden ratio, odd.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -40,7 +40,8 @@ mod tests {
     use super::*;
 
     /// The first outputs of SplitMix64 from 1234567, published with the reference code
-    /// (`splitmix64.c`, Vigna 2015) and repeated in Rosetta Code's "Pseudo-random numbers/Splitmix64".
+    /// (`splitmix64.c`, Vigna 2015) and repeated in Rosetta Code's "Pseudo-random
+    /// numbers/Splitmix64".
     #[test]
     fn the_outputs_are_those_of_splitmix64() {
         let expected = [

@@ -12,9 +12,9 @@ pub struct HotCold {
 }
 
 impl HotCold {
-    /// Creates slots `0..n` whose first `hot_space` (a share, 0 to 1, rounded to whole slots, at
-    /// least one) get `hot_access` of the operations. `n` of 0 counts as 1. If one part is the
-    /// whole space, the other gets no operations.
+    /// Creates slots `0..n`. Of these, the first `hot_space` (a share, 0 to 1, rounded to whole
+    /// slots, at least one) get the share `hot_access` of the operations. `n` of 0 counts as 1. If
+    /// one part is the whole space, the other part gets no operations.
     #[must_use]
     pub fn new(n: u64, hot_space: f64, hot_access: f64) -> Self {
         let n = n.max(1);

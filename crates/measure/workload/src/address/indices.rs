@@ -1,8 +1,7 @@
 //! Distribution of a stream's operations among its users.
 
-/// The indices of one user of a stream: its `k`-th operation is number `part + k * parts` of the
-/// stream. The stream as a whole is the same for any number of parts, as long as they progress
-/// equally.
+/// The indices of one user of a stream: the user's `k`-th operation is number `part + k * parts` of
+/// the stream. The whole stream is the same for any number of parts, if they progress equally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Indices {
     next: u64,

@@ -1,8 +1,8 @@
 //! The normal distribution around the middle of the space.
 //!
-//! The quantile function is algorithm AS 241 (PPND16) of M. J. Wichura, "The percentage points of the
-//! normal distribution", Applied Statistics 37(3), 1988: accurate to about 1 part in 10^16, and one
-//! uniform number gives one normal one.
+//! The quantile function is algorithm AS 241 (PPND16) of M. J. Wichura, "The percentage points of
+//! the normal distribution", Applied Statistics 37(3), 1988. It is accurate to about 1 part in
+//! 10^16, and each uniform number gives one normal number.
 
 use super::hash::{mix, unit_open};
 
@@ -14,8 +14,9 @@ pub struct Normal {
 }
 
 impl Normal {
-    /// Creates slots `0..n` around `n / 2` with a standard deviation of `deviation` times `n`. A
-    /// deviation that is not above 0 counts as 0: always the middle slot. `n` of 0 counts as 1.
+    /// Creates slots `0..n` around `n / 2` with a standard deviation of `deviation` times `n`. If
+    /// the deviation is not above 0, it counts as 0, and the middle slot is always drawn. `n` of 0
+    /// counts as 1.
     #[must_use]
     pub fn new(n: u64, deviation: f64) -> Self {
         let n = n.max(1);

@@ -5,13 +5,13 @@
 pub enum Pattern {
     /// Uniform.
     Random,
-    /// Each slot exactly once per pass, in a random order that differs between passes.
+    /// Each slot is used exactly once per pass, in a random order that differs between passes.
     Permutation,
     /// Sequential; the clients start at evenly spread slots.
     Sequential,
     /// Sequential, with one cursor for all clients.
     SequentialShared,
-    /// At a fixed distance; a pass visits each slot once.
+    /// Slots follow at a fixed distance; a pass visits each slot once.
     Strided {
         /// Distance from one start to the next, rounded down to whole slots, at least one.
         stride_bytes: u64,
@@ -21,7 +21,7 @@ pub enum Pattern {
         /// The exponent, at least 0; 0 is uniform.
         exponent: f64,
     },
-    /// A hot part at the start gets most operations; uniform within the parts.
+    /// A hot part at the start gets most operations; both parts are uniform.
     HotCold {
         /// Share of the space that is hot.
         hot_space: f64,
@@ -30,7 +30,7 @@ pub enum Pattern {
     },
     /// Normally distributed around the middle.
     Normal {
-        /// Standard deviation as a share of the working set.
+        /// Standard deviation as a fraction of the working set.
         deviation: f64,
     },
     /// Forwards from a start per client, with skips of random length. Load appliances that call a

@@ -2,15 +2,16 @@
 //!
 //! Addition of a key, multiplication by an odd constant and an exclusive-or with a right shift are
 //! each a bijection of the b-bit numbers. Four rounds of the three, with b the smallest number of
-//! bits that holds `n - 1`, mix well. A result outside `0..n` is permuted again until it is inside
-//! ("cycle walking", Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). That
-//! keeps it a bijection of `0..n`, and takes fewer than two attempts on average because `2^b < 2n`.
+//! bits for `n - 1`, mix well. A result outside `0..n` is permuted again until it is inside ("cycle
+//! walking", Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). The result
+//! is still a bijection of `0..n`, and needs fewer than two attempts on average because `2^b < 2n`.
 
 use super::hash::mix;
 
 const ROUNDS: usize = 4;
 
-/// Odd multipliers with well-mixed bits (the constants of SplitMix64 and of MurmurHash3's finalizer).
+/// Odd multipliers with well-mixed bits (the constants of SplitMix64 and of MurmurHash3's
+/// finalizer).
 const MULTIPLIERS: [u64; ROUNDS] =
     [0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB, 0xFF51_AFD7_ED55_8CCD, 0xC4CE_B9FE_1A85_EC53];
 
@@ -87,9 +88,9 @@ mod tests {
         }
     }
 
-    /// Over keys, the image of a number is uniform: chi-square over 16 cells of 16,000 keys, 15
-    /// degrees of freedom, the 99.9 % point is 37.7. The keys are fixed, so the result is always
-    /// the same.
+    /// Over many keys, the image of a number is uniform: chi-square over 16 cells of 16,000 keys
+    /// has 15 degrees of freedom, and its 99.9 % point is 37.7. The keys are fixed, so the result
+    /// is always the same.
     #[test]
     fn over_keys_a_number_goes_anywhere() {
         for n in [16u64, 1000] {
@@ -98,7 +99,7 @@ mod tests {
                 for key in 0..16_000 {
                     counts[(Permutation::new(n, key).at(i) * 16 / n) as usize] += 1;
                 }
-                // Cells of n = 1000 hold 62 or 63 numbers.
+                // With n = 1000, each cell has 62 or 63 numbers.
                 let chi: f64 = (0..16u64)
                     .map(|cell| {
                         let size = ((cell + 1) * n).div_ceil(16) - (cell * n).div_ceil(16);

@@ -29,7 +29,7 @@ enum Kind {
     Normal(Normal),
 }
 
-/// Numbers that keep the seeds of different uses apart.
+/// Numbers that make the seeds of different uses different.
 const SCATTER: u64 = 0x5CA7;
 
 impl Slots {
@@ -43,7 +43,7 @@ impl Slots {
             Pattern::Permutation => {
                 Kind::Permutation { pass: 0, order: Permutation::new(n, mix(seed, 0)) }
             }
-            // The walk draws the skips.
+            // For these patterns, the walk draws the skips.
             Pattern::Sequential | Pattern::SequentialShared | Pattern::Skipping { .. } => {
                 Kind::Sequential
             }
@@ -160,8 +160,8 @@ mod tests {
         assert!(chi < 148.2, "{chi}");
     }
 
-    /// Within both parts uniform (10 cells each, 9 degrees of freedom, 99.9 % point 27.9), and the parts
-    /// by their shares (three standard errors).
+    /// Within both parts uniform (10 cells each, 9 degrees of freedom, 99.9 % point 27.9), and the
+    /// parts by their shares (three standard errors).
     #[test]
     fn hot_and_cold_get_their_shares() {
         let pattern = Pattern::HotCold { hot_space: 0.1, hot_access: 0.9 };
@@ -183,7 +183,7 @@ mod tests {
         }
     }
 
-    /// The scattered ranks keep Zipf's probabilities: the most frequent slot has the share of the
+    /// The scattered ranks have Zipf's probabilities: the most frequent slot has the share of the
     /// first rank.
     #[test]
     fn zipf_is_scattered_but_keeps_its_shares() {

@@ -35,12 +35,12 @@ pub struct Space {
 }
 
 impl Space {
-    /// Creates the slots `slot_bytes` apart in `regions`, in their order, with space for
+    /// Creates slots at distances of `slot_bytes` in `regions`, in their order, with space for
     /// `transfer_bytes`. Regions too small for one transfer are omitted.
     ///
     /// # Errors
-    /// [`AddressError::NoGrid`] if slots are 0 bytes apart, [`AddressError::NoRoom`] if there is no
-    /// slot, [`AddressError::TooLarge`] if an end is beyond 2^63.
+    /// [`AddressError::NoGrid`] if `slot_bytes` is 0, [`AddressError::NoRoom`] if there is no slot,
+    /// [`AddressError::TooLarge`] if an end is above 2^63.
     pub fn new(
         regions: &[Region],
         slot_bytes: u64,
@@ -128,8 +128,8 @@ impl Space {
     }
 
     /// Returns the offset of a transfer of `size_bytes` at `slot`: aligned to `align_bytes` from
-    /// the start of its region, and moved down if it would cross the region's end. `None` if the
-    /// region is smaller than the transfer.
+    /// the start of its region, and decreased if the transfer would cross the end of the region.
+    /// `None` if the region is smaller than the transfer.
     #[must_use]
     #[inline]
     pub fn place_of(&self, slot: u64, size_bytes: u64, align_bytes: u64) -> Option<Place> {

@@ -8,7 +8,7 @@ pub struct Stride {
     stride: u64,
     /// Slots of the shorter rows. A row is the slots with the same remainder modulo the stride.
     short: u64,
-    /// Number of rows with one slot more; they come first.
+    /// Number of rows with one additional slot; these are the first rows.
     long_rows: u64,
 }
 
@@ -26,7 +26,7 @@ impl Stride {
     pub fn at(&self, index: u64) -> u64 {
         let at = index % self.n;
         let long = self.short + 1;
-        // At most n: no product here is larger than the space.
+        // At most n: no product below exceeds the size of the space.
         let in_long = self.long_rows * long;
         let (row, step) = if at < in_long {
             (at / long, at % long)

@@ -34,7 +34,7 @@ pub struct Walk {
     cursor: u64,
 }
 
-/// Keeps the seed of skips apart from those of slots.
+/// Makes the seed of skips different from those of slots.
 const SKIPS: u64 = 0x5E1F;
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -43,7 +43,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 
 impl AddressWalks {
     /// Creates a pattern over `regions` for transfers of the given sizes. Offsets from the start of
-    /// their region are multiples of `align_bytes`, or of the transfer's own size if that is 0.
+    /// their region are multiples of `align_bytes`; if that is 0, of the transfer's own size.
     /// Regions smaller than the largest transfer are omitted.
     ///
     /// # Errors
@@ -97,7 +97,7 @@ impl AddressWalks {
     }
 
     /// Returns the start of client `client` of `clients`. The clients of a stream execute its
-    /// operations in turn, so the stream is the same for any distribution over threads.
+    /// operations in rotation, so the stream is the same for any distribution over threads.
     #[must_use]
     pub fn walk(&self, client: u64, clients: u64) -> Walk {
         let clients = clients.max(1);
@@ -149,8 +149,8 @@ impl AddressWalks {
         }
     }
 
-    /// Returns the first slot from `cursor` on with space for the transfer in its region, and the
-    /// cursor after it.
+    /// Returns the first slot from `cursor` on that has space for the transfer in its region, and
+    /// the cursor after the slot.
     #[inline]
     fn after(&self, cursor: u64, size_bytes: u64) -> (u64, u64) {
         let mut at = if cursor < self.space.slots() { cursor } else { 0 };

@@ -1,12 +1,12 @@
 //! Zipf's law: rank `k` of `1..=n` has a probability proportional to `k^-s`.
 //!
-//! The first ranks, which have most of the probability, come from a table by the alias method (A.
-//! J. Walker 1977; M. D. Vose, "A linear algorithm for generating random numbers with a given
-//! distribution", IEEE Transactions on Software Engineering 17(9), 1991). The others come from
+//! The first ranks, which have most of the probability, are drawn from a table by the alias method
+//! (A. J. Walker 1977; M. D. Vose, "A linear algorithm for generating random numbers with a given
+//! distribution", IEEE Transactions on Software Engineering 17(9), 1991). The others are drawn by
 //! rejection-inversion (W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates
 //! from monotone discrete distributions", ACM TOMACS 6(3), 1996). Both are exact for any exponent
-//! `s >= 0`, including 1, in constant time. The integrals near `s = 1` use `log1p(x)/x` and
-//! `expm1(x)/x`, which are smooth there.
+//! `s >= 0`, including 1, in constant time. Near `s = 1`, the integrals use `log1p(x)/x` and
+//! `expm1(x)/x`, which are smooth.
 
 use super::hash::{mix, unit_open};
 
@@ -24,13 +24,14 @@ pub struct Zipf {
     /// Integral of the hat at the end of the table, and at `n + 0.5`.
     from: f64,
     to: f64,
-    /// A rank beyond the table that is closer to its variate than this is accepted at once.
+    /// A rank outside the table is accepted at once if its distance from its variate is smaller
+    /// than this.
     sure: f64,
 }
 
 impl Zipf {
-    /// Creates ranks `0..n` with probabilities proportional to `(rank + 1)^-exponent`. `n` of 0
-    /// counts as 1, and a negative exponent or one that is not a number as 0.
+    /// Creates ranks `0..n` with probabilities proportional to `(rank + 1)^-exponent`. If `n` is 0,
+    /// it counts as 1; if the exponent is negative or not a number, it counts as 0.
     #[must_use]
     pub fn new(n: u64, exponent: f64) -> Self {
         let exponent = if exponent > 0.0 { exponent } else { 0.0 };
@@ -66,7 +67,7 @@ impl Zipf {
         self.beyond(bits, index)
     }
 
-    /// Draws a rank beyond the table.
+    /// Draws a rank outside the table.
     fn beyond(&self, mut bits: u64, index: u64) -> u64 {
         let first = self.head.ranks() + 1.0;
         loop {
@@ -120,21 +121,21 @@ impl Head {
         let place = share * self.ranks();
         let column = (place as usize).min(self.heights.len() - 1);
         let (own, other) = (column as u64, u64::from(self.others[column]));
-        // Without a branch, because the processor could not predict it.
+        // Without a branch, which the processor could not predict.
         let above = u64::from(place - column as f64 > self.heights[column]);
         own ^ ((own ^ other) & above.wrapping_neg())
     }
 }
 
-/// Returns the sum of `k^-s` over the whole numbers between two half ones: the integral with the
-/// first two corrections of the midpoint rule (Euler and Maclaurin; Abramowitz and Stegun 23.1.30
-/// for midpoints).
+/// Returns the sum of `k^-s` over the whole numbers between two half-integers: the integral with
+/// the first two corrections of the midpoint rule (Euler and Maclaurin; Abramowitz and Stegun
+/// 23.1.30 for midpoints).
 fn sum_between(s: f64, from: f64, to: f64) -> f64 {
     let slope = |x: f64| -s * hat(s, x) / x;
     let third = |x: f64| -s * (s + 1.0) * (s + 2.0) * hat(s, x) / (x * x * x);
     let whole = integral(s, to) - integral(s, from);
     let sum = whole - (slope(to) - slope(from)) / 24.0 + 7.0 * (third(to) - third(from)) / 5760.0;
-    // With so large an exponent, the remainder is too small to have digits.
+    // With so large an exponent, the remainder is too small to be represented.
     if sum > 0.0 { sum } else { 0.0 }
 }
 
@@ -151,7 +152,7 @@ fn integral(exponent: f64, x: f64) -> f64 {
 
 /// Returns the inverse of [`integral`].
 fn inverse(exponent: f64, y: f64) -> f64 {
-    // Rounding can take the argument of the logarithm below its pole.
+    // Rounding can decrease the argument of the logarithm below its pole.
     let t = (y * (1.0 - exponent)).max(-1.0 + f64::EPSILON);
     libm::exp(ln_1p_over(t) * y)
 }
@@ -170,8 +171,8 @@ fn exp_m1_over(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Chi-square of the first ranks and the rest against the definition, and no rank outside the
-    /// range.
+    /// Compares the first ranks and all others with the definition by chi-square; no rank may be
+    /// outside the range.
     fn chi_square(n: u64, exponent: f64, samples: u64, cells: u64) -> f64 {
         let zipf = Zipf::new(n, exponent);
         let mut counts = vec![0u64; cells as usize + 1];
@@ -197,7 +198,7 @@ mod tests {
         chi
     }
 
-    /// 20 cells and the rest: 20 degrees of freedom, the 99.9 % point is 45.3.
+    /// 20 cells and one for all other ranks: 20 degrees of freedom, the 99.9 % point is 45.3.
     #[test]
     fn chances_are_those_of_the_definition() {
         for exponent in [0.0, 0.3, 0.5, 0.9, 0.999_999, 1.0, 1.000_001, 1.1, 1.2, 2.0, 3.5] {
@@ -225,8 +226,8 @@ mod tests {
         }
     }
 
-    /// Ranks on both sides of the table's end, in cells of 256: 9 degrees of freedom, the 99.9 % point
-    /// is 27.9.
+    /// Ranks on both sides of the end of the table, in cells of 256: 9 degrees of freedom, the 99.9
+    /// % point is 27.9.
     #[test]
     fn the_end_of_the_table_does_not_show() {
         for exponent in [0.2, 1.0, 1.3] {

@@ -4,7 +4,8 @@ use super::Rate;
 use crate::address::{mix, unit_open};
 
 /// Starts with independent exponential gaps, by inversion of the distribution function. The
-/// fraction of a nanosecond is carried over, so that whole nanoseconds do not change the mean.
+/// fraction of a nanosecond is added to the next gap, so that whole nanoseconds do not change the
+/// mean.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exponential {
     mean_gap_ns: f64,

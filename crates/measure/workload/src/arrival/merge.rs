@@ -5,8 +5,8 @@ use std::collections::BinaryHeap;
 
 use super::Arrivals;
 
-/// Starts of several parts in order of time, each with its part. Of equal times the lower part
-/// comes first.
+/// Starts of several parts in order of time, each with its part. Of equal times, the time of the
+/// lower part is first.
 #[derive(Clone, Debug)]
 pub struct MergedArrivals {
     parts: Vec<Arrivals>,

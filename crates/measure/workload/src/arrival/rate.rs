@@ -18,7 +18,7 @@ impl Rate {
     /// Creates a rate from operations per second, rounded to millionths.
     ///
     /// # Errors
-    /// [`RateError`] outside 1e-6 to 1e9: starts are in nanoseconds.
+    /// [`RateError`] outside 1e-6 to 1e9, because start times are in nanoseconds.
     pub fn per_s(rate_per_s: f64) -> Result<Self, RateError> {
         let micro = libm::round(rate_per_s * 1e6);
         if (1.0..=1e15).contains(&micro) {
@@ -34,7 +34,7 @@ impl Rate {
         self.micro_ops_per_s as f64 / 1e6
     }
 
-    /// Returns the nanoseconds between two starts, as dividend and divisor.
+    /// Returns the number of nanoseconds between two starts, as dividend and divisor.
     pub(super) fn period(self) -> (u64, u64) {
         (1_000_000_000_000_000, self.micro_ops_per_s)
     }

@@ -19,7 +19,7 @@ pub enum RecordedError {
         /// Text of the line, at most the first 40 characters.
         text: String,
     },
-    /// A start is earlier than the previous one.
+    /// A start time is before the previous one.
     #[error("start {line} is earlier than the one before it: sort the recording")]
     OutOfOrder {
         /// Number of the start, from 1.
@@ -31,8 +31,8 @@ pub enum RecordedError {
 }
 
 impl Recording {
-    /// Creates a recording from starts in nanoseconds from the beginning, in ascending order; equal
-    /// ones are allowed.
+    /// Creates a recording from start times in nanoseconds from the beginning, in ascending order;
+    /// equal times are allowed.
     ///
     /// # Errors
     /// [`RecordedError::OutOfOrder`] or [`RecordedError::Empty`].

@@ -26,8 +26,8 @@ pub enum Schedule {
 
 impl Schedule {
     /// Returns the starts of one of `parts` clients or threads. Evenly spaced and recorded streams
-    /// are distributed in turn; a Poisson stream becomes independent ones at a fraction of the
-    /// rate. 0 parts count as 1.
+    /// are distributed in rotation; a Poisson stream is divided into independent streams with a
+    /// fraction of the rate. 0 parts count as 1.
     #[must_use]
     pub fn part(&self, part: u64, parts: u64, seed: u64) -> Arrivals {
         match self {
@@ -69,7 +69,7 @@ pub enum Arrivals {
         /// Change of the rate over time.
         warp: Warp,
     },
-    /// At recorded times; ends after the last one.
+    /// At recorded times; the stream ends after the last of them.
     Recorded {
         /// The recording.
         recording: Recording,

@@ -2,8 +2,8 @@
 
 use super::Rate;
 
-/// Start `i` is at `floor((first + i * step) * period)`. Quotient and remainder are carried
-/// separately, so that rounding errors never add up.
+/// Start `i` is at `floor((first + i * step) * period)`. Quotient and remainder are added
+/// separately, so that rounding errors do not accumulate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SteadyArrivals {
     next_ns: u64,
@@ -38,7 +38,7 @@ impl Iterator for SteadyArrivals {
     fn next(&mut self) -> Option<u64> {
         let this = self.next_ns;
         self.next_ns = this.saturating_add(self.step_ns);
-        // Both are below the divisor, which is below 2^63 (see `Rate`).
+        // Both are less than the divisor, which is less than 2^63 (see `Rate`).
         self.rest += self.step_rest;
         if self.rest >= self.divisor {
             self.rest -= self.divisor;

@@ -1,8 +1,8 @@
-//! Rates that change over time: a process at a constant rate, seen through another clock.
+//! Rates that change over time: a process with a constant rate, on a distorted clock.
 //!
 //! Let `r(t)` be the rate relative to its full value, and `R(t)` its integral. A process at the
 //! full rate, mapped through the inverse of `R`, has the rate `r(t)` (Çinlar, "Introduction to
-//! Stochastic Processes", 1975, section 4.7). Evenly spaced starts keep equal amounts of work
+//! Stochastic Processes", 1975, section 4.7). Evenly spaced starts then have equal amounts of work
 //! between them instead of equal times.
 
 /// Change of a rate over time.
@@ -60,7 +60,7 @@ mod tests {
     fn a_ramp_has_half_its_work_behind_it_after_its_time() {
         let ramp = Warp::Ramp { ramp_ns: 10_000_000_000 };
         assert_eq!(ramp.time_ns(0), 0);
-        // A quarter of the time contains a sixteenth of the work: 1/16 of 5 s.
+        // A quarter of the time has a sixteenth of the work: 1/16 of 5 s.
         assert_eq!(ramp.time_ns(312_500_000), 2_500_000_000);
         assert_eq!(ramp.time_ns(5_000_000_000), 10_000_000_000);
         assert_eq!(ramp.time_ns(6_000_000_000), 11_000_000_000);

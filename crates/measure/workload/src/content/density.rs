@@ -10,16 +10,16 @@ use super::spec::COMPRESSIBILITY_MAX;
 const OVERHEAD_PER_SECTOR_BYTES: f64 = 3.0;
 
 /// Incompressible parts of 32 bytes in a unit: a whole number and a fraction. The fraction is
-/// distributed over the units, so that any ratio is met on average.
+/// distributed over the units, so that the average has any ratio.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Density {
     parts: u8,
-    /// In units of 2^-64.
+    /// Fraction in units of 2^-64.
     fraction: u64,
 }
 
 impl Density {
-    /// Returns the density at which units of `unit_bytes` compress by `compressibility` to one.
+    /// Returns the density at which units of `unit_bytes` compress by the ratio `compressibility`.
     ///
     /// # Errors
     /// [`ContentError::Compressibility`] outside 1 to 50, or if the stamp alone is larger (units of

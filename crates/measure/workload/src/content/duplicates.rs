@@ -1,6 +1,6 @@
 //! Choice of the extents that share their content.
 //!
-//! A target is divided into extents of up to 1 MiB. A permutation chooses the exact number of
+//! A target is divided into extents of up to 1 MiB. A permutation selects the exact number of
 //! extents with shared content and distributes it, so that each content has nearly the same number
 //! of copies ([`COPIES`] if the space is large enough), scattered over the target. Whole extents
 //! are copied. A store that compares 4 KiB, 64 KiB or (in spaces of 256 MiB and more) 1 MiB
@@ -21,7 +21,7 @@ const EXTENT_BYTES_MAX: u64 = 1 << 20;
 /// Extents are halved until there are at least this many: the share is exact to one extent.
 const EXTENTS_MIN: u64 = 256;
 
-/// Numbers that keep the permutation's key apart from other uses of the run's number.
+/// Number that makes the permutation's key different from other keys derived from the run's number.
 const KEY: u64 = 0xD0B1;
 
 /// The extents with shared content of one target.
@@ -45,7 +45,8 @@ pub(super) struct DuplicateContent {
 }
 
 impl Duplicates {
-    /// Returns the duplicates that make a share of `space_bytes` copies; `None` for a share of 0.
+    /// Returns the duplicates that make the given share of `space_bytes` copies; `None` for a share
+    /// of 0.
     ///
     /// # Errors
     /// [`ContentError::Duplicates`] for an impossible share.
@@ -69,7 +70,7 @@ impl Duplicates {
             return refused;
         }
         let copies = libm::round(share * extents as f64) as u64;
-        // Every content also exists once as an original, so as many extents must remain.
+        // Every content also exists once as an original, so the same number of extents must remain.
         let room = extents.saturating_sub(copies) / 2;
         let pairs = (copies / (2 * (COPIES - 1))).clamp(1, room.max(1));
         if room == 0 || copies == 0 {

@@ -118,9 +118,9 @@ impl Content {
         }
     }
 
-    /// Fills the buffer of a write to `offset_bytes` of `target`. `generation` returns for each
-    /// unit (by its number in the target) the number of writes in this run, including this one. It
-    /// is called once per unit, in order.
+    /// Fills the buffer of a write to `offset_bytes` of `target`. `generation` returns, for each
+    /// unit (by its number in the target), the number of its writes in this run, including this
+    /// write. It is called once per unit, in order.
     ///
     /// # Errors
     /// [`ContentError::Misaligned`] if offset or size are not whole units; the buffer is then

@@ -5,23 +5,23 @@ use plimsoll_sys::simd::{SECTOR_BYTES, SECTORS_MAX};
 /// Parameters of a target's content.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ContentSpec {
-    /// Compression ratio, as a number to one: 1 is incompressible. At most 50.
+    /// Compression ratio, as N in "N to 1": 1 is incompressible. At most 50.
     pub compressibility: f64,
-    /// Share of the target that is a copy of another part of it. A store that keeps each block once
-    /// keeps `1 - duplicate_share` of it. Below 1.
+    /// Share of the target that is a copy of another part of it. A store that deduplicates blocks
+    /// needs `1 - duplicate_share` of the space. Below 1.
     pub duplicate_share: f64,
-    /// Bytes of each target with content. Only duplicates depend on it.
+    /// Bytes of each target with content. Only duplicates depend on this size.
     pub space_bytes: u64,
-    /// Bytes of a unit: 512, 1024, 2048 or 4096; or [`is_unit`] of another size, for incompressible content
-    /// without duplicates. See [`unit_bytes_for`].
+    /// Bytes of a unit: 512, 1024, 2048 or 4096; or [`is_unit`] of another size, for incompressible
+    /// content without duplicates. See [`unit_bytes_for`].
     pub unit_bytes: u32,
-    /// Number of the run, different for each run: part of all content and of each stamp.
+    /// Number of the run, different for each run, which is in all content and in each stamp.
     pub run: u64,
     /// Whether units have stamps. Without them, verification is impossible.
     pub stamps: bool,
 }
 
-/// Maximum ratio: beyond it the stamps alone are too large.
+/// Maximum ratio: with a larger ratio, the stamps alone would be too large.
 pub(super) const COMPRESSIBILITY_MAX: f64 = 50.0;
 
 /// Reason why content is impossible.
@@ -34,7 +34,7 @@ pub enum ContentError {
     Compressibility {
         /// Requested value.
         asked: f64,
-        /// Maximum of such units.
+        /// Maximum compression ratio of units of this size.
         most: f64,
         /// Bytes of a unit.
         unit_bytes: u32,

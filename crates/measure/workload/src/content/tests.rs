@@ -51,7 +51,7 @@ fn it_compresses_as_asked_at_every_block_size() {
     }
 }
 
-/// Smaller units meet the ratio too, in blocks of 4 KiB.
+/// Smaller units also have the ratio, in blocks of 4 KiB.
 #[test]
 fn small_units_compress_as_asked() {
     for (unit_bytes, ratio) in [(512, 1.0), (512, 2.0), (512, 8.0), (1024, 4.0), (2048, 10.0)] {
@@ -65,8 +65,8 @@ fn small_units_compress_as_asked() {
     }
 }
 
-/// A long window finds no more: zstd with a window of 128 MiB over 24 MiB of incompressible and of
-/// half compressible data.
+/// A long window finds no more repetitions: zstd with a window of 128 MiB over 24 MiB of
+/// incompressible and of half compressible data.
 #[test]
 fn a_long_window_finds_nothing() {
     for ratio in [1.0, 2.0] {
@@ -86,16 +86,16 @@ fn hash(block: &[u8]) -> u64 {
     hasher.finish()
 }
 
-/// Returns the share of blocks that are copies, by CRC-32C. On average fewer than one of 65,536
-/// different blocks counts wrongly as a copy.
+/// Returns the share of blocks that are copies, by CRC-32C. On average, fewer than one of 65,536
+/// different blocks is wrongly counted as a copy.
 fn copies(data: &[u8], block_bytes: usize) -> f64 {
     let crc = |block| Kernels::best().crc32c(0, block);
     let different: HashSet<u32> = data.chunks(block_bytes).map(crc).collect();
     1.0 - different.len() as f64 / (data.len() / block_bytes) as f64
 }
 
-/// Any two pieces of 512 bytes differ, in one generation or in several, at any compressibility
-/// whose sectors all contain incompressible parts.
+/// Any two pieces of 512 bytes differ, in the same generation or in different ones, at any
+/// compressibility at which all sectors have incompressible parts.
 #[test]
 fn nothing_comes_twice_unless_asked() {
     for ratio in [1.0, 2.0, 8.0, 14.0] {

@@ -25,7 +25,7 @@ pub(crate) struct Arrivals {
     /// I/Os due so far, minus completed ones and those of waiting operations.
     owed_ios: f64,
     next_ns: f64,
-    /// The same in whole nanoseconds, cached because it is read several times in every step.
+    /// The same time in whole nanoseconds, cached because it is read several times in every step.
     due_ns: u64,
     window_start_ns: u64,
     window_ios: u64,

@@ -1,8 +1,8 @@
 //! Databases of a group that need work in a step.
 //!
-//! Write-back, log and background reads of a database proceed only after an event: one of its I/Os
-//! completed, a session worked on it, or a timer expired. Other databases are skipped, so the cost
-//! of a step depends on its work and not on the size of the group.
+//! Write-back, log and background reads of a database continue only after an event: an I/O of the
+//! database completed, a session worked on it, or a timer expired. Other databases are skipped, so
+//! the cost of a step depends on its work and not on the size of the group.
 
 /// Value for "nothing is due".
 const NEVER: u64 = u64::MAX;
@@ -10,8 +10,8 @@ const NEVER: u64 = u64::MAX;
 /// State of each database, by its index in the group.
 #[derive(Debug)]
 pub(crate) struct Attention {
-    /// One bit per database: it had an event since it was last served, or it has more work for the
-    /// next step. Usually this is one database, and the others cost nothing.
+    /// One bit per database: the database had an event since it was last served, or it has more
+    /// work for the next step. Usually this is one database, and the others cost nothing.
     stirred: Vec<u64>,
     /// Time of the next timer, independent of I/O completions.
     due_ns: Vec<u64>,

@@ -9,10 +9,10 @@ use plimsoll_sys::large::Large;
 
 use super::page::Directory;
 
-/// Value for "no frame" or "no session".
+/// Value for "no frame" and "no session".
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// Pages whose slots start in one or two cache lines.
+/// Number of pages whose slots start in one or two cache lines.
 const NEIGHBOURS: u32 = 8;
 
 /// One cached page. The fields of the lists are in its first cache line.
@@ -99,7 +99,7 @@ impl Cache {
         home & (self.slots.len() - 1)
     }
 
-    /// Returns the slot of a page, or the free slot for it.
+    /// Returns the slot of a page, or the free slot in which to insert it.
     fn seek(&self, page: u32) -> usize {
         let mut at = self.home(page);
         while self.slots[at].1 != NONE && self.slots[at].0 != page {
@@ -193,7 +193,7 @@ impl Cache {
         hint::prefetch(&self.slots[self.home(page)]);
     }
 
-    /// Hints that the least recently used frame will soon be freed, and then the next one.
+    /// Hints that the least recently used frame will be freed soon, followed by the next.
     #[inline]
     pub fn hint_oldest(&self) {
         if let Some(frame) = self.frames.get(self.lru.0 as usize) {
@@ -204,7 +204,7 @@ impl Cache {
         }
     }
 
-    /// Hints that the frame that became dirty first will soon be written, and then the next one.
+    /// Hints that the frame that became dirty first will be written soon, followed by the next.
     #[inline]
     pub fn hint_oldest_dirty(&self) {
         if let Some(frame) = self.frames.get(self.dirt.0 as usize) {
@@ -265,7 +265,7 @@ impl Cache {
         (self.dirt.0 != NONE).then_some(self.dirt.0)
     }
 
-    /// Returns the frame that became dirty next after this one.
+    /// Returns the frame that became dirty after this one.
     pub fn next_dirty(&self, at: u32) -> Option<u32> {
         let next = self.frames[at as usize].dirt.1;
         (next != NONE).then_some(next)
@@ -276,7 +276,7 @@ impl Cache {
         self.free.len() as u32
     }
 
-    /// Returns the number of frames with changes whose write was not issued.
+    /// Returns the number of changed frames whose write was not issued.
     pub fn dirty_count(&self) -> u32 {
         self.dirty_count
     }

@@ -43,7 +43,8 @@ impl Database {
     }
 
     /// Writes the pages that have been dirty for longest, if the log since their first change
-    /// exceeds the checkpoint depth. When closing, or if the log is full, writes all of them.
+    /// exceeds the checkpoint depth. When the database is closing, or if the log is full, writes
+    /// all of them.
     #[inline(always)]
     pub fn pump_depth(&mut self, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) {
         let depth = self.depth_to_write_bytes();
@@ -255,7 +256,7 @@ impl Database {
         }
     }
 
-    /// Issues a flush of the database file, which covers the writes completed so far.
+    /// Issues a flush of the database file, for the writes that have completed.
     fn flush_file(&mut self, ctx: &mut Ctx<'_>) {
         self.flushing_rec_lsn = Some(self.completed_rec_lsn);
         self.completed_rec_lsn = u64::MAX;

@@ -1,7 +1,7 @@
 //! Configuration of a mail store, with every default resolved.
 //!
-//! If the published facts on Jetstress do not confirm a value, the field's documentation says so
-//! and names the chosen value.
+//! If the published facts on Jetstress do not confirm a value, the documentation of the field
+//! states this and names the chosen value.
 
 use thiserror::Error;
 
@@ -21,7 +21,7 @@ pub struct DatabaseConfig {
     pub log_directory: u32,
     /// Pages that creation writes.
     pub pages_initial: u32,
-    /// Pages that the file has space for. 25 % more than `pages_initial` by default, as
+    /// Pages that the file has space for. 25 % more than `pages_initial` by default, like
     /// `DatabaseSpaceReserved=25` of Jetstress.
     pub pages_max: u32,
     /// Weight of its choice among the databases of a group (`IopsBias`).
@@ -73,12 +73,12 @@ pub enum Durability {
 /// Start of operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// Closed loop: each session starts the next operation `think_ns` after the last one ended.
+    /// Closed loop: each session starts the next operation `think_ns` after the previous one ended.
     Free {
         /// Pause between the operations of a session, in ns.
         think_ns: u64,
     },
-    /// Open loop: operations arrive as a Poisson process, at the rate at which database reads and
+    /// Open loop: operations arrive as a Poisson process, at a rate at which the database reads and
     /// writes together reach `rate_ios_per_s`. I/Os per operation are measured during the run,
     /// because they depend on cache, coalescing and growth.
     Target {
@@ -87,7 +87,7 @@ pub enum Pace {
     },
 }
 
-/// A mail store and the load on it.
+/// Configuration of a mail store and of the load on it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MailboxConfig {
     /// Identity of the store: the run that created it. Every page and log block contains it, so
@@ -96,7 +96,7 @@ pub struct MailboxConfig {
     /// Seed of the data: filled slots and their content. Part of the store's identity.
     pub seed: u64,
     /// Seed of the load: operations, keys, arrivals. The same as `seed` by default; several runs on
-    /// one store can have different ones.
+    /// one store can have different load seeds.
     pub load_seed: u64,
     /// The databases.
     pub databases: Vec<DatabaseConfig>,
@@ -116,7 +116,7 @@ pub struct MailboxConfig {
     /// Page cache of the whole store, divided evenly among the databases. 32 MiB × sessions by
     /// default (one published data point).
     pub cache_bytes: u64,
-    /// Share of the cache's frames that write-back keeps free. 0.02 by default (unconfirmed).
+    /// Share of the cache's frames that write-back leaves free. 0.02 by default (unconfirmed).
     pub cache_free_share: f64,
     /// Maximum size of one coalesced database write. 256 KiB by default (Exchange 2013's own value
     /// is unconfirmed).
@@ -126,12 +126,12 @@ pub struct MailboxConfig {
     pub writes_in_flight: u32,
     /// Maximum log that recovery has to replay. 20 MiB by default.
     pub checkpoint_depth_bytes: u64,
-    /// Distance in the log between two flushes of a database file that let its checkpoint advance.
-    /// A sixteenth of the depth by default (unconfirmed).
+    /// Distance in the log between two flushes of a database file that advance its checkpoint. A
+    /// sixteenth of the depth by default (unconfirmed).
     pub checkpoint_step_bytes: u64,
     /// Size of a log file. 1 MiB by default.
     pub log_file_bytes: u32,
-    /// Log files per database, used in turn. By default 1.25 × the depth and 4 more.
+    /// Number of log files per database, used in rotation. By default 1.25 × the depth and 4 more.
     pub log_files: u32,
     /// Log buffer per database. 1 MiB by default (Exchange's own value is unconfirmed). The log is
     /// written when the buffer is half full.
@@ -147,7 +147,8 @@ pub struct MailboxConfig {
     /// Time between two maintenance reads of a database; 0 is off. 100 ms by default
     /// (`DBMThrottling=100`).
     pub maintenance_interval_ns: u64,
-    /// Copies of each database, including this one. More than 1 adds log replication reads.
+    /// Number of copies of each database, including this one. More than 1 adds log replication
+    /// reads.
     pub copies: u32,
     /// Bytes of one log replication read. 256 KiB by default (published: 232-256 KB, unconfirmed).
     pub replication_bytes: u32,

@@ -130,8 +130,8 @@ pub(crate) struct Database {
     pub checkpoint: u64,
     /// Log position of the last check for an advance of the checkpoint.
     pub asked_lsn: u64,
-    /// Lowest log position of changes in writes that completed since the last flush was issued, and
-    /// in those that the flush in flight covers.
+    /// Lowest log position of changes in two groups of writes: those that completed since the last
+    /// flush was issued, and those that the flush in flight makes durable.
     pub completed_rec_lsn: u64,
     pub flushing_rec_lsn: Option<u64>,
     /// Log position at the start, for the warm-up.
@@ -147,7 +147,7 @@ pub(crate) enum Seek {
     Reads(u32),
     /// The session waits for the page, which another session reads.
     Waits,
-    /// No frame can be freed now.
+    /// At present, no frame can be freed.
     NoFrame,
 }
 
@@ -270,7 +270,7 @@ impl Database {
         frame.waiters = waiters.ends();
     }
 
-    /// Makes a frame the most recently used and keeps it from eviction.
+    /// Makes a frame the most recently used and protects it from eviction.
     pub fn touch(&mut self, at: u32) {
         let frame = &mut self.cache.frames[at as usize];
         if frame.evict {
@@ -318,14 +318,14 @@ impl Database {
         let at = self.cache.take(page)?;
         self.state.pages_used += 1;
         self.counts.pages_added += 1;
-        // A page beyond those in use may have been written before a crash.
+        // A page after those in use may have been written before a crash.
         self.cache.frames[at as usize].generation = self.state.generation_map.get(page).newest();
         self.cache.touch(at);
         Some(at)
     }
 
     /// Logs the change of one slot in the frame's directory. The caller has checked the space.
-    /// Returns the log position after it.
+    /// Returns the log position after the record.
     pub fn log_change(
         &mut self,
         g: &Geometry,

@@ -2,9 +2,9 @@
 //!
 //! A page alone cannot show that a newer version of it is missing. The map can. It stores, per
 //! page, the generation of the last acknowledged write, and whether another write was in flight.
-//! Per database, it stores the log position up to which commits were acknowledged. A driver keeps
-//! it in a shared file mapping, which survives a kill of the process; simulations keep it in memory
-//! ([`MemoryGenerationMap`]).
+//! Per database, it stores the log position up to which commits were acknowledged. A driver stores
+//! it in a shared file mapping, which survives a kill of the process; simulations store it in
+//! memory ([`MemoryGenerationMap`]).
 
 /// Entry of the map for one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -16,8 +16,8 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// No information: the map was lost. Every generation is then accepted, so lost and stale pages
-    /// cannot be detected.
+    /// The information is missing, because the map was lost. Every generation is then accepted, so
+    /// lost and stale pages cannot be detected.
     pub const UNKNOWN: Self = Self { acked: u32::MAX >> 1, in_flight: true };
 
     /// Returns a mark without a write in flight.
@@ -41,8 +41,8 @@ impl Mark {
         generation == self.acked || newer || self == Self::UNKNOWN
     }
 
-    /// Returns the highest generation that the page may have. If the mark does not know, page and
-    /// log decide.
+    /// Returns the highest generation that the page may have. If the mark has no information, page
+    /// and log decide.
     pub(crate) fn newest_of(self, found: u32) -> u32 {
         if self == Self::UNKNOWN { found } else { self.newest() }
     }
@@ -55,7 +55,7 @@ impl Mark {
 
 /// Store for the marks of one database.
 pub trait GenerationMap: Send {
-    /// Returns the mark of a page; [`Mark::default`] for a page beyond the map.
+    /// Returns the mark of a page; [`Mark::default`] for a page outside the map.
     fn get(&self, page: u32) -> Mark;
     /// Sets the mark of a page.
     fn set(&mut self, page: u32, mark: Mark);

@@ -20,7 +20,7 @@ pub struct Geometry {
     pub slot_bytes: u32,
     /// Bytes of a record's data in the log.
     pub record_bytes: u32,
-    /// Incompressible bytes of every slot; the rest is a repeated pattern.
+    /// Number of incompressible bytes of every slot; the other bytes are a repeated pattern.
     pub random_bytes: u32,
     /// Seed of choices.
     pub seed: u64,
@@ -69,14 +69,14 @@ impl Geometry {
         }
         let place = u64::from(page) << 8;
         let live = |slot: u64| mix(self.seed ^ mix(place | slot)) <= self.fill_threshold;
-        // The loop starts at the last slot, and each slot shifts the previous ones up. The compiler
-        // does not vectorise this chain. Vectors would be slower: x86-64 has no vector product of
-        // two 64-bit numbers.
+        // The loop starts at the last slot, and each iteration shifts the previous slots up. The
+        // compiler does not vectorise this chain. Vectors would be slower: x86-64 has no vector
+        // product of two 64-bit numbers.
         (0..u64::from(self.slots)).rev().fold(0, |all, slot| all << 1 | u16::from(live(slot)))
     }
 
     /// Returns the key of a database's content of one version. With page and slot as the counter,
-    /// any two blocks under one key differ.
+    /// any two blocks with one key differ.
     pub(crate) fn content_key(&self, database: u32, version: u32) -> [u64; 2] {
         [self.key ^ mix(u64::from(database) << 8 | 1), mix(self.key ^ u64::from(version))]
     }

@@ -1,6 +1,6 @@
 //! A group: the databases that one thread owns, and their sessions.
 //!
-//! Groups share nothing, so there are no locks. Each step processes the completions, and runs every
+//! Groups share no data, so there are no locks. Each step processes the completions, and runs every
 //! session that can proceed. It then handles write-back, logs and background reads, and returns the
 //! I/Os to issue.
 
@@ -30,9 +30,9 @@ use super::store::Store;
 pub struct WarmUp {
     /// Frames that were used at least once.
     pub frames_filled: u64,
-    /// Required number of used frames: all except those that write-back keeps free. If the cache is
-    /// larger than the database, frames for 15/16 of the pages, because random keys reach the last
-    /// few late.
+    /// Required number of used frames: all except those that write-back leaves free. If the cache
+    /// is larger than the database, frames for 15/16 of the pages, because random keys reach the
+    /// last few late.
     pub frames_needed: u64,
     /// Bytes logged, at most one checkpoint depth for each database.
     pub logged_bytes: u64,
@@ -91,7 +91,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Creates a group of the databases of `store` and the sessions of these numbers.
+    /// Creates a group with the databases of `store` and the sessions with these numbers.
     ///
     /// # Errors
     /// There is no session or no database, or a database was neither closed nor recovered.
@@ -180,7 +180,8 @@ impl Group {
         let all: u64 = config.databases.iter().map(|d| u64::from(d.bias)).sum();
         let mine: u64 = store.databases.iter().map(|s| u64::from(s.config.bias)).sum();
         let rate = rate_ios_per_s * mine as f64 / all.max(1) as f64;
-        // The random streams of sessions are their numbers; this one is different.
+        // The random streams of sessions are numbered like the sessions; this stream has a
+        // different number.
         let stream = 1 << 32 | u64::from(sessions.first().copied().unwrap_or(0));
         (rate > 0.0).then(|| Arrivals::new(Choices::new(config.load_seed, stream), rate))
     }
@@ -229,8 +230,8 @@ impl Group {
         transactional_ios(&self.databases)
     }
 
-    /// Returns the databases after the end, for the next machine. After a failed run, or one that
-    /// was not stepped to its end, recovery must come first.
+    /// Returns the databases after the end, for the next machine. After a failed run, or a run that
+    /// was not stepped to its end, the store must first be recovered.
     pub fn into_store(self) -> Store {
         let take = |mut d: Database| {
             d.state.log = d.log.position();
@@ -253,7 +254,7 @@ impl Group {
         self.attention.stir(place);
         let Some(wanted) = self.wanted_bytes(token) else { return };
         if purpose == Purpose::PageRead && self.arrivals.is_none() {
-            // Usually its operation ends now, and the next one starts at once.
+            // Usually its operation ends now, and its next operation starts at once.
             self.hint(index);
         }
         let g = &self.geometry;
@@ -376,9 +377,9 @@ impl Group {
         }
     }
 
-    /// Skips a served database until its next event or timer. It is not skipped if serving it again
-    /// would do more: the log moved its end, a needed buffer belongs to another, or a commit is
-    /// already durable.
+    /// Skips a served database until its next event or timer. It is not skipped if another step
+    /// would do more: the end of the log moved, a needed buffer belongs to another database, or a
+    /// commit is already durable.
     fn settle(&mut self, place: usize, now_ns: u64) {
         let d = &self.databases[place];
         let acknowledged = d.commit_waiters.first().is_some_and(|session| {
@@ -421,7 +422,7 @@ impl Group {
     }
 }
 
-/// Returns the earlier of two times, if any.
+/// Returns the earlier of two times; `None` if both are `None`.
 fn earliest(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -467,7 +468,7 @@ impl StepWorkload for Group {
         }
         if !self.started {
             self.started = true;
-            // A driver without data: the content of pages must be known without them.
+            // The driver has no data: the content of pages must be known without them.
             if arena.bytes(0, 4096).is_none() {
                 self.databases.iter_mut().for_each(|d| d.state.assume_occupancy());
             }

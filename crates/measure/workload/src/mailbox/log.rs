@@ -2,7 +2,7 @@
 //!
 //! Records are appended to the buffer. A flush seals the current block and writes everything
 //! unwritten, so a submitted block is never written again. Several flushes may be in flight; the
-//! log is durable up to the first incomplete one. The checkpoint in a *durable* block header
+//! log is durable up to the first incomplete flush. The checkpoint in a *durable* block header
 //! decides which blocks of the ring may be overwritten, because recovery knows no other.
 
 use std::collections::VecDeque;
@@ -98,7 +98,7 @@ pub(crate) struct LogWriter {
     waiting_since_ns: Option<u64>,
     metas: Vec<Meta>,
     pieces: VecDeque<Piece>,
-    /// Completed writes that no flush has made durable yet: end and submission time.
+    /// Completed writes that are not durable yet: end position and submission time.
     unflushed: VecDeque<(u64, u64)>,
     /// Submission times of the writes that the last flush made durable.
     flushed: Vec<u64>,
@@ -157,7 +157,8 @@ impl LogWriter {
         }
     }
 
-    /// Maximum number of log writes: a flush may be split at the end of a file and of the buffer.
+    /// Maximum number of log writes: a flush may be split at the end of a file and at the end of
+    /// the buffer.
     pub fn pieces_max(config: &MailboxConfig) -> usize {
         let cuts = u64::from(config.log_buffer_bytes / config.log_file_bytes) as usize + 2;
         config.log_writes_in_flight as usize + cuts
@@ -208,7 +209,7 @@ impl LogWriter {
         in_buffer && last + reserve <= blocks(self.recorded_checkpoint) + ring
     }
 
-    /// Returns whether recording this checkpoint in a block of its own is worthwhile: it must
+    /// Returns whether a separate block for this checkpoint is worthwhile: the checkpoint must
     /// release much more of the ring than the block occupies. If each step of the checkpoint were
     /// recorded, the recording blocks would fill the ring.
     pub fn is_worth_recording(&self, checkpoint: u64) -> bool {
@@ -222,7 +223,7 @@ impl LogWriter {
         last + self.buffer_blocks / 4 > blocks(self.recorded_checkpoint) + blocks(self.ring_bytes)
     }
 
-    /// Returns the memory for a record, to be filled before [`LogWriter::append`].
+    /// Returns the memory for a record, which the caller fills before [`LogWriter::append`].
     pub fn scratch(&mut self, size_bytes: usize) -> &mut [u8] {
         let size = size_bytes.min(self.scratch.len());
         &mut self.scratch[..size]
@@ -331,7 +332,7 @@ impl LogWriter {
                 database: self.wiring.database,
                 epoch: self.epoch,
                 lsn: block * BLOCK,
-                // In a closed store, the pages contain every change before the end.
+                // In a closed store, the pages contain every change up to the end of the log.
                 checkpoint: if clean { self.pos } else { checkpoint },
                 pages_used,
                 used,
@@ -453,13 +454,13 @@ impl LogWriter {
         }
     }
 
-    /// Gives the class and submission time of each write that flushes made durable since the last
-    /// call.
+    /// Calls `each` with the class and submission time of each write that became durable since the
+    /// last call.
     pub fn durable_writes(&mut self, each: &mut dyn FnMut(u16, u64)) {
         self.flushed.drain(..).for_each(|ns| each(self.wiring.durable_class, ns));
     }
 
-    /// Gives the writes that no flush made durable, in the same way.
+    /// Calls `each` in the same way for the writes that never became durable.
     pub fn unflushed_writes(&mut self, each: &mut dyn FnMut(u16, u64)) {
         self.unflushed.drain(..).for_each(|(_, ns)| each(self.wiring.durable_class, ns));
     }

@@ -11,9 +11,10 @@ use super::geometry::Geometry;
 use super::page;
 use super::poison::{Failure, Place};
 
-/// Reads in flight per database: a second one starts if the first takes longer than the interval.
+/// Maximum reads in flight per database: a second read starts if the first one takes longer than
+/// the interval.
 pub(crate) const READS_MAX: usize = 2;
-/// Maximum number of missed intervals that are made up for after a slow target.
+/// Maximum number of missed intervals that are compensated after the target was slow.
 const DEBT_MAX: u64 = 64;
 
 /// One read in flight.

@@ -4,16 +4,16 @@
 //! is read. A store of terabytes is therefore ready at once and uses memory only for the pages that
 //! its load changes.
 //!
-//! Pages are looked up at random. A cache miss costs more than the work on it, and the first access
-//! to memory costs even more. Most pages have not changed: a bit records that. The changed pages of
-//! a block are stored side by side, without unused space.
+//! Pages are looked up at random. A cache miss costs more than the actual work, and the first
+//! access to memory costs even more. Most pages have not changed: a bit records that. The changed
+//! pages of a block are stored side by side, without unused space.
 
 use plimsoll_sys::hint;
 use plimsoll_sys::large::Large;
 
 use super::geometry::Geometry;
 
-/// Pages of a block: as many as a word has bits.
+/// Number of pages in a block: the number of bits in a word.
 const PAGES: u32 = 64;
 
 /// Changed pages of a block, and the position of their occupancy.
@@ -68,7 +68,7 @@ impl Occupancy {
         }
     }
 
-    /// Returns the slots of a page that hold records; none for a page beyond the database.
+    /// Returns the slots of a page that contain records; none for a page outside the database.
     pub fn get(&self, g: &Geometry, page: u32) -> u16 {
         let bit = 1u64 << (page % PAGES);
         match self.blocks.get((page / PAGES) as usize) {

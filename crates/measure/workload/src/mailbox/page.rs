@@ -5,11 +5,11 @@
 //! 28  slots, 3 × 0        │ 32 page LSN │ 40 zero                      64 slot directory (16 × u32)
 //! 128 slot 0 │ slot 1 │ …
 //! ```
-//! The last four bytes of every 512 B sector are a trailer that replaces the content there: the
-//! generation's low 16 bits and a check over database, page, sector and the whole generation. If
-//! the page's checksum is wrong, valid trailers of different generations mean that sectors of two
-//! writes are mixed: the page is torn. A trailer that is valid for no generation means that bytes
-//! were changed: the page is corrupt.
+//! The last four bytes of every sector of 512 B are a trailer in place of content: the generation's
+//! low 16 bits and a check over database, page, sector and the whole generation. If the page's
+//! checksum is wrong, valid trailers of different generations mean that sectors of two writes are
+//! mixed: the page is torn. A trailer that is valid for no generation means that bytes were
+//! changed: the page is corrupt.
 //!
 //! Database, page, slot and the version in the directory determine the content of a slot. A page
 //! can therefore be written again without storing its bytes.
@@ -25,7 +25,8 @@ use super::geometry::{Geometry, PAGE_HEADER_BYTES, SECTOR_BYTES, SectorPlace, TR
 const MAGIC: u32 = u32::from_le_bytes(*b"PLMp");
 const LIVE: u32 = 1 << 31;
 
-/// The slots of a page: which contain a record, and the version of each. A version only increases.
+/// The slots of a page: for each, whether it contains a record, and the version of the record. A
+/// version only increases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Directory(pub [u32; SLOTS_MAX]);
 
@@ -49,7 +50,7 @@ impl Directory {
         directory
     }
 
-    /// One bit per slot: it contains a record.
+    /// One bit per slot, set if the slot contains a record.
     pub fn occupancy(&self) -> u16 {
         let bits = self.0.iter().enumerate().map(|(slot, entry)| ((entry >> 31) as u16) << slot);
         bits.fold(0, |all, bit| all | bit)
@@ -138,7 +139,7 @@ pub struct Fault {
     pub damage: Damage,
     /// Header of the page, if its checksum is right.
     pub found: Option<PageHead>,
-    /// Expected generation, the acknowledged one; 0 if unknown.
+    /// Expected generation, which was acknowledged; 0 if unknown.
     pub expected_generation: u32,
 }
 
@@ -178,7 +179,7 @@ pub fn render(g: &Geometry, head: &PageHead, out: &mut [u8]) {
     debug_assert_eq!(out.len(), g.page_bytes as usize);
     for slot in 0..usize::from(g.slots) {
         let start = PAGE_HEADER_BYTES + slot * g.slot_bytes as usize;
-        // The last slot gets the remainder of the division.
+        // The last slot also gets the remainder of the division.
         let end = if slot + 1 == usize::from(g.slots) {
             out.len()
         } else {
@@ -260,7 +261,7 @@ pub fn check(
     if mark.allows(head.generation) {
         return Ok(head);
     }
-    // Only another writer can have produced a generation that was never issued.
+    // A generation that was never issued can only be from another writer.
     let damage = match mark.acked.checked_sub(head.generation) {
         Some(1) => Damage::Lost,
         Some(_) => Damage::Stale,
@@ -269,11 +270,11 @@ pub fn check(
     Err(fault(damage, Some(head)))
 }
 
-/// Determines the damage of a page whose checksum is wrong.
+/// Determines the damage of a page with a wrong checksum.
 fn classify(g: &Geometry, database: u32, page: u32, mark: Mark, bytes: &[u8]) -> Damage {
     let newest = match mark {
         // Searches around the generation of the first sector, which may be the older or the newer
-        // one.
+        // generation.
         Mark::UNKNOWN => u32_at(bytes, 24).saturating_add(0x7fff),
         mark => mark.acked.saturating_add(2),
     };
@@ -297,7 +298,7 @@ fn classify(g: &Geometry, database: u32, page: u32, mark: Mark, bytes: &[u8]) ->
     match (wrong, zeros, first) {
         (0, zeros, None) if zeros > 0 => Damage::Unwritten,
         (0, 0, Some(_)) if mixed => Damage::Torn,
-        // Only the first write of a page can be torn with an unwritten page.
+        // Only the first write of a page can leave it torn with an unwritten page.
         (0, zeros, Some(1)) if zeros > 0 => Damage::Torn,
         _ => Damage::Corrupt,
     }
@@ -351,7 +352,7 @@ mod tests {
             prop_assert_eq!(head.directory, directory);
         }
 
-        /// One changed byte is corrupt at any position: no sector is valid for two generations.
+        /// One changed byte is corruption at any position: no sector is valid for two generations.
         #[test]
         fn a_changed_byte_is_corrupt(
             at in 0usize..32768, change in 1u8..=255, generation in 1u32..1 << 20,
@@ -363,8 +364,7 @@ mod tests {
             prop_assert_eq!(fault.damage, Damage::Corrupt);
         }
 
-        /// Any mixture of the sectors of two writes is torn, also with a large distance of
-        /// generations.
+        /// Any mixture of the sectors of two writes is torn, even if the generations are far apart.
         #[test]
         fn mixed_sectors_are_torn(
             sectors in any::<u64>(), newer in 2u32..1 << 20, age in 1u32..60_000,
@@ -434,7 +434,8 @@ mod tests {
 
     #[test]
     fn slots_fill_the_page() {
-        // 32 KiB without header and trailers hold sixteen records of 2,000 B, but not seventeen.
+        // 32 KiB without header and trailers have space for sixteen records of 2,000 B, but not for
+        // seventeen.
         let g = geometry(32768, 2000, 1.0);
         assert_eq!((g.slots, g.slot_bytes), (16, 2040));
         assert_eq!(geometry(4096, 200, 1.0).slots, 16);

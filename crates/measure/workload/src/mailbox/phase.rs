@@ -1,8 +1,8 @@
 //! Phases before and after the load: create, format, duplicate, scan, recover, verify.
 //!
 //! Each implements [`Steps`] and runs in a [`Machine`]. The machine has a fixed number of lanes,
-//! each with a buffer and at most one I/O in flight. It asks the steps for the next I/O of each
-//! idle lane.
+//! each with a buffer and at most one I/O in flight. It requests from the steps the next I/O of
+//! each idle lane.
 
 mod create;
 mod duplicate;
@@ -27,13 +27,13 @@ use super::page::Damage;
 use super::poison::{Failure, Finding, Place, Poison};
 use super::store::Store;
 
-/// Maximum number of stored findings; further ones are only counted.
+/// Maximum number of stored findings; further findings are only counted.
 const FINDINGS_MAX: usize = 1000;
 
 /// Size and number of a phase's I/Os.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseIo {
-    /// Bytes of one I/O, rounded to whole pages, and at most a log file for log I/O.
+    /// Bytes of one I/O, rounded to whole pages; for log I/O, at most the size of a log file.
     pub chunk_bytes: u32,
     /// I/Os in flight.
     pub depth: u32,
@@ -51,7 +51,7 @@ impl Default for PhaseIo {
 pub struct Progress {
     /// Bytes transferred.
     pub done_bytes: u64,
-    /// Bytes to transfer, as far as known yet.
+    /// Known number of bytes to transfer; it may still grow.
     pub total_bytes: u64,
 }
 
@@ -60,7 +60,7 @@ pub struct Progress {
 pub struct Report {
     /// Pages checked.
     pub pages_checked: u64,
-    /// Pages that differ from the log and can be restored from it, by the kind of damage
+    /// Pages that differ from the log but can be restored from it, by the kind of damage
     /// ([`Damage::ALL`]). A crash may cause this damage.
     pub pages_rebuilt: [u64; Damage::ALL.len()],
     /// Pages written by recovery.
@@ -75,14 +75,14 @@ pub struct Report {
     pub pages_by_log: u64,
     /// Checked pages that are not in the log, and whose generation the map determines.
     pub pages_by_map: u64,
-    /// Checked pages that are whole and in their place, but for which no source shows whether they
-    /// are the last acknowledged ones.
+    /// Checked pages that are whole and at their position, but for which no source shows whether
+    /// they are the last acknowledged ones.
     pub pages_unknown: u64,
-    /// Databases whose generation map is not reliable.
+    /// Databases with an unreliable generation map.
     pub maps_untrusted: u64,
     /// Expected commits that were found.
     pub commits_found: u64,
-    /// Number of all findings, including those that are not listed.
+    /// Number of all findings, including findings that are not listed.
     pub findings: u64,
 }
 
@@ -94,12 +94,12 @@ pub trait Phase: StepWorkload {
     fn poison(&self) -> Option<&Poison>;
     /// Returns confirmed damage: the first thousand findings.
     fn findings(&self) -> &[Finding];
-    /// Returns suspected damage by a source that is not reliable; it is not evidence against the
+    /// Returns suspected damage according to an unreliable source; it is not evidence against the
     /// target.
     fn unconfirmed(&self) -> &[Finding];
     /// Returns the results.
     fn report(&self) -> Report;
-    /// Returns whether it completed (not stopped, not failed).
+    /// Returns true if the phase completed: it was not stopped and did not fail.
     fn is_complete(&self) -> bool;
     /// Returns the databases, for the next machine.
     fn into_store(self: Box<Self>) -> Store;

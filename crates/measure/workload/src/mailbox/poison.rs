@@ -40,7 +40,7 @@ pub enum Failure {
     },
     /// A page is damaged.
     Page(Fault),
-    /// There is no log: no block of it, or none whose checkpoint exists too.
+    /// There is no log: no block of it, or only blocks whose checkpoint does not exist.
     NoLog,
     /// An acknowledged log block is damaged.
     LogBlock(LogFault),
@@ -52,7 +52,7 @@ pub enum Failure {
         /// Position up to which commits were acknowledged.
         acknowledged_lsn: u64,
     },
-    /// A page contains changes beyond the end of the log: it was written before its log records.
+    /// A page contains changes after the end of the log: it was written before its log records.
     PageAhead {
         /// The page's log position.
         page_lsn: u64,

@@ -9,11 +9,11 @@
 //! 64 payload
 //! ```
 //! An acknowledged block is not written again before the next round of the ring. The epoch
-//! increases with every recovery, so that blocks beyond the end of the log, which a crash left,
-//! never continue the new log.
+//! increases with every recovery, so that blocks after the end of the log, left by a crash, never
+//! continue the new log.
 //!
-//! A record contains its page's whole directory after the change (the post-image), so the last
-//! record of a page is enough to restore the page, in any state after a crash.
+//! A record contains the whole directory of its page after the change (the post-image). The last
+//! record of a page is therefore enough to restore the page, in any state after a crash.
 
 use plimsoll_sys::simd;
 
@@ -35,7 +35,7 @@ pub(crate) const NO_RECORD: u16 = u16::MAX;
 /// Header of a log block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockHead {
-    /// Database whose log this is.
+    /// Database of the log.
     pub database: u32,
     /// Increases with every recovery.
     pub epoch: u32,
@@ -53,7 +53,7 @@ pub struct BlockHead {
     pub clean: bool,
 }
 
-/// Completes a block whose payload exists: header, filler after the payload, checksum.
+/// Completes a block that has its payload: header, filler after the payload, checksum.
 pub(crate) fn seal_block(g: &Geometry, head: &BlockHead, block: &mut [u8]) {
     let end = BLOCK_HEADER_BYTES + usize::from(head.used).min(BLOCK_PAYLOAD_BYTES);
     let counter = blocks(head.lsn) << 1;
@@ -73,7 +73,8 @@ pub(crate) fn seal_block(g: &Geometry, head: &BlockHead, block: &mut [u8]) {
     block[0..4].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Fills a block of a preallocated log: never zero, never repeated, never a valid block.
+/// Fills a block of a preallocated log with bytes that are never zero, never repeated, and never a
+/// valid block.
 pub(crate) fn format_block(g: &Geometry, database: u32, place: u64, block: &mut [u8]) {
     simd::fill(g.log_key(database, 0), place << 1 | 1, block);
     block[4..8].copy_from_slice(b"PLMf");
@@ -121,13 +122,13 @@ pub(crate) fn check_block(
     fault(Damage::Misdirected, Some(head.lsn))
 }
 
-/// Parses a block of this store's log of `database`; `None` if it is not one.
+/// Parses a block of this store's log of `database`; `None` for other bytes.
 pub(crate) fn parse_block(g: &Geometry, database: u32, block: &[u8]) -> Option<BlockHead> {
     let (run_id, head) = parse_any_block(block)?;
     (run_id == g.run_id && head.database == database).then_some(head)
 }
 
-/// Parses a block of any store's log, and returns the run that wrote it; `None` if it is not one.
+/// Parses a block of any store's log, and returns the run that wrote it; `None` for other bytes.
 fn parse_any_block(block: &[u8]) -> Option<(u64, BlockHead)> {
     let whole = block.len() == BLOCK_BYTES as usize && u32_at(block, 4) == MAGIC;
     if !whole || simd::crc32c(0, &block[4..]) != u32_at(block, 0) {
@@ -206,7 +207,8 @@ pub(crate) fn advance(lsn: u64, bytes: usize) -> u64 {
     let block = lsn / 4096;
     let within = (lsn % 4096).saturating_sub(header);
     let total = block * payload + within + bytes as u64;
-    // A position at the end of a block stays there, because the next block may never be started.
+    // A position at the end of a block does not move to the next block, because that block may
+    // never be started.
     let (block, within) = match (total / payload, total % payload) {
         (block, 0) if bytes > 0 => (block - 1, payload),
         pair => pair,

@@ -1,4 +1,4 @@
-//! Log replication: reads the log of a database for each further copy, as it becomes durable.
+//! Log replication: reads the log of a database for each further copy, as soon as it is durable.
 
 use crate::step::{Io, IoKind};
 
@@ -30,7 +30,7 @@ pub(crate) struct Replication {
 impl Replication {
     pub fn new(config: &MailboxConfig, place: usize, buffer_at: u64, lsn: u64) -> Self {
         let readers = vec![Reader { lsn, reading: 0 }; config.copies as usize - 1];
-        // One read covers one file.
+        // One read is within one file.
         let read_bytes = config.replication_bytes.min(config.log_file_bytes);
         Self { readers, read_bytes, place, buffer_at }
     }

@@ -22,7 +22,7 @@ impl Choices {
 
     /// Returns an exponentially distributed time of mean `mean_ns`.
     pub fn exponential_ns(&mut self, mean_ns: f64) -> f64 {
-        // In (0, 1], so that the logarithm exists.
+        // In (0, 1], so that the logarithm is finite.
         let uniform = ((self.bits() >> 11) + 1) as f64 / (1u64 << 53) as f64;
         -libm::log(uniform) * mean_ns
     }

@@ -38,7 +38,7 @@ pub(crate) struct Operation {
 pub struct Commit {
     /// Id of the database.
     pub database: u32,
-    /// Page that holds the record.
+    /// Page of the record.
     pub page: u32,
     /// Slot of the record.
     pub slot: u8,
@@ -61,7 +61,7 @@ pub trait Witness: Send {
 pub(crate) enum Phase {
     /// Between two operations.
     Idle,
-    /// In an operation: before the page lookup, or waiting for page, frame or log space.
+    /// In an operation: before the page lookup, or while waiting for a page, a frame or log space.
     Working(Operation),
     /// The change is in the log, which must become durable.
     Committing(Commit),
@@ -143,9 +143,9 @@ impl Session {
         (place, below(self.next[2], u64::from(pages_used(place))) as u32)
     }
 
-    /// Chooses the next operation. Every operation draws five random numbers, whatever its kind. A
-    /// session's choices therefore do not depend on other sessions; only the number of pages to
-    /// which its key is mapped does.
+    /// Chooses the next operation. Every operation draws five random numbers, regardless of its
+    /// kind. A session's choices therefore do not depend on other sessions; only the number of
+    /// pages to which its key is mapped does.
     #[inline(always)]
     pub fn draw(
         &mut self,

@@ -40,16 +40,17 @@ impl LogPosition {
     }
 }
 
-/// One database between two machines.
+/// State of one database between two machines.
 pub struct DatabaseState {
     /// Configuration.
     pub config: DatabaseConfig,
-    /// Pages that contain, or contained, records: whole-file phases read those from 0 to this.
+    /// Number of pages that contain, or contained, records: whole-file phases read pages from 0 to
+    /// this number.
     pub pages_used: u32,
     /// State of its log.
     pub log: LogPosition,
     /// Writes that a crash interrupted overwrote the blocks of the ring before this position. All
-    /// later blocks, as far as the ring goes back, were acknowledged.
+    /// later blocks that are still in the ring were acknowledged.
     pub log_whole_from: u64,
     /// Last acknowledged generation of each page.
     pub generation_map: Box<dyn GenerationMap>,
@@ -65,7 +66,7 @@ impl DatabaseState {
         Self { config, pages_used, log, log_whole_from, generation_map, occupancy: None }
     }
 
-    /// Initialises the occupancy without data, as after creation.
+    /// Initialises the occupancy without data, to the state after creation.
     pub(crate) fn assume_occupancy(&mut self) {
         let DatabaseConfig { pages_initial, pages_max, .. } = self.config;
         self.occupancy.get_or_insert_with(|| Occupancy::new(pages_initial, pages_max));
@@ -104,7 +105,7 @@ impl Store {
         Ok(Self::rebuild(config, geometry, databases))
     }
 
-    /// Records which files are too short, by name. Reads end there.
+    /// Records the files that are too short, by name. Reads end there.
     #[must_use]
     pub fn with_short_files(self, short: BTreeMap<String, u64>) -> Self {
         Self { short: Arc::new(short), ..self }
@@ -122,7 +123,7 @@ impl Store {
         u32::try_from(pages).unwrap_or(u32::MAX)
     }
 
-    /// Creates a store again, from databases that were removed from one.
+    /// Rebuilds a store from databases that were removed from a store.
     pub(crate) fn rebuild(
         config: MailboxConfig,
         geometry: Geometry,
@@ -237,16 +238,17 @@ pub struct GroupPart {
     pub sessions: Vec<u32>,
 }
 
-/// Distributes databases and sessions over at most `threads` groups: databases in turn, sessions in
-/// proportion to the bias of the group's databases. Each group has at least one of both, so there
-/// are never more groups than databases or sessions.
+/// Distributes databases and sessions over at most `threads` groups: databases in rotation,
+/// sessions in proportion to the bias of the group's databases. Each group has at least one
+/// database and one session, so there are never more groups than databases or sessions.
 pub fn spread(config: &MailboxConfig, threads: u32) -> Vec<GroupPart> {
     let chosen = config.databases.iter().filter(|database| database.bias > 0).count();
     let most = (chosen as u64).min(u64::from(config.sessions)).max(1);
     let groups = u64::from(threads).clamp(1, most) as usize;
     let mut parts = vec![GroupPart::default(); groups];
     let mut bias = vec![0u64; groups];
-    // Databases without sessions come last, so that each group has one with sessions.
+    // Databases without sessions are distributed last, so that each group has a database with
+    // sessions.
     let (chosen, idle): (Vec<_>, Vec<_>) = config.databases.iter().partition(|d| d.bias > 0);
     for (i, database) in chosen.into_iter().chain(idle).enumerate() {
         parts[i % groups].databases.push(database.id);

@@ -12,8 +12,8 @@ use super::page::Directory;
 use super::rng::below;
 use super::session::{Commit, Operation, OperationKind, Phase, Session};
 
-/// Maximum number of operations of a session at one instant. A session whose pages are all cached
-/// and whose commits are all lazy would otherwise never end the step.
+/// Maximum number of operations of a session at one instant. Without this limit, a session whose
+/// pages are all cached and whose commits are all lazy would never end the step.
 const BURST_MAX: u32 = 32;
 /// Pause after that.
 const BURST_PAUSE_NS: u64 = 10_000;
@@ -22,9 +22,9 @@ const BURST_PAUSE_NS: u64 = 10_000;
 enum Attempt {
     /// The operation ended.
     Ended,
-    /// It waits, and the session is in a queue.
+    /// The operation waits, and the session is in a queue.
     Parked,
-    /// It waits until the log is durable.
+    /// The operation waits until the log is durable.
     Committing(Commit),
 }
 
@@ -56,9 +56,9 @@ impl Group {
         }
     }
 
-    /// Returns the next session to run: one that is ready, or a woken one if there is an arrival
-    /// for it. Sessions without an arrival become idle again, after those that have become idle
-    /// since.
+    /// Returns the next session to run: a ready one, or a woken one if an arrival waits for a
+    /// session. Sessions without an arrival become idle again, after the sessions that became idle
+    /// in the meantime.
     pub(super) fn next_session(&mut self, now_ns: u64) -> Option<u32> {
         if let Some(session) = self.ready.pop(&self.links) {
             return Some(session);
@@ -73,8 +73,8 @@ impl Group {
         None
     }
 
-    /// Wakes sessions that waited for a frame or for log space, if available. Returns true if any
-    /// can proceed.
+    /// Wakes sessions that waited for a frame or for log space, if available. Returns true if at
+    /// least one session can proceed.
     pub(super) fn wake_stalled(&mut self) -> bool {
         let mut next = self.attention.first(0);
         while let Some(place) = next {
@@ -169,8 +169,8 @@ impl Group {
         arrivals.next_ns(now_ns) <= from_ns && now_ns < from_ns.saturating_add(BACKLOG_NS)
     }
 
-    /// Reports arrivals before the stop that were not started, if they would have been an I/O: the
-    /// read of a page that is not in the cache.
+    /// Reports arrivals before the stop that were not started, if they would have caused an I/O:
+    /// the read of a page that is not in the cache.
     pub(super) fn tell_never_started(&mut self, each: &mut dyn FnMut(u16, u64)) {
         let (Some(arrivals), Some(from_ns)) = (self.arrivals.as_mut(), self.stopping_from_ns)
         else {
@@ -190,7 +190,8 @@ impl Group {
         }
     }
 
-    /// Starts the next operation of a session, or makes it wait for an arrival, or ends it.
+    /// Starts the next operation of a session, makes the session wait for an arrival, or ends the
+    /// session.
     fn begin(&mut self, session: u32, now_ns: u64) -> Option<Operation> {
         let ends = self.stopping && !self.has_backlog(now_ns);
         let s = &mut self.sessions[session as usize];
@@ -373,7 +374,7 @@ fn count(d: &mut Database, kind: OperationKind) {
     }
 }
 
-/// Returns one of the set bits of `mask`, chosen by `bits`; `None` if there is none.
+/// Returns one of the set bits of `mask`, chosen by `bits`; `None` if no bit is set.
 fn pick(mask: u16, bits: u64) -> Option<usize> {
     let count = mask.count_ones();
     let mut nth = below(bits, u64::from(count));

@@ -3,7 +3,7 @@
 //! Stratified sampling: 1,024 consecutive choices are in 1,024 different parts of the unit
 //! interval, at a random point within each part. A permutation shuffles their order for each round.
 //! After any number of choices, the frequency of each alternative therefore equals its share to
-//! about one in 1,024. A choice still cannot be predicted from earlier ones, except that no part
+//! about one in 1,024. A choice still cannot be predicted from earlier choices, except that no part
 //! occurs twice. (Independent choices would be off by 1 % after 10,000.)
 
 use crate::address::{Permutation, mix, share_below};
@@ -14,7 +14,7 @@ const STRATA: u64 = 1 << STRATA_BITS;
 /// Chooses among alternatives by their shares.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// The only possible alternative, if there is just one.
+    /// The only possible alternative; `None` if there are several.
     only: Option<u32>,
     /// Upper ends of the alternatives' parts of 0 to 2^64; the last is open.
     ends: Box<[u64]>,
@@ -25,7 +25,7 @@ pub struct Choice {
 
 impl Choice {
     /// Creates alternatives with the given weights, of any sum. Weights that are negative or not
-    /// numbers count as 0. If all do, the first alternative is always chosen.
+    /// numbers count as 0. If all are 0, the first alternative is always chosen.
     #[must_use]
     pub fn new(weights: &[f64], seed: u64) -> Self {
         let weight = |w: &f64| if *w > 0.0 && w.is_finite() { *w } else { 0.0 };
@@ -38,8 +38,8 @@ impl Choice {
                 if total > 0.0 { sum / total } else { 1.0 }
             })
             .collect();
-        // Rounding may leave the sum just below 1. No alternative after the last weight above 0 may
-        // be chosen.
+        // Because of rounding, the sum may be just below 1. An alternative after the last weight
+        // above 0 must never be chosen.
         if let Some(last) = weights.iter().rposition(|w| weight(w) > 0.0) {
             ends.truncate(last + 1);
         } else {
@@ -80,7 +80,7 @@ impl Choice {
         let jitter = mix(!self.seed, self.index) >> STRATA_BITS;
         self.index += 1;
         let x = self.order.at(within) << (u64::BITS - STRATA_BITS) | jitter;
-        // With few alternatives, counting the ends below needs no branch.
+        // With few alternatives, counting the ends that are not above `x` needs no branch.
         let below = self.ends.iter().map(|end| usize::from(x >= *end)).sum::<usize>();
         below.min(self.ends.len() - 1)
     }
@@ -98,8 +98,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Within one stratum a boundary of each alternative's part, and the whole strata of the
-        /// last, unfinished thousand.
+        /// The error is at most the boundary of each alternative's part within one stratum, plus
+        /// the strata of the last, unfinished thousand.
         #[test]
         fn shares_are_exact_to_a_few_strata(
             weights in prop::collection::vec(0.0f64..100.0, 1..9),
@@ -120,8 +120,8 @@ mod tests {
         }
     }
 
-    /// After 10,000 choices, 70 % is met to 0.1 %; independent choices would be off by 0.46 % (one
-    /// standard error).
+    /// After 10,000 choices, the share is 70 % to within 0.1 %; independent choices would have an
+    /// error of 0.46 % (one standard error).
     #[test]
     fn seventy_percent_is_met() {
         for seed in 0..50 {
@@ -131,8 +131,8 @@ mod tests {
         }
     }
 
-    /// The order is random: the number of runs of equal choices is that of a random sequence (Wald and
-    /// Wolfowitz 1940: mean 2 n p (1 - p) + 1, deviation about 2 p (1 - p) sqrt n).
+    /// The order is random: the number of runs of equal choices is that of a random sequence (Wald
+    /// and Wolfowitz 1940: mean 2 n p (1 - p) + 1, deviation about 2 p (1 - p) sqrt n).
     #[test]
     fn the_order_is_random() {
         for seed in 0..20 {

@@ -24,7 +24,7 @@ pub enum SyncKind {
     Fsync,
     /// `fdatasync`.
     Fdatasync,
-    /// Each write itself (`O_DSYNC`, `RWF_DSYNC`, FUA).
+    /// Each write is itself durable (`O_DSYNC`, `RWF_DSYNC`, FUA).
     Durable,
 }
 
@@ -53,7 +53,7 @@ pub struct StreamConfig {
     pub name: String,
     /// Mixed from the run's seed and the stream's number: streams with equal seeds are equal.
     pub seed: u64,
-    /// Clients in all threads; client `i` uses share `i mod shares`.
+    /// Number of clients in all threads; client `i` uses share `i mod shares`.
     pub clients: u32,
     /// Maximum number of operations in flight of a client. Names younger than that are not touched.
     pub queue_depth: u32,
@@ -78,7 +78,7 @@ pub struct StreamConfig {
     pub metadata_mix: MetadataMix,
     /// Small files of each client at the start of the stream, for removes and renames.
     pub names_per_client: u32,
-    /// Record when the first byte of each read arrives, which only some targets tell.
+    /// True to record the arrival of the first byte of each read, which only some targets report.
     pub first_byte: bool,
     /// Trace to replay. Sizes, mix and pattern above then have no effect.
     pub trace: Option<Arc<Replay>>,

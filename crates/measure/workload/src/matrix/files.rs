@@ -10,7 +10,7 @@ pub struct FileSet {
     pub first_file: u32,
     /// Directories or exports with the files; at least 1.
     pub shares: u32,
-    /// Files in each of them; at least 1.
+    /// Number of files in each share; at least 1.
     pub files_per_share: u32,
     /// Size of a file (or device).
     pub file_size_bytes: u64,
@@ -34,8 +34,8 @@ impl FileSet {
         self.first_file.saturating_add(u32::try_from(within).unwrap_or(u32::MAX))
     }
 
-    /// Returns the regions of a share for transfers of up to `largest_bytes`, at multiples of
-    /// `grid_bytes`.
+    /// Returns the regions of a share for transfers of up to `largest_bytes`, aligned to multiples
+    /// of `grid_bytes`.
     ///
     /// A working set is distributed evenly over the files. If a file's part would be smaller than a
     /// transfer, only every n-th file is used, with a part of one transfer or more.
@@ -58,7 +58,7 @@ impl FileSet {
         let first = u64::from(share) * u64::from(self.files_per_share);
         (0..self.files_per_share)
             .filter(|file| {
-                // Returns the n-th of `used` files, evenly spread over all.
+                // Returns the n-th of `used` files, which are evenly spread over all files.
                 let at = first + u64::from(*file);
                 let step = |at: u64| u128::from(at) * u128::from(used) / u128::from(files);
                 at == 0 || step(at) != step(at - 1)

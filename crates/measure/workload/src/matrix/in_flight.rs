@@ -5,7 +5,7 @@
 pub struct InFlight(pub(super) u32);
 
 impl InFlight {
-    /// Converts it to a number, which the operation carries.
+    /// Converts it to a number, which is stored in the operation.
     #[must_use]
     pub fn number(self) -> u32 {
         self.0

@@ -63,9 +63,9 @@ pub struct MetadataMix {
     pub readdir: f64,
     /// Creations of small files.
     pub create: f64,
-    /// Removals of such files.
+    /// Share of removals of small files.
     pub remove: f64,
-    /// Renames of such files.
+    /// Share of renames of small files.
     pub rename: f64,
     /// Settings of attributes.
     pub setattr: f64,

@@ -1,8 +1,8 @@
 //! Set of existing small files.
 //!
 //! A client creates names with rising numbers and removes and renames the oldest, so two counters
-//! give the range of existing names. A remove or rename that would touch one of the youngest, which
-//! may still be in flight, becomes a create; that is counted.
+//! give the range of existing names. If a remove or rename would touch one of the youngest names,
+//! which may still be in flight, a create replaces it, and this is counted.
 
 /// The small files of one client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

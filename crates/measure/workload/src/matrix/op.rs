@@ -81,8 +81,8 @@ pub(super) fn class_of(kind: OpKind) -> u16 {
 }
 
 /// Returns all classes of a stream, in the order of [`Op::class`]: read, write, sync and the
-/// metadata operations. In a stream that flushes, a class of durable writes follows, without
-/// operations of its own.
+/// metadata operations. In a stream that flushes, a class of durable writes follows, which has no
+/// separate operations.
 #[must_use]
 pub fn classes(stream: &str, sync: SyncKind) -> Vec<Class> {
     let flushes = sync.flushes();

@@ -15,7 +15,7 @@ use crate::trace::{Cursor, Event, TraceOperation};
 pub struct StreamPart {
     config: StreamConfig,
     clients: Range<u32>,
-    /// By share; `None` for shares without any of these clients.
+    /// By share; `None` for shares that none of these clients uses.
     walks: Vec<Option<AddressWalks>>,
     each: Vec<Client>,
     read_sizes: Vec<u32>,
@@ -24,7 +24,7 @@ pub struct StreamPart {
     cursor: Option<Cursor>,
 }
 
-/// Choices of one client so far.
+/// State of one client's choices.
 #[derive(Clone, Debug)]
 struct Client {
     share: u32,
@@ -46,7 +46,7 @@ fn chosen(sizes: &[SizeShare]) -> (Vec<u32>, Vec<f64>) {
 }
 
 impl StreamPart {
-    /// Creates the clients `clients` of the stream, without those beyond [`StreamConfig::clients`].
+    /// Creates the clients `clients` of the stream, but only those below [`StreamConfig::clients`].
     ///
     /// # Errors
     /// A [`MatrixError`] with the reason.
@@ -124,7 +124,7 @@ impl StreamPart {
         self.clients.clone()
     }
 
-    /// Returns whether it replays a trace and has issued all of it.
+    /// Returns true if the part replays a trace and has issued all of its operations.
     #[must_use]
     pub fn is_replayed(&self) -> bool {
         self.cursor.as_ref().is_some_and(Cursor::is_at_end)

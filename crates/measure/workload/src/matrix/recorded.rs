@@ -18,15 +18,15 @@ impl StreamConfig {
         all
     }
 
-    /// Returns the index into [`StreamConfig::classes`] of the writes with the flush that each waits
-    /// for; `None` if the stream does not flush.
+    /// Returns the index into [`StreamConfig::classes`] of the writes with the flush that each
+    /// waits for; `None` if the stream does not flush.
     #[must_use]
     pub fn durable_class(&self) -> Option<u16> {
         self.class_until(LatencyEnd::Flush)
     }
 
     /// Returns the index into [`StreamConfig::classes`] of the reads until their first byte; `None`
-    /// if the target does not tell when that arrives.
+    /// if the target does not report its arrival.
     #[must_use]
     pub fn first_byte_class(&self) -> Option<u16> {
         self.class_until(LatencyEnd::FirstByte)

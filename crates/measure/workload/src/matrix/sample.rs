@@ -1,10 +1,10 @@
 //! A sample of all blocks, whose content every run tracks and checks.
 //!
-//! Tracking every block takes five bytes of memory each, and checking every read takes CPU that a
-//! generator may need, so both are optional ([`super::Tracker`]). In each group of 256 consecutive
-//! units, one is always tracked, chosen by a hash of its address. `n` checks miss a damaged share
-//! `p` of the data with probability `(1 - p)^n`: 300 checks find one block in a hundred with 95 %.
-//! The sample depends on the run, so that no storage can predict it.
+//! Tracking every block needs five bytes of memory for each, and checking every read needs CPU time
+//! that a generator may lack, so both are optional ([`super::Tracker`]). In each group of 256
+//! consecutive units, one unit is always tracked, chosen by a hash of its address. `n` checks miss
+//! a damaged share `p` of the data with probability `(1 - p)^n`: 300 checks find one block in a
+//! hundred with 95 %. The sample depends on the run, so that no storage can predict it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use crate::stamp::{
     DamageCounts, ExpectedContent, Finding, Generations, Ticket, Verdict, Verifier,
 };
 
-/// Units per sampled unit, as a power of two.
+/// Largest number of units per sampled unit, as a power of two.
 const PERIOD_BITS_MAX: u32 = 8;
 /// If operations reach fewer units than this times the period, the period is shorter.
 const SAMPLED_MIN: u64 = 64;
@@ -34,7 +34,7 @@ pub struct Sample {
     first_units: Box<[u64]>,
     /// One entry per group.
     generations: Generations,
-    /// True if the layout wrote everything: the first write of a unit is then not one of the run.
+    /// True if the layout wrote everything: the first write of a unit then happened before the run.
     laid_out: AtomicBool,
 }
 
@@ -47,7 +47,7 @@ struct SampledUnit {
 
 impl Sample {
     /// Creates a sample of files with the given numbers of units, of which operations reach
-    /// `reached_units` in all. `seed` selects the sample.
+    /// `reached_units` in total. `seed` selects the sample.
     #[must_use]
     pub fn new(units: impl Iterator<Item = u64>, reached_units: u64, seed: u64) -> Self {
         let period_bits = (reached_units / SAMPLED_MIN).max(1).ilog2().min(PERIOD_BITS_MAX);
@@ -62,21 +62,21 @@ impl Sample {
         Self { seed, period_bits, first_units: first_units.into(), generations, laid_out }
     }
 
-    /// States that every unit was written once, as after a layout.
+    /// Records that every unit was written once, as after a layout.
     pub fn written_once(&self) {
         self.generations.written_once();
         self.laid_out.store(true, Ordering::Relaxed);
     }
 
     /// Returns the sampled unit of a group, in the numbering of all files. The last group may be
-    /// short and have none.
+    /// shorter and have no sampled unit.
     #[inline]
     fn picked(&self, group: u64) -> u64 {
         let within = mix(self.seed, group) & ((1 << self.period_bits) - 1);
         (group << self.period_bits) + within
     }
 
-    /// Returns the sampled ones of `units` units of a file from `first` on.
+    /// Returns the sampled units among `units` units of a file from `first` on.
     #[inline]
     fn within(&self, file: u32, first: u64, units: u64) -> impl Iterator<Item = SampledUnit> + '_ {
         let bounds = self.first_units.get(file as usize..file as usize + 2);
@@ -91,7 +91,7 @@ impl Sample {
     }
 
     /// Returns the sampled units of a transfer of `units` units of a file from `first` on, by their
-    /// numbers in it.
+    /// numbers in the transfer.
     pub fn units_within(
         &self,
         file: u32,
@@ -109,7 +109,7 @@ impl Sample {
     }
 
     /// Returns sampled units that were written after the layout, by file and number: at most `most`
-    /// of them, spread over all.
+    /// of them, evenly spread.
     #[must_use]
     pub fn written(&self, most: usize) -> Vec<(u32, u64)> {
         let first = if self.laid_out.load(Ordering::Relaxed) { 2 } else { 1 };
@@ -192,13 +192,14 @@ impl Sampler {
         }
     }
 
-    /// Returns the results so far.
+    /// Returns the results until now.
     #[must_use]
     pub fn found(&self) -> SampleCounts {
         self.found
     }
 
-    /// Resets the counts when the measured phase starts. Earlier damage is kept.
+    /// Resets the counts when the measured phase starts. Damage that was found earlier is
+    /// preserved.
     pub fn measure_begins(&mut self) {
         self.found.reads = 0;
         self.found.counts.good = 0;
@@ -276,7 +277,7 @@ impl Sampler {
     /// `other`.
     ///
     /// # Errors
-    /// [`ContentError::Misaligned`] if the buffer is not whole units.
+    /// [`ContentError::Misaligned`] if the buffer does not consist of whole units.
     #[inline]
     pub fn fill(&self, write: InFlight, other: u32, out: &mut [u8]) -> Result<(), ContentError> {
         let Some(slot) = self.slots.get(write.number() as usize) else { return Ok(()) };
@@ -309,7 +310,8 @@ impl Sampler {
         }
     }
 
-    /// Checks every byte of the sampled units in a read's data. Returns `false` if one is damaged.
+    /// Checks every byte of the sampled units in a read's data. Returns `false` if a unit is
+    /// damaged.
     #[must_use]
     pub fn end_read(&mut self, read: InFlight, data: &[u8]) -> bool {
         let Self { content, sample, slots, found, .. } = self;

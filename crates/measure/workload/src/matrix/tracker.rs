@@ -2,8 +2,8 @@
 //!
 //! A write is counted when its address is chosen, and settled when it completes. A read records,
 //! for each unit, the oldest generation that was possible when it was issued. When it completes,
-//! any generation from there to the newest one started meanwhile is right. Reads can therefore be
-//! checked while writes are in flight.
+//! any generation from this one to the newest one that was started in the meantime is correct.
+//! Reads can therefore be checked while writes are in flight.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub struct Tracker {
 
 impl Tracker {
     /// Creates a tracker for up to `in_flight_max` concurrent operations of up to `size_max_bytes`
-    /// each, on files whose generations are `files`, by their number in the file table.
+    /// each. `files` has the generations of the files, by their number in the file table.
     #[must_use]
     pub fn new(
         content: Content,
@@ -62,7 +62,7 @@ impl Tracker {
         }
     }
 
-    /// Returns the results of all reads so far.
+    /// Returns the results of all completed reads.
     #[must_use]
     pub fn counts(&self) -> DamageCounts {
         self.counts
@@ -88,9 +88,9 @@ impl Tracker {
         Some((number, first))
     }
 
-    /// Counts a write. `None` if it cannot be tracked: too many writes are in flight (in total, or
-    /// six on one of its units), or it is not whole units of a known file. The caller then chooses
-    /// another address.
+    /// Counts a write. `None` if the write cannot be tracked: too many writes are in flight (in
+    /// total, or six on one of its units), or it does not consist of whole units of a known file.
+    /// The caller then chooses another address.
     #[must_use]
     #[inline]
     pub fn begin_write(
@@ -106,8 +106,9 @@ impl Tracker {
             let ticket = self.files[file as usize].begin(first + i as u64);
             self.tickets[base + i] = ticket;
             if ticket.is_none() {
-                // Writes started so far never reach the target. An older generation may look the
-                // same as a failed one, so the unit stays unsure until the next write.
+                // Writes that were started for the earlier units never reach the target. An older
+                // generation may look the same as the failed write, so the content of the unit
+                // stays uncertain until the next write.
                 self.slots[number as usize].units = i;
                 self.end_write(InFlight::from_number(number), false);
                 return None;
@@ -119,7 +120,7 @@ impl Tracker {
     /// Fills the buffer of a started write.
     ///
     /// # Errors
-    /// [`ContentError::Misaligned`] if the buffer is not whole units.
+    /// [`ContentError::Misaligned`] if the buffer does not consist of whole units.
     #[inline]
     pub fn fill(&self, write: InFlight, out: &mut [u8]) -> Result<(), ContentError> {
         let Some(slot) = self.slots.get(write.0 as usize) else { return Ok(()) };
@@ -150,8 +151,8 @@ impl Tracker {
         self.free.push(op.0);
     }
 
-    /// Records the generations that a read may return. `None` as for [`Tracker::begin_write`]: the
-    /// read is then not checked.
+    /// Records the generations that a read may return. `None` for the same reasons as in
+    /// [`Tracker::begin_write`]: the read is then not checked.
     #[must_use]
     #[inline]
     pub fn begin_read(
@@ -183,8 +184,8 @@ impl Tracker {
         self.end_parts(read, data, |slot, first| std::iter::once((first, slot.units as u64)))
     }
 
-    /// Like [`Tracker::end_read`], for sampled units only: checking all of a large read takes more
-    /// CPU than the read itself.
+    /// Like [`Tracker::end_read`], but only for sampled units: checking all of a large read needs
+    /// more CPU time than the read itself.
     #[must_use]
     pub fn end_sampled_read(&mut self, read: InFlight, data: &[u8], sample: &Sample) -> bool {
         self.end_parts(read, data, |slot, first| {

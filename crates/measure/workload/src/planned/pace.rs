@@ -16,12 +16,12 @@ pub type StartTimes = Box<dyn Iterator<Item = u64> + Send>;
 
 /// Rule by which the clients of a group start operations.
 pub enum Pace {
-    /// Each client keeps `depth` operations outstanding.
+    /// Each client always has `depth` operations outstanding.
     Closed {
         /// Operations in flight per client.
         depth: u32,
     },
-    /// Each client starts `depth` operations at once, when its last batch has completed.
+    /// Each client starts `depth` operations at once, when its previous batch has completed.
     Barrier {
         /// Operations per batch.
         depth: u32,
@@ -40,7 +40,7 @@ pub enum Pace {
         /// Maximum number of operations in flight, all clients together.
         places: u32,
     },
-    /// Another pace between the times of a gate.
+    /// Another pace that only runs between two times, which a gate determines.
     Gated {
         /// The gate.
         gate: Arc<StreamGate>,
@@ -95,7 +95,7 @@ impl StreamPace {
     /// returns the text of a file of recorded arrivals.
     ///
     /// # Errors
-    /// An invalid rate, or an unreadable recording.
+    /// A rate is invalid, or the recording cannot be read.
     pub fn new(
         stream: &Stream,
         size_bytes_max: u32,
@@ -147,7 +147,7 @@ impl StreamPace {
         Self { replay: replay.cloned(), ..self }
     }
 
-    /// Returns whether operations start even if earlier ones are unfinished.
+    /// Returns true if operations start even if earlier ones are unfinished.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.open

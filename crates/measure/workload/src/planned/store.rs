@@ -10,11 +10,11 @@ const MIX_SCALE: f64 = 100.0;
 /// Weights of a bias are exact to a thousandth.
 const BIAS_SCALE: f64 = 1000.0;
 
-/// Creates the store's configuration. Databases are assigned to `database_directories` in turn,
-/// logs to the `log_directories` after them.
+/// Creates the store's configuration. Databases are assigned to `database_directories` in rotation,
+/// and logs to the `log_directories` after them.
 ///
 /// # Errors
-/// Numbers that are too large for a store.
+/// A number is too large for a store.
 pub fn config(
     mailbox: &plan::Mailbox,
     seed: u64,

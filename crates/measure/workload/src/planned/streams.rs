@@ -19,7 +19,7 @@ const SEED_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 /// device, which is one file for all, `device_bytes` is its size.
 ///
 /// # Errors
-/// Sizes that are too large for one transfer, or too many files for one table.
+/// A size is too large for one transfer, or there are too many files for one table.
 pub fn streams(
     matrix: &plan::Matrix,
     seed: u64,
@@ -168,12 +168,11 @@ pub fn content(
     }
 }
 
-/// Returns the unit of stamps and content: the largest of which every transfer of every sweep
+/// Returns the unit of stamps and content: the largest size of which every transfer of every sweep
 /// point, every boundary and every file size is a multiple.
 ///
 /// # Errors
-/// No unit size is possible: the sizes are neither whole sectors nor multiples of a common record
-/// size.
+/// No unit size is possible: the sizes are neither whole sectors nor multiples of one record size.
 pub fn unit_bytes(matrix: &plan::Matrix, streams: &[StreamConfig]) -> Result<u32, PlannedError> {
     let mut numbers = matrix.axes.sizes_bytes.clone();
     for stream in streams {

@@ -1,4 +1,4 @@
-//! A trace as the operations of a plan's stream.
+//! Converts a trace to the operations of a plan's stream.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::trace::{Replay, Trace};
 /// Maps a trace to the file of the stream that replays it, for a measured phase of `measure_ns`.
 ///
 /// # Errors
-/// A stream without a trace, or a trace of which no operation fits the file.
+/// The stream has no trace, or no operation of the trace fits in the file.
 pub fn lay(
     configs: &mut [StreamConfig],
     matrix: &plan::Matrix,
@@ -29,7 +29,7 @@ pub fn lay(
         .map_err(PlannedError::numbers)?;
     let largest = replay.size_bytes_max();
     if config.all_sizes_bytes().last().is_none_or(|planned| *planned < u64::from(largest)) {
-        // Rounding up to a boundary can make it larger than in the trace.
+        // Rounding up to a boundary can make an operation larger than in the trace.
         config.sizes.push(SizeShare { size_bytes: largest, share: f64::MIN_POSITIVE });
     }
     config.trace = Some(Arc::new(replay));

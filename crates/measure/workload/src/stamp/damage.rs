@@ -7,8 +7,8 @@ use super::{Origin, Stamp};
 /// Expected content of a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedContent {
-    /// Newest started generation; 0: the unit was not written in this run, and has no expected
-    /// content.
+    /// Newest started generation; 0 means that the unit was not written in this run and has no
+    /// expected content.
     pub generation: u32,
     /// Number of older generations that are also possible, because a write was in flight, failed or
     /// overlapped with another.
@@ -36,20 +36,21 @@ impl ExpectedContent {
 /// Kind of damage to a unit. The kinds exclude each other; each describes how it is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Damage {
-    /// Every sector has the generation before the expected one, which no read has returned yet: the
-    /// last acknowledged write did not reach the target. Content of an earlier run counts as
-    /// generation 0.
+    /// Every sector has the generation before the expected one, and no read has returned the
+    /// expected one yet: the last acknowledged write did not reach the target. Content of an
+    /// earlier run counts as generation 0.
     Lost {
         /// Its generation.
         found: u32,
     },
-    /// Every sector has one older generation: at least two back, or any older one although a read
-    /// already returned the expected one. Old data came back.
+    /// Every sector has the same older generation: at least two before the expected one, or any
+    /// older one if a read already returned the expected one. Old data is visible again.
     Stale {
-        /// Its generation; 0 is content of an earlier run.
+        /// Generation of the old data; 0 is content of an earlier run.
         found: u32,
     },
-    /// Each sector is intact and of this address, but they are of different writes.
+    /// Each sector is intact and has the correct address, but the sectors are from different
+    /// writes.
     Torn {
         /// Sectors of the expected generation.
         sectors_new: u8,
@@ -58,16 +59,17 @@ pub enum Damage {
         /// Sectors of zeros.
         sectors_zero: u8,
     },
-    /// At least one sector is of a write to another address (of this run), and none is unknown.
+    /// At least one sector is from a write to another address (of this run), and the origin of
+    /// every sector is known.
     Misdirected {
         /// Stamp of the write to that other address.
         meant: Stamp,
         /// Number of its sectors.
         sectors: u8,
     },
-    /// At least one sector was never written there, and is not zeroes.
+    /// At least one sector was never written at this address, and is not zeroes.
     Corrupt {
-        /// Number of such sectors.
+        /// Number of sectors with this damage.
         sectors: u8,
         /// First byte of the unit that differs from the best matching generation.
         first_byte: u16,
@@ -155,8 +157,8 @@ impl fmt::Display for Damage {
 pub enum Verdict {
     /// Exactly the expected generation.
     Good,
-    /// One of several possible generations, or a mixture of them that an unfinished write may
-    /// leave.
+    /// One of several possible generations, or a mixture of generations that an unfinished write
+    /// may leave.
     Possible,
     /// There was no expectation.
     Unknown,
@@ -190,7 +192,7 @@ impl fmt::Display for Finding {
 pub struct DamageCounts {
     /// As expected.
     pub good: u64,
-    /// One of several possible ones.
+    /// Units that have one of several possible generations.
     pub possible: u64,
     /// Without an expectation.
     pub unknown: u64,

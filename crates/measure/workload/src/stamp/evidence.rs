@@ -1,11 +1,11 @@
-//! Determines the writes from which the sectors of a unit come.
+//! Determines the writes that produced the sectors of a unit.
 
 use plimsoll_sys::simd::{SECTOR_BYTES, SECTORS_MAX, invert};
 
 use super::Stamp;
 use super::format::key_of;
 
-/// A write that may explain sectors, and those that it explains.
+/// A write that may explain sectors, and the sectors that it explains.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Explanation {
     pub(super) stamp: Stamp,
@@ -21,7 +21,7 @@ pub(super) struct Evidence<'a> {
     pub(super) zero: u8,
 }
 
-/// Maximum number of writes to try: two for each sector, and the expected ones.
+/// Maximum number of writes to try: two for each sector, and the expected writes.
 const TRIES_MAX: usize = 40;
 
 impl<'a> Evidence<'a> {
@@ -41,7 +41,7 @@ impl<'a> Evidence<'a> {
         (u16::MAX >> (16 - sectors)) as u8
     }
 
-    /// Tries a write, and records the sectors that it explains, if any.
+    /// Tries a write, and records the sectors that it explains.
     pub(super) fn consider(&mut self, stamp: Stamp) {
         let known = self.explanations.iter().any(|e| e.stamp == stamp);
         if known || self.explanations.len() >= TRIES_MAX {
@@ -83,8 +83,8 @@ impl<'a> Evidence<'a> {
         self.explanations.iter().fold(self.zero, |all, e| all | e.sectors)
     }
 
-    /// Returns the difference of the unit from the write that explains most of it: the first
-    /// differing byte and the number of bits. Uses `otherwise` if no write explains any.
+    /// Compares the unit with the write that explains most of it. Returns the first differing byte
+    /// and the number of differing bits. Uses `otherwise` if no write explains any sector.
     pub(super) fn difference(&self, otherwise: Stamp) -> (u16, u32) {
         let best = self.explanations.iter().max_by_key(|e| e.sectors.count_ones());
         let made = best.map_or(otherwise, |e| e.stamp).render(self.unit.len()).unwrap_or_default();

@@ -11,8 +11,8 @@
 //! | 24-27 | generation; of a duplicate, 0 or 1 |
 //! | 28-31 | target |
 //!
-//! Bytes 4 to 31 are then combined with a mask derived from the CRC. Otherwise the fields that all
-//! stamps of a run share would compress: 4 % of a unit of 512 bytes.
+//! Bytes 4 to 31 are then combined with a mask derived from the CRC. Otherwise the fields that are
+//! equal in all stamps of a run would compress: 4 % of a unit of 512 bytes.
 
 use plimsoll_sys::simd::{self, Kernels, STAMP_BYTES, Shape};
 
@@ -66,7 +66,8 @@ pub(crate) fn filler_of(run: u64) -> u64 {
     mix(run, 2) | 0x0101_0101_0101_0101
 }
 
-/// Returns the stamp as four words. Whole words matter: assembling it from bytes takes 28 ns.
+/// Returns the stamp as four words. Whole words are important: assembling the stamp from bytes
+/// takes 28 ns.
 type Words = [u64; 4];
 
 /// Combines everything except the CRC with the mask of a CRC. A second call restores the words.
@@ -109,7 +110,7 @@ impl Stamp {
         bytes_of(&words)
     }
 
-    /// Parses a stamp at the start of a unit; `None` if there is none, or a damaged one.
+    /// Parses a stamp at the start of a unit; `None` if there is no stamp, or a damaged one.
     #[must_use]
     pub fn decode(unit: &[u8]) -> Option<Self> {
         let bytes: &[u8; STAMP_BYTES] = unit.first_chunk()?;
@@ -149,13 +150,14 @@ impl Stamp {
     }
 
     /// Returns the target, generation and origin whose content starts at a counter of the
-    /// generator; `None` if no unit of `unit_bytes` does.
+    /// generator; `None` if no unit of `unit_bytes` starts at this counter.
     pub(crate) fn from_counter(
         (high, low): (u64, u64),
         unit_bytes: u64,
     ) -> Option<(u32, u32, Origin)> {
         let origin = if low & SHARED_BIT == 0 {
-            // Units that are not whole sectors need not start at the first byte of a counter.
+            // A unit that does not consist of whole sectors may start in the middle of a counter's
+            // bytes.
             let offset_bytes = low.checked_mul(16)?.checked_next_multiple_of(unit_bytes)?;
             (offset_bytes / 16 == low).then_some(Origin::Place(offset_bytes))?
         } else {

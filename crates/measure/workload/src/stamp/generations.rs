@@ -31,7 +31,7 @@ pub struct Generations {
     states: Box<[AtomicU8]>,
 }
 
-/// A started write, to be ended.
+/// Ticket for a started write, which the caller must end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a write that is begun must be ended, or the unit stays unsure"]
 pub struct Ticket {
@@ -103,7 +103,7 @@ impl Generations {
         })?
     }
 
-    /// Ends an acknowledged write. If no other write of the unit was in flight meanwhile, its
+    /// Ends an acknowledged write. If no other write of the unit was in flight in the meantime, its
     /// content is known again.
     #[inline]
     pub fn end(&self, ticket: Ticket) {
@@ -133,8 +133,8 @@ impl Generations {
         });
     }
 
-    /// Records that a read returned the current generation intact: from now on an older one is
-    /// stale rather than lost.
+    /// Records that a read returned the current generation intact: from then on, an older
+    /// generation is stale rather than lost.
     #[inline]
     pub fn saw(&self, unit: u64, generation: u32) {
         self.change(unit, |count, state| {
@@ -160,7 +160,7 @@ impl Generations {
         found.unwrap_or_default()
     }
 
-    /// States that every unit was written once, as after a layout.
+    /// Records that every unit was written once, as after a layout.
     pub fn written_once(&self) {
         for (count, state) in self.counts.iter().zip(&self.states) {
             count.store(1, Ordering::Relaxed);
@@ -230,7 +230,8 @@ mod tests {
         g.end(b);
         g.end(a);
         assert_eq!(g.expected(0), expected(3, 2, false, false));
-        // Either may have reached the target last; a read of the newer one settles it.
+        // Either generation may have reached the target last; a read of the newer one ends the
+        // uncertainty.
         g.saw(0, 2);
         assert_eq!(g.expected(0).back, 2);
         g.saw(0, 3);

@@ -19,7 +19,7 @@ pub struct Verifier<'a> {
 pub enum Inspection {
     /// The unit is intact: it matches its stamp exactly.
     Whole(Stamp),
-    /// It has a stamp, and sectors that do not match it.
+    /// The unit has a stamp, and sectors that do not match the stamp.
     Broken {
         /// The stamp.
         stamp: Stamp,
@@ -28,7 +28,7 @@ pub enum Inspection {
     },
     /// The unit is all zeros.
     Zero,
-    /// It has no stamp: foreign data, or a damaged stamp.
+    /// The unit has no stamp: foreign data, or a damaged stamp.
     Foreign,
 }
 
@@ -73,7 +73,8 @@ impl<'a> Verifier<'a> {
     /// is not [`Verdict::Good`]. Returns the number of good units.
     ///
     /// # Errors
-    /// [`ContentError::Misaligned`] if the data is not whole units; nothing was checked then.
+    /// [`ContentError::Misaligned`] if the data does not consist of whole units; then nothing was
+    /// checked.
     pub fn check(
         &self,
         target: u32,
@@ -99,8 +100,8 @@ impl<'a> Verifier<'a> {
         Ok(good)
     }
 
-    /// Like [`Verifier::check`], with the damaged units as findings; possible and unknown ones
-    /// pass.
+    /// Like [`Verifier::check`], but returns the damaged units as findings; possible and unknown
+    /// units pass.
     ///
     /// # Errors
     /// See [`Verifier::check`].
@@ -178,9 +179,9 @@ impl Case<'_> {
         self.parts(&evidence)
     }
 
-    /// Tries the writes that may have left these bytes: the expected one and those before it, and
-    /// those that stamp and sectors suggest. The order matters: the first one that explains the
-    /// whole unit counts.
+    /// Tries the writes that may have produced these bytes: the expected write and earlier ones,
+    /// and the writes that stamp and sectors suggest. The order matters: the first write that
+    /// explains the whole unit is the result.
     fn collect(&self, evidence: &mut Evidence<'_>, bytes: &[u8]) {
         let newest = self.expected.generation;
         let oldest = self.expected.oldest().max(newest.saturating_sub(LOOK_BACK));
@@ -245,12 +246,12 @@ impl Case<'_> {
         if found >= expected.oldest() {
             return Verdict::Possible;
         }
-        // One acknowledged write is missing; merely possible writes do not count.
+        // One acknowledged write is missing; writes that are merely possible do not count.
         let is_last = found + 1 == expected.oldest() && !expected.seen;
         Verdict::Damaged(if is_last { Damage::Lost { found } } else { Damage::Stale { found } })
     }
 
-    /// The sectors are of several writes, or some of none.
+    /// The sectors are from several writes, or some are from no known write.
     fn parts(&self, evidence: &Evidence<'_>) -> Verdict {
         let unexplained = evidence.all() & !evidence.explained();
         if unexplained != 0 {

@@ -31,7 +31,7 @@ pub struct Figures {
     pub bytes: u64,
     /// Bytes of reads.
     pub read_bytes: u64,
-    /// Time from the first to the last.
+    /// Time from the first operation to the last.
     pub span_ns: u64,
     /// End of the last byte in the address space.
     pub extent_bytes: u64,
@@ -101,8 +101,8 @@ impl Trace {
     }
 }
 
-/// Returns the most frequent sizes and the largest one. The others count with the next larger one
-/// in the list.
+/// Returns the most frequent sizes, and the largest size. Other sizes are counted as the next
+/// larger size in the list.
 fn fold(sizes: BTreeMap<u64, u64>) -> Vec<SizeCount> {
     let mut all: Vec<SizeCount> =
         sizes.into_iter().map(|(size_bytes, count)| SizeCount { size_bytes, count }).collect();

@@ -32,11 +32,11 @@ pub struct Mapping {
     pub mapped_bytes: u64,
     /// Operations that were moved to another address.
     pub moved: u64,
-    /// Operations whose target address other addresses of the trace share.
+    /// Operations with a target address that other addresses of the trace share.
     pub folded: u64,
     /// Operations whose offset or size was rounded.
     pub rounded: u64,
-    /// Operations that were skipped, because they are beyond the target.
+    /// Operations that were skipped, because they are after the end of the target.
     pub outside: u64,
 }
 

@@ -28,7 +28,7 @@ pub struct ReplayTotals {
     pub flushes: u64,
     /// Bytes of reads and writes.
     pub bytes: u64,
-    /// Time from the first one to the last.
+    /// Time from the first operation to the last.
     pub span_ns: u64,
 }
 
@@ -89,7 +89,8 @@ impl Replay {
         self.due
     }
 
-    /// Returns the number of operations that the trace file lists after a later one.
+    /// Returns the number of operations that the trace file lists after an operation with a later
+    /// time.
     #[must_use]
     pub fn out_of_order(&self) -> u64 {
         self.out_of_order

@@ -64,12 +64,12 @@ fn figures_are_those_of_the_trace() {
     let figures = Trace::new(sparse()).figures();
     assert_eq!((figures.operations, figures.bytes, figures.span_ns), (5, 86_016, 4));
     assert_eq!(figures.extent_bytes, 500 * GIB + 69_632);
-    // One piece at 100 GiB, one at 500 GiB, and the two that the operation at 1 MiB covers.
+    // One piece at 100 GiB, one at 500 GiB, and the two pieces that the operation at 1 MiB touches.
     assert_eq!((figures.touched_bytes, figures.align_bytes), (4 * MIB, 4096));
     let sizes: Vec<(u64, u64)> = figures.sizes.iter().map(|s| (s.size_bytes, s.count)).collect();
     assert_eq!(sizes, [(4096, 3), (8192, 1), (65536, 1)]);
     assert_eq!(Trace::new(vec![event(0, 512, 1536)]).figures().align_bytes, 512);
-    // Many sizes: the rare ones count with the next larger one in the list, and none is lost.
+    // Many sizes: rare sizes are counted as the next larger size in the list, and none is lost.
     let many = (1..=200u32).map(|i| event(u64::from(i), 0, 512 * i));
     let common = (0..100).map(|i| event(1_000 + i, 0, 4096));
     let figures = Trace::new(many.chain(common).collect()).figures();

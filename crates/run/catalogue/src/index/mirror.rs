@@ -17,8 +17,8 @@ impl Catalogue {
         rows.collect::<Result<_, _>>().map_err(index_error)
     }
 
-    /// Starts a transaction that takes the write lock at once. A transaction that reads first and
-    /// then writes would fail if another process wrote in between.
+    /// Starts a transaction that acquires the write lock at once. A transaction that reads first
+    /// and then writes would fail if another process wrote in between.
     fn begin_write(&mut self) -> Result<Transaction<'_>, CatalogueError> {
         self.connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -60,7 +60,7 @@ impl Catalogue {
                 is_under_way: false,
                 ..entry.clone()
             };
-            // This host's ledger does not have the runs of others.
+            // This host's ledger does not have the runs of other users.
             entry.mark_unverified();
             runs.put(origin, &entry.run_id, &entry, "").map_err(index_error)?;
         }

@@ -9,7 +9,7 @@ use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Parameter that names the certificate authority's file, as in libpq.
+/// Parameter with the name of the certificate authority's file, as in libpq.
 const AUTHORITY: &str = "sslrootcert";
 
 /// Address of a PostgreSQL database. Its password is never displayed.

@@ -13,8 +13,8 @@ use crate::entry::Entry;
 use crate::error::CatalogueError;
 use crate::index::Catalogue;
 
-/// Maximum time to wait for a server that became unavailable during an upload. A restart takes
-/// less.
+/// Maximum time to wait for a server that became unavailable during an upload. A restart of the
+/// server takes less time.
 const RETRY_TIMEOUT: Duration = Duration::from_secs(30);
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -40,7 +40,7 @@ pub struct SyncReport {
 }
 
 impl TeamClient {
-    /// Creates a client that keeps its identity in `state` and unpacked bundles in `cache`.
+    /// Creates a client that stores its identity in `state` and unpacked bundles in `cache`.
     pub fn new(address: Address, state: &Path, cache: &Path) -> Self {
         Self { address, origin: state.join("origin"), cache: cache.join("team") }
     }
@@ -55,7 +55,7 @@ impl TeamClient {
     ///
     /// # Errors
     /// The server cannot be reached or stays unavailable for more than 30 s, or a bundle cannot be
-    /// read. Runs uploaded before the error stay there.
+    /// read. Runs that were uploaded before the error stay in the team's catalogue.
     pub fn sync(
         &self,
         catalogue: &mut Catalogue,
@@ -90,7 +90,7 @@ impl TeamClient {
     /// Returns the directory of a run's bundle, and downloads the bundle if it is not in the cache.
     ///
     /// # Errors
-    /// As [`Team::fetch`].
+    /// The errors of [`Team::fetch`].
     pub fn fetch(&self, entry: &Entry) -> Result<PathBuf, CatalogueError> {
         let origin = match &entry.origin {
             Some(origin) => origin.clone(),
@@ -199,7 +199,7 @@ impl TeamClient {
         let half = self.origin.with_extension(std::process::id().to_string());
         let mut file = fs::File::create(&half).map_err(io)?;
         file.write_all(hex(&random).as_bytes()).and_then(|()| file.sync_all()).map_err(io)?;
-        // If another process created the file first, its identity counts.
+        // If another process created the file first, its identity is used.
         let linked = fs::hard_link(&half, &self.origin);
         let _ = fs::remove_file(&half);
         match linked {

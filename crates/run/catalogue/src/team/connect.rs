@@ -21,7 +21,8 @@ pub(super) fn connect(address: &Address) -> Result<Connection, CatalogueError> {
     let failed =
         |reason: String| CatalogueError::Team { address: address.without_password(), reason };
     let config = &address.config;
-    // A hung server accepts the connection and then sends nothing, hence a timeout over all hosts.
+    // A hung server accepts the connection and then sends nothing, so there is a timeout over all
+    // hosts.
     let timeout =
         CONNECT_TIMEOUT * u32::try_from(config.get_hosts().len().max(1)).unwrap_or(u32::MAX);
     let connection = match config.get_ssl_mode() {

@@ -1,5 +1,5 @@
-//! A PostgreSQL connection with one query at a time and a timeout for each. With a hung server, or
-//! a network that drops packets, the connection stays open but no answer arrives.
+//! A PostgreSQL connection with one query at a time and a timeout for each query. With a hung
+//! server, or a network that drops packets, the connection stays open but no answer arrives.
 
 use std::future::Future;
 use std::time::Duration;
@@ -122,7 +122,7 @@ impl Connection {
         self.run_query(QUERY_TIMEOUT, async |client| client.query_one(sql, values).await)
     }
 
-    /// Returns the only row of the answer, if there is one.
+    /// Returns the only row of the answer; `None` if the answer has no row.
     pub(super) fn row_if_any(
         &mut self,
         sql: &str,
@@ -153,7 +153,7 @@ impl Connection {
         let done = work(self);
         match &done {
             Ok(_) => self.execute_all("COMMIT")?,
-            // If the connection is lost, the server rolls back by itself.
+            // If the connection is lost, the server rolls back without a request.
             Err(_) => drop(self.execute_all("ROLLBACK")),
         }
         done

@@ -8,7 +8,7 @@ use crate::error::CatalogueError;
 /// number.
 pub(super) const LOCK: i64 = i64::from_be_bytes(*b"plimsoll");
 
-/// Each step migrates the tables by one version. A released step is never changed.
+/// Each step migrates the tables to the next version. A released step is never changed.
 const STEPS: [&str; 2] = [
     // 1: runs and their bundles.
     "CREATE TABLE plimsoll.runs (
@@ -28,7 +28,7 @@ const STEPS: [&str; 2] = [
         bytes BYTEA NOT NULL,
         PRIMARY KEY (run, number)
     );",
-    // 2: numbers for changes, so that clients read only what is new, and checksums of bundles.
+    // 2: numbers for changes, so that clients read only new changes, and checksums of bundles.
     "CREATE SEQUENCE plimsoll.changes;
     ALTER TABLE plimsoll.runs ADD COLUMN change BIGINT, ADD COLUMN archive_sha256 TEXT;
     UPDATE plimsoll.runs SET change = nextval('plimsoll.changes'), archive_sha256 = (
@@ -58,8 +58,8 @@ pub(super) fn migrate(
 fn steps(connection: &mut Connection) -> Result<Result<String, String>, ConnectionError> {
     let version = STEPS.len();
     connection.rows("SELECT pg_advisory_xact_lock($1)", &[&LOCK])?;
-    // A user without the right to create tables must be able to connect, so create nothing that
-    // exists.
+    // A user without the right to create tables must be able to connect, so the code only creates
+    // tables that do not exist.
     let is_there: bool =
         connection.row("SELECT to_regclass('plimsoll.about') IS NOT NULL", &[])?.try_get(0)?;
     if !is_there {

@@ -1,4 +1,4 @@
-//! Targets that plans of others may use: on an agent, or through the page.
+//! Targets that other users' plans may use: on an agent, or through the page.
 
 use std::path::PathBuf;
 
@@ -40,10 +40,10 @@ impl Allowed {
         self.read_with(&[])
     }
 
-    /// As [`Self::read`], with further directories from a file.
+    /// Like [`Self::read`], with further directories from a file.
     ///
     /// # Errors
-    /// As [`Self::read`].
+    /// The errors of [`Self::read`].
     pub fn read_with(&self, more: &[PathBuf]) -> Result<Allow, CliError> {
         let paths: Vec<PathBuf> = self.allow_path.iter().chain(more).cloned().collect();
         let allow = Allow::new(&paths, &self.allow_device, &self.allow_nfs)?;

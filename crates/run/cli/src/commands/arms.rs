@@ -21,7 +21,7 @@ use crate::progress::StderrProgress;
 /// Runs every target as often as the plan says, and compares them. `accept`: accepted differences.
 ///
 /// # Errors
-/// As [`run_arms_for`], or too few runs.
+/// The errors of [`run_arms_for`], or the plan has too few runs.
 pub fn run_arms(
     plan: &Plan,
     after: &RunOptions,
@@ -40,7 +40,7 @@ pub fn run_arms(
     run_arms_for(plan, after, taken, earlier, &show, common, progress, interrupt)
 }
 
-/// Rejects a plan with too few runs per target, before spending any time on it.
+/// Rejects a plan with too few runs per target, before any time is spent on it.
 ///
 /// # Errors
 /// The required number of runs.
@@ -61,11 +61,11 @@ pub fn enough_runs(plan: &Plan) -> Result<(), CliError> {
         ))
 }
 
-/// Like [`run_arms`], with any number of runs, with the factors under comparison, and perhaps after
-/// an interrupted comparison. `show` prints the comparison and returns its exit code.
+/// Like [`run_arms`], with any number of runs, with the compared factors, and optionally after an
+/// interrupted comparison. `show` prints the comparison and returns its exit code.
 ///
 /// # Errors
-/// An unusable target, or a bundle that cannot be written.
+/// A target is unusable, or a bundle cannot be written.
 #[allow(clippy::too_many_arguments)]
 pub fn run_arms_for(
     plan: &Plan,

@@ -1,5 +1,5 @@
-//! `plimsoll calibrate`: measures this host's ceilings. A run close to one of them was limited by
-//! the load generator, not by the storage.
+//! `plimsoll calibrate`: measures this host's ceilings. If the rate of a run is close to one of
+//! them, the load generator limited it, not the storage.
 
 use clap::Args;
 use plimsoll_engine::calibrate::QueueFigures;
@@ -24,7 +24,7 @@ pub struct Options {}
 /// Measures the host.
 ///
 /// # Errors
-/// No memory or `/dev/null`.
+/// Memory or `/dev/null` is not available.
 pub fn carry_out(_options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let places = Places::from_environment()?;
     let mut progress = StderrProgress::new(common.quiet);

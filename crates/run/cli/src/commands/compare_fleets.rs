@@ -8,7 +8,7 @@ use plimsoll_runner::fleet::{FleetBundle, is_fleet, read};
 
 use crate::error::CliError;
 
-/// Returns fleet bundles sorted by name: the directory itself, or those in it.
+/// Returns fleet bundles sorted by name: the directory itself, or the fleet bundles in it.
 fn fleets_in(directory: &Path) -> Vec<PathBuf> {
     if is_fleet(directory) {
         return vec![directory.to_path_buf()];

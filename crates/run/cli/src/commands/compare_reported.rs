@@ -69,7 +69,7 @@ pub fn carry_out(
     Ok(exit_of(&sides))
 }
 
-/// There is no verdict if the sides have nothing in common, or a result is impossible.
+/// There is no verdict if the sides have no common figure, or if a result is impossible.
 fn exit_of(sides: &Sides) -> Exit {
     let mut pairs = sides.rows.iter().flat_map(|row| &row.pairs).peekable();
     let told = pairs.peek().is_some() && pairs.all(|pair| pair.says != Difference::Impossible);

@@ -42,7 +42,7 @@ pub fn carry_out(options: &Options) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-/// Answers a request for candidates and exits; does nothing without one.
+/// Answers a request for completion candidates and exits; does nothing without such a request.
 pub fn answer(command: fn() -> Command) {
     CompleteEnv::with_factory(move || candidates::with(command()))
         .var(VARIABLE)

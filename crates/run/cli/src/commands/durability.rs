@@ -57,7 +57,7 @@ fn ask_user(says: &str, stop: &AtomicBool) -> bool {
     std::thread::spawn(move || {
         let mut text = String::new();
         let read = std::io::stdin().lock().read_line(&mut text);
-        // The receiver is gone after a signal.
+        // After a signal, the receiver no longer exists.
         let _ = sender.send(read.is_ok_and(|bytes| bytes > 0));
     });
     loop {

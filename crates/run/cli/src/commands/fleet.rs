@@ -75,7 +75,7 @@ pub struct FleetArgument {
 /// Runs a subcommand.
 ///
 /// # Errors
-/// An unreachable fleet, or one that cannot be set up.
+/// The fleet cannot be reached, or cannot be set up.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     match &options.what {
         FleetCommand::Init(options) => init::carry_out(options, common),

@@ -1,4 +1,4 @@
-//! A fio job in place of a plan: its file, includes, and streams as a plan.
+//! A fio job instead of a plan: reads its file and includes, and converts its streams to a plan.
 
 use std::io::Read;
 use std::path::Path;

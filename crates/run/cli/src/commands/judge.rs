@@ -26,7 +26,7 @@ pub struct Options {
 /// Judges the bundle again and rewrites its verdict and report.
 ///
 /// # Errors
-/// Not a bundle, a bundle of a later version, or a changed one.
+/// The directory is not a bundle, or its bundle is of a later version or was changed.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let directory = bundle::find(&options.bundle)?;
     if is_fleet(&directory) {

@@ -13,7 +13,7 @@ use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 
-/// Image by default: the registry has to be replaced.
+/// Default image: users must replace the registry.
 const IMAGE: &str = concat!("registry.example.com/plimsoll:", env!("CARGO_PKG_VERSION"));
 
 /// Options of `k8s`.

@@ -94,7 +94,7 @@ impl LoadFlags {
     /// Returns the changes of a plan: those of the command line, and --for and --runs.
     ///
     /// # Errors
-    /// A flag that describes a load, which the plan does.
+    /// A flag describes a load, although the plan does this already.
     pub fn changes_of_plan(&self, changes: &Changes) -> Result<Changes, CliError> {
         let text = |given: Option<&String>| given.cloned();
         let first = |given: Option<String>| given.unwrap_or_default();
@@ -140,7 +140,7 @@ impl LoadFlags {
     /// Rejects --runs for a command that measures each load once.
     ///
     /// # Errors
-    /// More than one run, with the way to repeat in the hint.
+    /// There is more than one run; the hint states how to repeat.
     pub fn refuse_runs(&self, command: &str, unit: &str, hint: &str) -> Result<(), CliError> {
         match self.runs {
             Some(runs) if runs > 1 => {
@@ -154,7 +154,7 @@ impl LoadFlags {
     /// Returns the plan of one load.
     ///
     /// # Errors
-    /// No target, several values of a flag, or invalid values.
+    /// There is no target, a flag has several values, or values are invalid.
     pub fn plan(&self, command: &'static str, changes: &Changes) -> Result<LoadPlan, CliError> {
         let targets = targets(command, changes)?;
         let mut meanings = Vec::new();
@@ -217,7 +217,7 @@ impl LoadFlags {
         Ok(LoadPlan { plan: self.applied(&request, changes)?, meanings })
     }
 
-    /// Returns the flags with this number of runs, unless they state one.
+    /// Returns the flags with this number of runs, unless the flags state a number.
     pub fn with_default_runs(&self, runs: u32) -> Self {
         Self { runs: self.runs.or(Some(runs)), ..self.clone() }
     }
@@ -346,7 +346,7 @@ fn not_fio(text: &str, word: &str, such: &str) -> CliError {
 /// Returns the named targets.
 ///
 /// # Errors
-/// No target, or several of a kind that allows one.
+/// No target is named, or several targets of a kind that allows only one.
 pub fn targets(command: &str, changes: &Changes) -> Result<Vec<String>, CliError> {
     if !changes.has_target() {
         let verb = command.trim_start_matches("plimsoll ");

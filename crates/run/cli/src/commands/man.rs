@@ -15,7 +15,7 @@ pub struct Options {
     to: Option<PathBuf>,
 }
 
-/// Prints the program's page, or writes all of them.
+/// Prints the program's page, or writes all pages.
 ///
 /// # Errors
 /// A directory that cannot be written, a page that cannot be rendered.

@@ -117,7 +117,7 @@ impl Changes {
     /// Like [`Self::plan`], with changes that are applied first.
     ///
     /// # Errors
-    /// As [`Self::plan`].
+    /// The errors of [`Self::plan`].
     pub fn plan_with(&self, name: &str, mut first: Vec<Change>) -> Result<Plan, CliError> {
         first.extend(self.fields()?);
         let plan = with_fields(name, &first)?.map_err(|errors| plan_error(&errors))?;

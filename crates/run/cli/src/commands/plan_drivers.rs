@@ -16,7 +16,8 @@ pub type NamedPlan<'a> = (&'a str, &'a ResolvedPlan);
 /// Chooses the driver for all plans.
 ///
 /// # Errors
-/// No plan, a plan that a fleet cannot run, too few agents, or an unreachable server.
+/// There is no plan, a fleet cannot run one of the plans, there are too few agents, or the server
+/// cannot be reached.
 pub fn for_all(
     plans: &[NamedPlan<'_>],
     hosts: &LoadHosts,

@@ -47,7 +47,7 @@ enum Format {
 /// Prints the report.
 ///
 /// # Errors
-/// Not a bundle, one of a later version, or a changed one.
+/// The directory is not a bundle, or its bundle is of a later version or was changed.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let directory = bundle::find(&options.bundle)?;
     if directory_report::is_experiment(&directory) {

@@ -53,7 +53,7 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// Returns what the checks before the runs of a plan need to know.
+    /// Returns the information for the checks before the runs of a plan.
     pub fn preflight(&self, plan: &ResolvedPlan) -> Preflight {
         Preflight::runs(plan, self.yes, self.dry_run).with_data(&self.destroy, self.keep)
     }

@@ -111,7 +111,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     unsaid.map_or(Ok(Exit::Ok), Err)
 }
 
-/// Prints the address on stdout, so that scripts can wait for it.
+/// Prints the address on stdout, for scripts that wait for it.
 fn say(scheme: &str, at: SocketAddr, common: &Globals) -> Result<(), CliError> {
     if common.json {
         return bundle::print(&bundle::json(&json!({"url": format!("{scheme}://{at}/")}))?);

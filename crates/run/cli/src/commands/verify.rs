@@ -41,7 +41,7 @@ pub struct Options {
 /// Verifies the path.
 ///
 /// # Errors
-/// Nothing to verify, changed evidence, or unreadable files.
+/// There is nothing to verify, the evidence was changed, or files cannot be read.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     if verify::is_evidence(&options.path) {
         return evidence(&options.path, options.key.as_deref(), common);

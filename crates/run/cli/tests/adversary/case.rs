@@ -1,4 +1,4 @@
-//! A case follows from one number: what is made, what is done, what is true, and what came of it.
+//! A case is derived from one number: the storage, the load, the truth, and the result.
 
 use crate::support::CommandOutput;
 use crate::support::draw::Draw;
@@ -18,19 +18,19 @@ pub enum Only {
     Tricks,
 }
 
-/// A case that can be carried out.
+/// A case that can be executed.
 pub struct Case {
     pub seed: u64,
-    /// As the table names it.
+    /// Returns the name of the case in the table.
     pub class: &'static str,
     pub carry_out: Box<dyn FnOnce(u64) -> CaseResult>,
 }
 
 impl Case {
-    /// The case of a seed; `None` if it is not among the requested ones.
+    /// Returns the case of a seed; `None` if it is not among the requested cases.
     pub fn of(seed: u64, only: Only) -> Option<Self> {
         let mut draw = Draw::of(seed);
-        // Real storage takes seconds, the others fractions of one.
+        // Cases on real storage need seconds, the others fractions of a second.
         let is_real = draw.once_in(12);
         let is_trick = is_real && draw.once_in(3);
         match (only, is_real, is_trick) {
@@ -52,7 +52,7 @@ impl Case {
         })
     }
 
-    /// Whether it takes half a minute and more.
+    /// True if the case needs half a minute or more.
     pub fn is_long(seed: u64) -> bool {
         let mut draw = Draw::of(seed);
         let is_real = draw.once_in(12);

@@ -38,7 +38,7 @@ pub enum Kind {
 
 /// Operations per second of a throttled device, for reads and for writes.
 pub const THROTTLE: u32 = 300;
-/// How long a file system stays frozen.
+/// Time for which a file system stays frozen.
 pub const FROZEN: Duration = Duration::from_millis(1200);
 
 impl Kind {
@@ -66,7 +66,7 @@ impl Kind {
         if can { kind } else { Self::Nothing }
     }
 
-    /// Its name in tables.
+    /// Returns its name in tables.
     pub fn label(self) -> &'static str {
         match self {
             Self::Nothing => "",
@@ -90,9 +90,9 @@ fn is_device(stack: crate::stack::Kind) -> bool {
 /// Effect of a disturbance.
 #[derive(Default)]
 pub struct DisturbanceEffect {
-    /// It took effect during the run.
+    /// True if it took effect during the run.
     pub in_time: bool,
-    /// When writes stopped, by the wall clock; freezing takes as long as the disk is busy.
+    /// Time at which writes stopped, by the wall clock; freezing lasts as long as the disk is busy.
     pub frozen_at_unix_ns: Option<u64>,
     throttle: Option<Throttle>,
     _neighbour: Option<Neighbour>,
@@ -132,7 +132,7 @@ pub fn during(
     }
     let id = going.id().to_string();
     let nap = |millis| std::thread::sleep(Duration::from_millis(millis));
-    // A warm-up of 200 ms comes first.
+    // The load starts with a warm-up of 200 ms.
     nap(500);
     match kind {
         Kind::Stall => done.frozen_at_unix_ns = frozen(stack),

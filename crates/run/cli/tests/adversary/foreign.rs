@@ -1,4 +1,5 @@
-//! Results of other tools: true ones by arithmetic, and the same with a figure that is not.
+//! Results of other tools: results that are true by arithmetic, and the same results with one false
+//! figure.
 
 use serde_json::{Value, json};
 
@@ -9,7 +10,7 @@ use crate::support::draw::Draw;
 use crate::truth::Truth;
 use crate::wrong::{self, Mistake, Wrong};
 
-/// A job of fio's whose figures all follow from depth, latency and time.
+/// A fio job whose figures all follow from depth, latency and time.
 #[derive(Clone)]
 struct Job {
     depth: u64,

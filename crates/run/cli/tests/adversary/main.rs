@@ -2,9 +2,9 @@
 //! declarations, modified evidence and forged results. The truth of each case is known from its
 //! construction. No false result may pass or be accepted, and no honest one may be rejected.
 //!
-//! The tests here try a few fixed cases of each kind; `PLIMSOLL_ADVERSARY_SEED` draws others.
-//! `benches/adversary --hours N` runs for the given time. Needs root, because it creates mounts and
-//! loop devices.
+//! The tests in this file try a few fixed cases of each kind; `PLIMSOLL_ADVERSARY_SEED` draws
+//! others. `benches/adversary --hours N` runs for the given time. Needs root, because it creates
+//! mounts and loop devices.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod case;
@@ -13,7 +13,7 @@ mod disturbance;
 mod evidence;
 mod foreign;
 #[path = "../forgery/forger.rs"]
-#[allow(dead_code)] // it makes more than is drawn here
+#[allow(dead_code)] // the module can make more cases than are drawn here
 mod forger;
 #[path = "../../../../measure/nfs/tests/support/mod.rs"]
 mod ganesha;
@@ -43,7 +43,7 @@ fn seed() -> u64 {
     number("PLIMSOLL_ADVERSARY_SEED").unwrap_or(1.0) as u64
 }
 
-/// Prints the tally; fails if any case found a mistake.
+/// Prints the tally; fails if a case detected a mistake.
 fn close(tally: &Tally) {
     println!("{}", tally.table());
     assert!(tally.says.is_empty(), "{} wrong:\n{}", tally.says.len(), tally.says.join("\n"));

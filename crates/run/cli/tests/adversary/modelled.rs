@@ -50,7 +50,7 @@ impl ModelCase {
 const KEPT: [f64; 5] = [0.02, 0.5, 0.9, 0.97, 0.99];
 const BROKEN: [f64; 5] = [1.02, 1.05, 1.3, 3.0, 900.0];
 
-/// Deviations beyond this number of standard errors are not due to chance.
+/// Deviations larger than this number of standard errors are not due to chance.
 const CHANCE: f64 = 4.0;
 
 /// A case on a random system.
@@ -91,7 +91,7 @@ pub enum Kind {
     Short,
     /// A shipped model, some with failed nodes: a first run determines its rate.
     Shipped,
-    /// A mail store with latency limits of its own.
+    /// A mail store with its own latency limits.
     Store,
     /// Claims and declarations that a model cannot support.
     Undeclared,
@@ -178,7 +178,7 @@ fn by_the_counters(bundle: &Bundle, verdict: &serde_json::Value) -> Vec<Mistake>
     found
 }
 
-/// Shares of reads near a threshold, where a count may fall on either side: 1 % holes in a
+/// Shares of reads near a threshold, for which a count may be on either side: 1 % holes in a
 /// completely written file, 5 % cache reads in a media figure.
 const HOLES_OPEN: std::ops::RangeInclusive<f64> = 0.008..=0.0125;
 const MEMORY_OPEN: std::ops::RangeInclusive<f64> = 0.04..=0.06;
@@ -205,8 +205,8 @@ fn by_sources(memory: f64, holes: f64, verdict: &serde_json::Value) -> Vec<Mista
     found
 }
 
-/// One read in forty of a sparse file hits a hole until the warm-up has filled it. Such figures are
-/// not figures of a medium.
+/// One read in forty of a sparse file hits a hole until the warm-up has filled it. Figures of this
+/// kind are not figures of a medium.
 #[test]
 fn what_came_of_holes_is_held_to_its_own_bound() {
     let verdict = |standing: &str| serde_json::json!({ "claims": { "media-read": standing } });
@@ -315,7 +315,7 @@ fn require(
     truth: &mut Truth,
     (carried, depth, io_kib, variation): (f64, u64, u64, f64),
 ) {
-    // A cache makes the system faster than the drive: its rate is not known beforehand.
+    // With a cache, the system is faster than the drive: its rate is unknown in advance.
     let known = !matches!(kind, Kind::Cached | Kind::Hollow);
     let keeps = draw.one_of(&[true, true, false]);
     let share = if keeps { draw.one_of(&KEPT) } else { draw.one_of(&BROKEN) };
@@ -325,7 +325,7 @@ fn require(
         _ => format!("iops = {}\n", (carried * share * 100.0).round() / 100.0),
     };
     plan.requirement.push_str(&asked);
-    // Random service times can make the mean of few operations exceed the truth.
+    // With random service times, the mean of few operations can exceed the truth.
     let chance = CHANCE * variation / (carried * plan.measure_s as f64).sqrt();
     if !keeps && known && share > 1.0 + chance {
         let why = format!("{carried:.1} operations a second are carried, {share} of that asked");
@@ -383,7 +383,7 @@ fn declare(kind: Kind, draw: &mut Draw, plan: &mut Plan, drawn: &mut ModelCase, 
             let claim = draw.one_of(&["\"media-read\"", "\"cached-read\"", "\"tail-latency\""]);
             plan.requirement.push_str(&format!("claims = [{claim}]\n"));
             plan.cache = draw.one_of(&["warm", "cold"]);
-            // The model's own counters decide which claims hold.
+            // The model's own counters determine which claims are true.
             truth.honest = false;
         }
         Kind::Hollow => {
@@ -406,7 +406,7 @@ fn declare(kind: Kind, draw: &mut Draw, plan: &mut Plan, drawn: &mut ModelCase, 
         }
         _ => {
             if draw.once_in(4) {
-                // Accepting every unknown finding does not make a false statement pass.
+                // Even if every unknown finding is accepted, a false statement must not pass.
                 let rules = "\"bytes-balance\", \"not-steady\", \"burst-credit\", \"served-from-cache-below\"";
                 plan.more = format!("accept_unknown = [{rules}]\n");
             }
@@ -415,7 +415,7 @@ fn declare(kind: Kind, draw: &mut Draw, plan: &mut Plan, drawn: &mut ModelCase, 
 }
 
 /// Shipped models, unchanged and with failed nodes. Virtual time repeats exactly, so a run without
-/// a requirement gives the rate that a run with one reaches.
+/// a requirement has the same rate as a run with one.
 fn shipped(sandbox: &Sandbox, draw: &mut Draw, seed: u64) -> CaseResult {
     let (model, set) = draw.one_of(&[
         ("laptop-nvme", ""),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::support::{CommandOutput, Sandbox};
 
-/// Every case takes a fraction of this: a command that takes longer hangs.
+/// Every case needs a fraction of this time: a command that takes longer hangs.
 pub const BOUND: Duration = Duration::from_secs(240);
 
 /// Polling interval for the end of the command.

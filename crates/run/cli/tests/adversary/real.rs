@@ -38,7 +38,7 @@ struct StackCase {
     honest: bool,
 }
 
-/// The requirement relative to the rate that any storage here reaches.
+/// The requirement relative to the rate of any storage on this host.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Required {
     Little,
@@ -54,7 +54,7 @@ enum Required {
 enum Declaration {
     Nothing,
     SmallCache,
-    /// More than the data read, as for an array with a known cache.
+    /// A cache larger than the data that is read, like an array with a known cache.
     LargeCache,
     Media(&'static str),
     Reduction,
@@ -76,7 +76,7 @@ const CLAIMS: [&[&str]; 10] = [
     &["media-read", "sustained-write", "cached-read"],
 ];
 
-/// Claims that are valid for any disk; a claim without proof is not refuted.
+/// Claims that are true for any disk; a claim without proof is not refuted.
 const HONEST_CLAIMS: [&[&str]; 8] = [
     &[],
     &[],
@@ -175,7 +175,7 @@ fn fit(drawn: &mut StackCase) {
     }
     match drawn.disturbance {
         Disturbance::Stall | Disturbance::HangAtTheEnd => {
-            // Only writes hang on a frozen file system.
+            // On a frozen file system, only writes hang.
             (drawn.reads, drawn.direct, drawn.measure_ms) = (0, "required", 2500);
         }
         Disturbance::Overwritten => {
@@ -196,7 +196,7 @@ fn fit(drawn: &mut StackCase) {
         drawn.verify = true;
     }
     if drawn.stack == Kind::Compressed {
-        // For data that hardly compresses, little is known beforehand.
+        // For data that hardly compresses, little is known in advance.
         (drawn.compressibility, drawn.declared) = ("40", Declaration::Reduction);
     }
     // Claims about reads or writes are refuted if there are none.
@@ -225,7 +225,7 @@ fn is_honest(drawn: &StackCase) -> bool {
 
 /// Whether the page cache certainly served the run instead of the disk.
 fn is_cached(drawn: &StackCase) -> bool {
-    // Flushed data reach the disk, and dropped pages are read from it.
+    // Flushed data reaches the disk, and dropped pages are read from it.
     let absorbed = drawn.sync == "none";
     drawn.disturbance != Disturbance::CacheDropped
         && match drawn.stack {
@@ -240,7 +240,7 @@ fn is_cached(drawn: &StackCase) -> bool {
 
 fn truth(drawn: &StackCase) -> Truth {
     let mut truth = if is_honest(drawn) { Truth::honest() } else { Truth::default() };
-    // Whether this guest's disk keeps data after a power loss cannot be known here.
+    // Whether this guest's disk preserves data after a power loss cannot be determined here.
     truth = truth.not("durable-write", "this machine's disk is a hypervisor's");
     if drawn.stack.is_memory() {
         let why = format!("{} is memory", drawn.stack.label());
@@ -422,7 +422,7 @@ fn of_the_disturbance(
     Vec::new()
 }
 
-/// Whether the measurement covers this time and a while after it. Operations that began before or
+/// True if the measurement includes this time and a while after it. Operations that began before or
 /// after do not count.
 fn measured_at(run: &Value, at_unix_ns: u64) -> bool {
     let began = run["started_unix_ns"].as_u64().unwrap_or(u64::MAX);

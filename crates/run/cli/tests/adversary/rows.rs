@@ -1,4 +1,4 @@
-//! Cases that once passed by mistake, each as it was found.
+//! Cases that once passed by mistake, each in the form in which it was found.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use crate::s3::{KEY, SECRET};
 use crate::stack::{Kind, Stack};
 use crate::support::{CommandOutput, Sandbox, found, json};
 
-/// Reads and writes on a target of this storage stack, with a requirement that anything meets.
+/// Reads and writes on a target of this storage stack, with a requirement that any storage
+/// satisfies.
 fn ran(sandbox: &Sandbox, target: &str, workload: &str, more: &str) -> CommandOutput {
     let text = format!(
         "version = 1\nname = \"adversary\"\n[requirement]\niops = 1\nclaims = [\"media-read\", \
@@ -70,7 +71,7 @@ fn forty_to_one_is_said_to_be_nobodys_data() {
     assert!(report.contains("data-reduced"), "the report does not name it");
 }
 
-/// Writes that hang beyond the end are awaited and count for the maximum.
+/// Writes that hang after the end are awaited and count for the maximum.
 #[test]
 fn a_hang_at_the_end_is_in_the_maximum() {
     let sandbox = Sandbox::new();
@@ -123,6 +124,6 @@ fn every_row_is_held_by_a_test_that_exists() {
         }
         held += 1;
     }
-    // The tables have 31 and 11 rows of found cases and 36 rows of tricks.
+    // The tables have 31 and 11 rows of detected cases and 36 rows of tricks.
     assert!(held >= 78, "{held} rows");
 }

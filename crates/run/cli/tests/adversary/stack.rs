@@ -1,4 +1,4 @@
-//! Storage that is what it looks like, and storage that is not.
+//! Storage that is what it appears to be, and storage that is not.
 
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
@@ -91,7 +91,7 @@ impl Kind {
         draw.one_of(&KINDS)
     }
 
-    /// As tables name it.
+    /// Returns the name in tables.
     pub fn label(self) -> &'static str {
         match self {
             Self::Disk => "disk",
@@ -140,13 +140,13 @@ impl Kind {
         matches!(self, Self::NfsOnDisk | Self::NfsModel | Self::NfsOnMemory | Self::S3OnMemory)
     }
 
-    /// Whether nothing between the run and the disk answers for it.
+    /// True if no layer between the run and the disk answers for the disk.
     pub fn is_honest(self) -> bool {
         use Kind::{Device, Disk, Loop, LoopOnLoop, NfsOnDisk, Overlay};
         matches!(self, Disk | Overlay | Loop(..) | LoopOnLoop | Device | NfsOnDisk)
     }
 
-    /// Stacks with a device whose speed can be limited, and two more that have files.
+    /// Stacks with a device whose speed can be limited, and two more with files.
     pub fn drawn_for_tricks(draw: &mut Draw, limited: bool, with_names: bool) -> Self {
         let kinds = [
             Self::Loop("ext4", "defaults"),
@@ -167,17 +167,17 @@ impl Kind {
         }
     }
 
-    /// Whether it has a mount of its own that can be frozen.
+    /// True if it has a separate mount that can be frozen.
     pub fn can_freeze(self) -> bool {
         matches!(self, Self::Loop(..))
     }
 }
 
-/// Storage that was made, and is removed when dropped.
+/// Storage that the test created, and that is removed when dropped.
 pub struct Stack {
     /// `[target]` of the plan.
     pub target: String,
-    /// Where its files lie, where it has files here.
+    /// Directory of its files, if it has files on this host.
     pub place: Option<PathBuf>,
     /// A device that `--destroy` has to name.
     pub device: Option<String>,

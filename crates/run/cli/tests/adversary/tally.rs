@@ -21,7 +21,7 @@ pub struct Tally {
     classes: BTreeMap<&'static str, Class>,
     wrong: BTreeMap<Wrong, u64>,
     honest: u64,
-    /// Each thing wrong, with how to see it again.
+    /// Each mistake, and how to reproduce it.
     pub says: Vec<String>,
 }
 
@@ -149,7 +149,7 @@ impl Tally {
 /// CPU time of this process and its children, which `--hours` counts.
 pub fn cpu() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name before them may hold spaces.
+    // The name before these columns may contain spaces.
     let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ').skip(11).take(4);
     let ticks: u64 = fields.filter_map(|field| field.parse::<u64>().ok()).sum();
     Duration::from_millis(ticks * 10)

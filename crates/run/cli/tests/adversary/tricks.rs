@@ -73,7 +73,7 @@ fn drawn(draw: &mut Draw) -> Trick {
 
 fn slow_flush(draw: &mut Draw) -> Trick {
     let sync = draw.one_of(&["fdatasync", "fsync", "dsync"]);
-    // A write with `dsync` has no flush of its own.
+    // A write with `dsync` has no separate flush.
     let limits: &[&str] = if sync == "dsync" {
         &["write_latency_p99", "write_latency_p50", "write_latency_avg", "latency_p99"]
     } else {
@@ -88,7 +88,7 @@ fn slow_flush(draw: &mut Draw) -> Trick {
         size_bytes: draw.one_of(sizes),
         direct,
         clients: draw.one_of(&[1, 1, 2, 4]),
-        // Buffered reads of what was just written come from the page cache.
+        // Buffered reads of data that was just written are served by the page cache.
         reads: if direct == "off" { 0 } else { draw.one_of(&[0, 0, 30]) },
         limit: draw.one_of(limits),
     }
@@ -131,7 +131,7 @@ fn names(draw: &mut Draw) -> Trick {
 /// Changes combinations that would not be a trick.
 fn fit(trick: Trick, stack: Kind) -> Trick {
     match trick {
-        // Btrfs brings each of these writes to the disk by itself: nothing hides.
+        // Btrfs writes each of these writes to the disk itself, so there is nothing to detect.
         Trick::SmallBuffered { small_kib, large_kib, streams, pattern, .. }
             if matches!(stack, Kind::Loop("btrfs", _)) =>
         {
@@ -179,7 +179,7 @@ fn tried(trick: Trick, role: Role, kind: Kind, measure_ms: u64) -> CaseResult {
                 .into_iter()
                 .map(|d| (if d.accepts { Wrong::FalsePass } else { Wrong::Accused }, d.says)),
         ),
-        // It has to be a run: a refused plan plays no trick.
+        // There must be a run: a refused plan plays no trick.
         None => found.push((Wrong::Missed, "there is no verdict".to_owned())),
     }
     CaseResult::of(&truth, ran.as_ref(), found, &text)

@@ -7,24 +7,24 @@ pub struct Truth {
     pub no_pass: Option<String>,
     /// Claims that are not so, with the reason.
     pub refuted: Vec<(&'static str, String)>,
-    /// Nothing is wrong with it: INVALID would accuse falsely.
+    /// The case is honest: INVALID would be a false accusation.
     pub honest: bool,
     /// The load far exceeds the capacity: a verdict other than FAIL needs its own reason, and PASS
     /// is wrong.
     pub exit_codes: &'static [i32],
-    /// It gets a signal, and may end with 130, whatever else is true.
+    /// The command gets a signal, and may end with 130, whatever else is true.
     pub interrupted: bool,
     /// Text that must appear, or a finding of one of these rules.
     pub says: Option<&'static str>,
 }
 
 impl Truth {
-    /// Nothing is wrong with it.
+    /// The case is honest.
     pub fn honest() -> Self {
         Self { honest: true, ..Self::default() }
     }
 
-    /// Something is wrong with it: it must not pass.
+    /// The case is false: it must not pass.
     pub fn no_pass(why: impl Into<String>) -> Self {
         Self { no_pass: Some(why.into()), ..Self::default() }
     }

@@ -14,7 +14,8 @@ use crate::truth::Truth;
 /// Kinds of mistakes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Wrong {
-    /// A PASS, or a verdict that only the run's length keeps from PASS, against the truth.
+    /// A PASS although it is false, or a verdict that is only prevented from PASS by the length of
+    /// the run.
     FalsePass,
     /// A false claim that was accepted.
     Believed,
@@ -30,7 +31,7 @@ pub enum Wrong {
     Hung,
 }
 
-/// All kinds, as tables list them.
+/// Returns all kinds, in the order of the tables.
 pub const ALL: [Wrong; 7] = [
     Wrong::FalsePass,
     Wrong::Believed,
@@ -170,7 +171,7 @@ pub fn of_command(ran: &CommandOutput, codes: &[i32]) -> Option<Value> {
     serde_json::from_str(&ran.stdout).ok()
 }
 
-/// Tolerance against the recounted figure: histograms hold three significant digits.
+/// Tolerance against the recounted figure: histograms have three significant digits.
 const ROUNDING: f64 = 0.005;
 
 /// Recounts the values that checks use.
@@ -204,7 +205,7 @@ fn recounted(verdict: &Value, bundle: &Bundle) -> Vec<Mistake> {
         {
             found.push((Wrong::Miscounted, format!("{name} {said}, counted {counted}")));
         }
-        // An open loop counts as on target within 1 %.
+        // The rate of an open loop is on target within 1 %.
         let slack = ROUNDING + 0.01;
         let (far_below, far_above) =
             (counted < limit * (1.0 - slack), counted > limit * (1.0 + slack));
@@ -232,7 +233,7 @@ fn latency_ns(bundle: &Bundle, name: &str) -> Option<f64> {
     }
     let end = match class {
         "read" => ".read",
-        // A write that waits for a flush ends with it.
+        // A write that waits for a flush ends with the flush.
         "write" if bundle.latency.keys().any(|name| name.ends_with(".durable")) => ".durable",
         "write" => ".write",
         _ => return None,

@@ -33,7 +33,7 @@ fn a_sound_result_fails_no_rule_and_shows_no_claim() {
     for claim in ["media-read", "durable-write", "tail-latency"] {
         assert_eq!(json["claims"][claim], "not shown", "{claim}");
     }
-    // A file alone cannot prove such a claim.
+    // A file alone cannot prove a claim of this kind.
     sandbox.run(&["audit", "r.json", "--claim", "media-read"]).expect(3);
 }
 
@@ -43,7 +43,7 @@ fn the_page_cache_and_a_broken_law_show_in_a_result_file() {
     std::fs::write(sandbox.path("cached.json"), result("0", 600, 799_000)).unwrap();
     let ran = sandbox.run(&["audit", "cached.json", "--json"]).expect(3);
     let json = ran.json();
-    // 600 requests of random reads cannot hold 2.5 GB; the page cache may have merged them.
+    // 600 requests of random reads cannot be 2.5 GB; the page cache may have merged them.
     assert_eq!((&json["headline"], failed(&json)), (&"INVALID".into(), Vec::new()));
     assert_eq!(json["figures"]["findings"][0]["rule"], "device-moved");
     std::fs::write(sandbox.path("direct.json"), result("1", 600, 799_000)).unwrap();
@@ -71,7 +71,7 @@ fn a_table_is_checked_row_by_row() {
 }
 
 /// The table layout that vendors' testers publish: a fill without a size, rates of reads and writes
-/// beside a total that includes metadata operations, and latencies to 0.1 ms.
+/// next to a total that includes metadata operations, and latencies to 0.1 ms.
 #[test]
 fn a_published_table_with_operations_on_names_fails_no_rule() {
     let sandbox = Sandbox::new();
@@ -92,7 +92,7 @@ fn a_published_table_with_operations_on_names_fails_no_rule() {
         law.collect::<Vec<_>>()
     };
     assert_eq!([law(0), law(1), law(2)], [["unknown"], ["warn"], ["unknown"]]);
-    // More operations in flight than possible are impossible, whatever the declaration states.
+    // More operations in flight than possible are impossible, whatever is declared.
     sandbox.run(&["audit", "t.csv", "--outstanding", "300"]).expect(3).says("INVALID 1 of 3 rows");
 }
 
@@ -238,7 +238,7 @@ fn rules_are_listed_by_the_claims_that_they_bear_on() {
 #[test]
 fn statistics_of_ioping_are_held_against_each_other() {
     let sandbox = Sandbox::new();
-    // As version 1.3 printed it.
+    // In the format of version 1.3.
     let printed = "--- . (ext4 /dev/vda 252.0 GiB) ioping statistics ---\n2.00 k requests completed in 3.00 s, 31.2 \
         MiB written, 665 iops, 10.4 MiB/s\ngenerated 2 k requests in 3.02 s, 31.2 MiB, 661 iops, 10.3 MiB/s\n\
         min/avg/max/mdev = 71.4 us / 1.50 ms / 25.7 ms / 2.27 ms\n";
@@ -294,7 +294,7 @@ fn outcome(verdict: &serde_json::Value, rule: &str) -> serde_json::Value {
 
 #[test]
 fn what_buffers_held_is_not_known_from_a_result() {
-    // fio leaves a bare `refill_buffers` out of its JSON.
+    // fio omits a bare `refill_buffers` in its JSON.
     let options =
         r#""rw": "randwrite", "bs": "4k", "iodepth": "8", "filename": "/x", "size": "1g""#;
     let write = job("a", options, &side("write", 3_000_000, 799_000, 300_000));
@@ -346,7 +346,7 @@ fn the_law_of_queues_is_asked_of_each_job_with_its_flushes() {
     );
     let (_, verdict) = audited(&[job("a", options, &sides)], "");
     assert_ne!(outcome(&verdict, "littles-law"), "fail", "{verdict}");
-    // Twice what the depth allows stays impossible.
+    // Twice the number that the depth allows is still impossible.
     let options = r#""rw": "randread", "bs": "4k", "iodepth": "4", "filename": "/x", "size": "1g""#;
     let read = job("a", options, &side("read", 600_000, 799_000, 60_000));
     let (code, verdict) = audited(&[read], "");
@@ -399,7 +399,7 @@ fn a_job_that_cannot_be_converted_is_judged_by_its_figures() {
     assert_eq!(json["audit"]["verdict"], "CONSISTENT");
     let ran = sandbox.run(&["audit", "d", "--table"]).expect(0);
     ran.says("1 CONSISTENT");
-    // The table says what was tested.
+    // The table states what was tested.
     for words in ["mix", "depth", "64 KiB sequential reads 4"] {
         ran.says(words);
     }

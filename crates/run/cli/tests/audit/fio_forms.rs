@@ -44,8 +44,8 @@ fn page(name: &str, text: &str) -> String {
 /// Outcomes of the rules: `pass`, `fail`, or `unknown`.
 type Outcomes = BTreeMap<String, &'static str>;
 
-/// Rules that a form may leave unknown, because it does not print what they need: the end of the
-/// file name, the rule, and the missing figures.
+/// Rules that may be unknown in a form, because it does not print the figures that they need: the
+/// end of the file name, the rule, and the missing figures.
 const UNPRINTED: [(&str, &str, &str); 7] = [
     ("txt", "rate-limit", "the options of the job"),
     ("txt", "device-moved", "whether the job used O_DIRECT"),

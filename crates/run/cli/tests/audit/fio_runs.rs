@@ -2,7 +2,7 @@
 //! get the same verdict.
 //!
 //! Takes the first ten option sets of `fio-runs.txt`, or all of them with `PLIMSOLL_FIO_RUNS=all`.
-//! Prints what it ran. Runs nothing where fio is missing.
+//! Prints the job that it ran. Does nothing if fio is missing.
 
 use std::path::Path;
 use std::process::Command;
@@ -44,7 +44,7 @@ impl Forms {
         forms
     }
 
-    /// Returns JSON without histograms, as `--output-format=json` prints it.
+    /// Returns JSON without histograms, like the output of `--output-format=json`.
     pub(crate) fn json(&self) -> String {
         let mut json = String::new();
         let mut in_bins = false;

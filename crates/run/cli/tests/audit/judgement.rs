@@ -96,7 +96,7 @@ fn a_claim_beside_a_requirement_takes_none_of_its_rules_away() {
 
 #[test]
 fn a_counter_that_grows_does_not_show_where_reads_came_from() {
-    // Uptime declared as a counter of flash reads, and then as a cache counter that stayed 0.
+    // The uptime, declared as a counter of flash reads, and then as a cache counter that stayed 0.
     for names in [
         "\"read_source.ssd\" = \"uptime\"",
         "\"read_source.ssd\" = \"uptime\"\n\"read_source.cache\" = \"nothing\"",

@@ -24,7 +24,8 @@ fn ext4_against_btrfs_runs_in_turns_with_fresh_data_and_one_report() {
     let path = sandbox.path("two.toml");
     std::fs::write(&path, text).unwrap();
 
-    // Two runs of each target cannot show a difference: the command says so before it measures.
+    // Two runs of each target cannot show a difference: the command reports this before it
+    // measures.
     for command in ["compare", "run"] {
         let refused = sandbox.run(&[command, path.to_str().unwrap()]).expect(2);
         refused.says("fewer than 4 runs of each");
@@ -102,7 +103,7 @@ fn unlike_plans_have_no_winner_until_their_difference_is_accepted() {
         sandbox.run(&["compare", &a, &b, "--accept", "plan", "--html", &page, "--json"]).json();
     assert!(accepted["unlike"].to_string().contains("\"accepted\":true"), "{accepted}");
     assert!(std::fs::read_to_string(page).unwrap().contains("accepted"));
-    // The compared condition does not count as a difference; all others do.
+    // The compared condition does not count as a difference; all other conditions do.
     let asked = ["--factor", "plan.workload.mailbox.think_time_ns", "--json"];
     let (old, new) = (format!("old={a}"), format!("new={b}"));
     let asked = sandbox.run(&[&["compare", &old, &new], &asked[..]].concat()).json();
@@ -194,7 +195,7 @@ fn a_plan_names_the_difference_that_is_the_question() {
         assert_eq!(one["factor"], one["name"] == "plan.workload.mailbox.think_time_ns", "{one}");
     }
     assert!(compared["unlike"].to_string().contains("think_time_ns"), "{compared}");
-    // Only targets that the plans of both sides name are compared.
+    // Only targets that are in the plans of both sides are compared.
     plan.more = String::new();
     let c = once(&plan, "c");
     let compared = sandbox.run(&["compare", &a, &c, "--json"]).json();
@@ -254,7 +255,7 @@ fn a_comparison_goes_on_where_an_earlier_one_stopped() {
         assert_eq!(values.len(), 4, "{compared}");
     }
     assert!(runs().len() == 8 && runs()[..5] == all[..5], "{:?}", runs());
-    // A finished comparison is not resumed, nor one that is to start again.
+    // A finished comparison is not resumed, and neither is a comparison that must start again.
     compare(&["-q"]);
     let mut both = support::names(&out);
     both.sort();
@@ -275,8 +276,8 @@ fn a_gate_fails_a_shown_regression_passes_its_absence_and_leaves_the_rest_open()
     let [junit, page] = ["gate.xml", "gate.md"].map(|name| sandbox.path(name));
     let files = ["--junit", junit.to_str().unwrap(), "--markdown", page.to_str().unwrap()];
     let gate = ["--fail-if-worse", "10%", "--json"];
-    // The device and the model's own conditions differ on purpose: nothing is decided until that is
-    // accepted, and then a regression is one.
+    // The device and the model's own conditions differ on purpose: nothing is decided until this is
+    // accepted, and then a regression is reported.
     let ran = sandbox.run(&[&["compare", &slow, "--out", &out, "-q"], &gate[..]].concat());
     let compared = ran.json();
     let experiment = support::names(std::path::Path::new(&out)).remove(0);

@@ -12,7 +12,7 @@ fn small(sandbox: &Sandbox) -> String {
     sandbox.plan(&plan)
 }
 
-/// A store kept by a run.
+/// A store that a run kept on request.
 fn kept(sandbox: &Sandbox) -> (String, PathBuf) {
     let plan = small(sandbox);
     let ran = sandbox.run(&["run", &plan, "--keep", "-q"]);
@@ -105,7 +105,7 @@ fn what_was_cut_off_does_not_block_the_next_run() {
     std::fs::write(own.join(".store.json.new"), "{").unwrap();
     runs(&sandbox, &plan);
     assert!(sandbox.left_in_data().is_empty(), "{:?}", sandbox.left_in_data());
-    // Another directory of that name is left alone and does not block the run either.
+    // Another directory with that name is not changed and does not block the run either.
     std::fs::create_dir(&removing).unwrap();
     std::fs::write(removing.join("letter.txt"), "mine").unwrap();
     runs(&sandbox, &plan);

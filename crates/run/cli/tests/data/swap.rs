@@ -2,7 +2,7 @@
 //! nothing outside it.
 //!
 //! `measure/engine/tests/data_files/swap.rs` attacks their shared code a thousand times.
-//! `PLIMSOLL_SWAP_RUNS` sets the number of runs of each here.
+//! `PLIMSOLL_SWAP_RUNS` sets the number of runs of each kind.
 
 use crate::fleets::Fleet;
 use crate::scene::{Scene, is_root};
@@ -53,7 +53,7 @@ fn nothing_outside_is_touched_by_a_run() {
         let run = sandbox.run(&["run", file.to_str().unwrap()]);
         match run.code {
             0 | 3 => ran += 1,
-            // 5: the attacker's directory stood in the place of the run's own when it was removed.
+            // 5: the attacker's directory had replaced the run's own directory when it was removed.
             1 | 2 | 4 | 5 => refused += 1,
             _ => panic!("{}\n{}", run.stdout, run.stderr),
         }

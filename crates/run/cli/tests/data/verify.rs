@@ -7,7 +7,7 @@ use crate::support::{self, LoopFs, Sandbox, SmallPlan};
 
 const PAGE: u64 = 32 << 10;
 
-/// A store kept by a run, with the path of its first database.
+/// A store that a run kept on request, with the path of its first database.
 fn kept(sandbox: &Sandbox) -> PathBuf {
     let plan = sandbox.plan(&SmallPlan::on(&sandbox.data()));
     let ran = sandbox.run(&["run", &plan, "--keep", "-q"]);
@@ -69,7 +69,7 @@ fn an_older_version_of_a_page_is_stale_and_not_corrupt() {
     let path = sandbox.plan(&plan);
     let mut child = sandbox.start(&["run", &path, "--keep", "-q"]);
     let database = sandbox.data().join("plimsoll-small/db00.edb");
-    // Pages as they are early in the load.
+    // Pages in their state early in the load.
     let manifest = sandbox.data().join("plimsoll-small/store.json");
     support::wait_until("the load", || {
         std::fs::read_to_string(&manifest).is_ok_and(|text| text.contains("in-use"))
@@ -287,8 +287,8 @@ fn a_copy_of_one_of_several_parts_is_refused() {
     ran.says("is a copy of one part of a mail store whose 2 parts are at");
 }
 
-/// A store whose run was killed, verified after a crash of the host: another boot id, and
-/// generation maps from some time earlier, as far as the kernel had written them back.
+/// A store whose run was killed, verified after a crash of the host: the boot id differs, and the
+/// generation maps are older, in the state that the kernel had written back.
 #[test]
 fn maps_that_are_older_than_the_data_accuse_no_page() {
     let sandbox = Sandbox::new();

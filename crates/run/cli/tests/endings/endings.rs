@@ -1,5 +1,6 @@
 //! A run ends in every case with its exit code and its evidence, and its data is removed or named.
-//! The complete table of endings is `benches/endings`; this file tests a part that takes seconds.
+//! The complete table of endings is in `benches/endings`; this file tests a part that needs only
+//! seconds.
 
 use std::fs::OpenOptions;
 use std::process::{Child, Stdio};
@@ -258,7 +259,7 @@ fn what_a_machine_or_its_limits_do_not_have_is_an_error_and_no_abort() {
     sandbox.run(&["run", &clients]).expect(2).says("buffers of operations in flight");
 
     let plan = matrix(&sandbox, "300ms", "");
-    // In units of 512 bytes, as dash counts them.
+    // In units of 512 bytes, like in dash.
     limited(&sandbox, "-f 2048", &["run", &plan]).expect(2).says("ulimit -f allows 1 MiB");
     limited(&sandbox, "-f 0", &["run", &plan]).expect(2).says("ulimit -f");
     // Nothing can be written at all; the command still ends with an error message.

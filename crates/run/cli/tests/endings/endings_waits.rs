@@ -42,7 +42,7 @@ fn wait_until_it_measures(child: &Child) {
     std::thread::sleep(Duration::from_millis(150));
 }
 
-/// Waits until the run warms up, as its watcher thread reports.
+/// Waits until the run is in its warm-up, as its watcher thread reports.
 fn wait_until_it_warms_up(child: &Child) {
     let tasks = PathBuf::from(format!("/proc/{}/task", child.id()));
     wait_until("the warm-up", || {
@@ -186,7 +186,8 @@ fn a_run_that_was_stopped_says_so_and_another_does_not() {
 }
 
 /// Runs on files for 2 s at a fixed rate and stops the process for 4 s during warm-up. Returns
-/// `None` if the stop came before the start time of the load was set: then no operation was late.
+/// `None` if the stop happened before the start time of the load was set: then no operation was
+/// late.
 fn stopped_over_all_of_its_measurement() -> Option<(Sandbox, Value)> {
     let sandbox = Sandbox::new();
     let target = format!("path = {:?}", sandbox.data().display().to_string());
@@ -208,8 +209,8 @@ fn stopped_over_all_of_its_measurement() -> Option<(Sandbox, Value)> {
     (u128::from(ends_ns) <= went_on.as_nanos()).then_some((sandbox, verdict))
 }
 
-/// All operations due while the process was stopped complete after the measurement. The report says
-/// so and suspects neither a cache nor a forgery.
+/// All operations due while the process was stopped complete after the measurement. The report
+/// states this and suspects neither a cache nor a forgery.
 #[test]
 fn a_run_that_was_stopped_for_all_of_its_measurement_accuses_nobody() {
     let stopped = (0..10).find_map(|_| stopped_over_all_of_its_measurement());

@@ -235,7 +235,7 @@ fn real_arms_run_where_their_places_are() {
     let arguments = ["--on", "real", "--path", &place, "--repeats", "1", "-q", "--json"];
     let tiny = ["experiment", "run", directory.to_str().unwrap()];
     let ran = sandbox.run(&[&tiny[..], &arguments[..]].concat());
-    // Findings about this machine do not matter here.
+    // Findings about this machine are ignored.
     assert!([0, 3].contains(&ran.code), "{}", ran.stderr);
     let analysis = ran.json();
     assert_eq!(
@@ -359,7 +359,7 @@ fn a_table_is_fitted_held_against_its_goals_and_against_itself() {
     for part in ["Key figures", "Fitted parameters", "100 % reads", "Reached"] {
         assert!(page.contains(part), "{part}");
     }
-    // Fitted values are kept when the experiment is shown again.
+    // Fitted values stay the same when the experiment is shown again.
     let id = sandbox.bundle().file_name().unwrap().to_str().unwrap().to_owned();
     let again = sandbox.run(&["runs", "show", &id, "--json"]).expect(0).json();
     assert_eq!(again["fitted"], analysis["fitted"]);
@@ -455,7 +455,7 @@ fn the_array_matrix_runs_on_a_real_nfs_export() {
     ];
     let head = ["experiment", "run", "e6", "--on", "real", "--path", &place, "--arm", "depth4"];
     let ran = sandbox.run(&[&head[..], &short[..], &["-q", "--json"][..]].concat());
-    // Findings about this machine do not matter here.
+    // Findings about this machine are ignored.
     assert!([0, 3].contains(&ran.code), "{}", ran.stderr);
     let analysis = ran.json();
     let arms = analysis["arms"].as_array().unwrap();

@@ -1,5 +1,5 @@
 //! Interrupted `plimsoll experiment run`, on models and on real files, and a target with too little
-//! space: finished measurements are kept, and `--resume` runs the rest.
+//! space: finished measurements are preserved, and `--resume` runs the others.
 
 use std::path::{Path, PathBuf};
 
@@ -114,7 +114,7 @@ fn a_real_experiment_keeps_its_evidence_removes_its_data_and_goes_on() {
     let id = experiment.display().to_string();
     let short = ["--resume", &id, "--set", "phases.measure=\"1s\""];
     let ran = sandbox.run(&[&arguments[..], &short[..]].concat());
-    // Findings about this machine do not matter here.
+    // Findings about this machine are ignored.
     assert!([0, 3].contains(&ran.code), "{}", ran.stderr);
     let analysis = ran.json();
     assert_eq!(

@@ -93,7 +93,7 @@ fn steps_too_short_to_judge_are_refused() {
 #[test]
 fn the_known_limit_of_a_modelled_volume_is_found() {
     let sandbox = Sandbox::new();
-    // The volume carries at most 3,000 I/Os per second, as long as its burst credit lasts.
+    // The volume sustains at most 3,000 I/Os per second while it has burst credit.
     let text = "version = 1\nname = \"limited\"\n[requirement]\niops = 1000\nread_latency_avg = \
         \"20ms\"\n[target]\nmodel = \"cloud-volume\"\n[workload.matrix]\nsizes = \"4KiB\"\nfile_size = \
         \"64MiB\"\nclients = 1\n[phases]\nwarm_up = \"1s\"\nmeasure = \"30s\"\n[evidence]\nmin_measure = \
@@ -105,7 +105,7 @@ fn the_known_limit_of_a_modelled_volume_is_found() {
     assert!((line / 3000.0 - 1.0).abs() < 0.05, "{line}");
     assert!(tuning["steps"].as_array().unwrap().len() <= 16);
     assert_eq!((&tuning["confirmed"], &tuning["fewest_checked"]), (&true.into(), &true.into()));
-    // One outstanding operation carries 2,000/s, and 1,000/s are required.
+    // One outstanding operation achieves 2,000/s, and 1,000/s are required.
     assert_eq!(tuning["fewest"]["load"], 1);
 }
 
@@ -138,8 +138,8 @@ fn the_load_line_of_a_curve_that_falls_beyond_it_is_found() {
     assert!((10..=12).contains(&depth), "{depth}");
     let steps = tuning["steps"].as_array().unwrap();
     assert!(steps.len() <= 16, "{}", steps.len());
-    // The search measured loads beyond the fall. All latency limits were met there, so only the
-    // rate shows it.
+    // The search measured loads above the fall. No latency limit was exceeded there, so only the
+    // rate shows the fall.
     let beyond = steps.iter().find(|step| step["load"].as_u64() > Some(12)).unwrap();
     assert_eq!(beyond["within"], true);
     assert!(beyond["rate_per_s"].as_f64().unwrap() < rate / 2.0, "{beyond}");
@@ -160,7 +160,8 @@ fn an_open_loop_is_tuned_by_its_rate() {
     assert!((rate / 3000.0 - 1.0).abs() < 0.05, "the volume takes 3,000/s: {rate}");
     let steps = tuning["steps"].as_array().unwrap();
     assert!(steps.len() <= 16 && tuning["confirmed"] == true, "{tuning}");
-    // Above that rate the volume cannot carry the offered load, and the queue grows without limit.
+    // Above that rate the volume cannot sustain the offered load, and the queue grows without
+    // limit.
     let beyond = steps.iter().find(|step| step["load"].as_u64() > Some(3600)).unwrap();
     assert_eq!(beyond["within"], false, "{beyond}");
 }

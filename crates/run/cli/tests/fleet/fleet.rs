@@ -148,7 +148,7 @@ fn the_sum_of_all_hosts_is_held_against_what_the_system_counted() {
     let (fleet, found) = run(&both);
     let passed = fleet["passed"].as_array().unwrap().iter().any(|rule| rule == "fleet-system");
     assert!(passed && found.is_none(), "{fleet:#}");
-    // The counters of one host's controller cover half of the load.
+    // The counters of one host's controller include half of the load.
     let (fleet, found) = run(&named(&controllers[0].metrics));
     let found = found.unwrap_or_else(|| panic!("{fleet:#}"));
     assert_eq!(found["outcome"], "unknown", "{found:#}");

@@ -1,5 +1,5 @@
-//! The five commands of `docs/fleet.md`, word for word. They run in namespaces of their own, where
-//! the names of the page are the loopback address, and `ssh` and `scp` reach directories.
+//! The five commands of `docs/fleet.md`, word for word. The commands run in separate namespaces, in
+//! which the names of the page are the loopback address, and `ssh` and `scp` access directories.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -99,7 +99,7 @@ fn the_five_commands_lead_from_nothing_to_a_secure_verdict() {
     assert_eq!(fs::read_dir(at("fleet/agents")).unwrap().count(), 2);
 }
 
-/// Each failure that the page lists has the words that the program says.
+/// For each failure in the list of the page, the program prints the listed words.
 #[test]
 fn the_page_quotes_what_the_program_says() {
     let sources = ["agent.rs", "broker.rs", "coordinator.rs", "coordinator/selection.rs"];

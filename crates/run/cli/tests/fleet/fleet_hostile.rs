@@ -1,4 +1,4 @@
-//! A hostile agent: what it sends reaches the coordinator's terminal as short single lines.
+//! A hostile agent: its messages reach the coordinator's terminal as short single lines.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use crate::fleets::{Process, plan};
 use crate::support::port::free_port;
 use crate::support::{CommandOutput, Sandbox, wait_until};
 
-/// Clears the screen, and shows a verdict on a line of its own.
+/// Clears the screen, and shows a verdict on a separate line.
 const FORGED: &str = "\u{1b}[2J\u{1b}[1;32m\nPASS  forged\r\u{9b}31m";
 
 /// A server that accepts messages of 4 MB, as `plimsoll fleet init` configures it.

@@ -1,4 +1,4 @@
-//! A fleet run that is started from the page, on hosts that are picked there.
+//! A fleet run that is started from the page, on hosts that were selected there.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -94,7 +94,7 @@ fn a_run_is_started_on_the_hosts_that_are_picked_on_the_page() {
         assert!(form.contains(&format!("name=\"host\" value=\"{host}\"")), "{form:.6000}");
     }
     assert!(form.contains(&format!("allows path {}", data.display())), "{form:.6000}");
-    // Both hosts, from the form.
+    // Both hosts, selected in the form.
     let inside = data.join("{host}").display().to_string();
     let fields = [
         ("kind", "text"),
@@ -121,7 +121,7 @@ fn a_run_is_started_on_the_hosts_that_are_picked_on_the_page() {
     let said = page.log();
     let started = "ann at 127.0.0.1: started the plan picked on node1, node2";
     assert!(said.contains(started), "{said}");
-    // One host, from a program.
+    // One host, selected by a program.
     let answer = page.send(RUNS, "/api/runs?host=node2", &plan(Path::new(&inside), ""));
     answer.expect(200);
     assert!(page.ended()["failed"].is_null());
@@ -157,7 +157,7 @@ fn the_page_starts_on_a_fleet_only_what_its_agents_and_this_host_allow() {
     refused("?host=node1", &plan(&inside, "[fleet]\nlabels = \"a\"\n"), "hosts are picked here");
     refused("?host=node1", &plan(&inside, "[fleet]\nnames = [\"node2\"]\n"), "pick node2");
     page.send(LOOKS, "/api/runs?host=node1", &own).expect(403);
-    // The agents refuse what their own lists do not allow.
+    // The agents refuse targets that are not in their own lists.
     let outside = page.secure.at("outside");
     page.send(RUNS, "/api/runs?host=node1&host=node2", &plan(&outside, "")).expect(200);
     let failed = page.ended()["failed"]["says"].as_str().unwrap().to_owned();

@@ -119,7 +119,7 @@ fn are_on_the_page(sandbox: &Sandbox, fleet: &str) {
 fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_asked() {
     let secure = Secure::new();
     let (sandbox, fleet) = (&secure.sandbox, secure.fleet());
-    // Agents that start before the first coordinator wait for it, and say so.
+    // Agents that start before the first coordinator wait for it, and report this.
     let _agents = [secure.start("node1"), secure.start("node2")];
     wait_until("their log", || {
         ["log-node1", "log-node2"].iter().all(|log| {
@@ -138,7 +138,7 @@ fn two_hosts_of_a_fleet_that_was_set_up_measure_together_and_are_drained_and_ask
     sandbox.run(&["fleet", "status", &fleet]).expect(0).says("free");
     are_on_the_page(sandbox, &fleet);
 
-    // Which agents accept the plan: inside and outside of the allowed targets.
+    // Acceptance of the plan by agents: inside and outside the allowed targets.
     let inside = plan(sandbox, &sandbox.data().join("{host}"), "1s");
     let would = sandbox.run(&["fleet", "check", &fleet, &inside, "--json"]).expect(0).json();
     assert!(would.as_array().unwrap().iter().all(|agent| agent["takes"] == true), "{would:#}");

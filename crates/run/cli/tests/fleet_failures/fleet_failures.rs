@@ -85,7 +85,7 @@ fn said(sandbox: &Sandbox) -> String {
     fs::read_to_string(sandbox.path("run.log")).unwrap()
 }
 
-/// Both hosts carried the requested load, unless the test's machine was too busy.
+/// Both hosts generated the requested load, unless the test's machine was too busy.
 fn carried_all(fleet: &Path) {
     let rate = adds_up(fleet, 2);
     assert!((rate / RATE / 2.0 - 1.0).abs() < 0.05 || was_disturbed(fleet), "{rate}");
@@ -129,7 +129,7 @@ fn a_server_that_is_killed_and_started_again_in_mid_run_costs_no_evidence() {
     let first = fleet_in(&sandbox.path("share/plimsoll/runs"));
     carried_all(&first);
     fs::rename(&first, sandbox.path("first")).unwrap();
-    // The agents still take plans.
+    // The agents still accept plans.
     let again = two_agents(&sandbox, &broker.url(), "1s", &key).output().unwrap();
     assert!([0, 3].contains(&again.status.code().unwrap()), "{again:?}");
     adds_up(&fleet_in(&sandbox.path("share/plimsoll/runs")), 2);
@@ -265,7 +265,8 @@ fn a_network_that_is_lost_for_five_seconds_costs_nothing_and_one_for_good_its_ho
     assert!(own.flatten().filter(|entry| entry.path().is_dir()).count() >= 2, "it keeps its own");
 }
 
-/// A host that is killed leaves the live sum after ten seconds, while the measurement continues.
+/// A host that is killed is removed from the live sum after ten seconds, while the measurement
+/// continues.
 #[test]
 fn a_killed_agent_is_reported_and_counts_no_more() {
     let sandbox = Sandbox::new();
@@ -315,14 +316,14 @@ fn a_plan_may_stop_all_hosts_when_one_is_lost() {
     assert!(killed.elapsed() < Duration::from_secs(40), "{:?}", killed.elapsed());
     let verdict = json(&sandbox.path("run.json"));
     assert!(verdict["reason"].as_str().unwrap().contains("two was lost"), "{verdict:#}");
-    // The other host did not stop by itself, and not because its operator wanted it.
+    // The other host did not stop by itself, and not at the request of its operator.
     let host = fleet_in(&sandbox.path("share/plimsoll/runs")).join("hosts/one");
     let own = fs::read_dir(host).unwrap().next().unwrap().unwrap().path();
     let end = json(&own.join("run.json"))["end"]["says"].as_str().unwrap().to_owned();
     assert!(end.contains("interrupted by the coordinator (two was lost"), "{end}");
 }
 
-/// The second coordinator waited for 30 s and then called the busy agent lost.
+/// Earlier, the second coordinator waited for 30 s and then called the busy agent lost.
 #[test]
 fn an_agent_that_two_coordinators_want_at_once_is_busy_for_one() {
     let sandbox = Sandbox::new();

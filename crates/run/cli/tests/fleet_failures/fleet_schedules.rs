@@ -1,7 +1,6 @@
 //! Random schedules of failures on a fleet of three hosts with a real server. No evidence is lost,
-//! no total omits a host without saying so, every end has a reason, and the fleet accepts the next
-//! plan. `benches/fleet-schedules` runs any number of schedules; the seed alone determines a
-//! schedule.
+//! no total omits a host silently, every end has a reason, and the fleet accepts the next plan.
+//! `benches/fleet-schedules` runs any number of schedules; the seed alone determines a schedule.
 
 use std::fmt;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Failures during a fleet run: chosen ones and random schedules.
+//! Failures during a fleet run: fixed cases and random schedules.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../fleets/mod.rs"]

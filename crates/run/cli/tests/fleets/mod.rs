@@ -18,7 +18,7 @@ use crate::support::{OF_THE_HOST, Sandbox, json, wait_until};
 
 /// I/Os per second in each host's plan, below the limit of every target.
 pub const RATE: f64 = 200.0;
-/// Time limit: anything that takes longer has failed.
+/// Time limit: a command that takes longer has failed.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub fn plan(sandbox: &Sandbox, path: &Path, measure: &str) -> String {
@@ -221,7 +221,7 @@ impl Hosts {
         server
     }
 
-    /// Runs Plimsoll on a host, with state, data and cache directories of its own.
+    /// Runs Plimsoll on a host, with separate state, data and cache directories.
     pub fn plimsoll(&self, sandbox: &Sandbox, at: usize, own: &str) -> Command {
         let mut command = self.on(at, env!("CARGO_BIN_EXE_plimsoll"));
         command.env("XDG_STATE_HOME", sandbox.path(&format!("state-{own}")));
@@ -293,7 +293,7 @@ impl Delay {
             ready.send(()).unwrap();
             for near in listener.incoming() {
                 let near = near.unwrap();
-                // No server responds; the client sees that too.
+                // No server responds, as the client also detects.
                 let Ok(far) = TcpStream::connect((SWITCH, 4222)) else { continue };
                 [&near, &far].into_iter().for_each(|one| one.set_nodelay(true).unwrap());
                 for (from, to) in [(&near, &far), (&far, &near)] {

@@ -121,7 +121,7 @@ fn contradictions() -> [Forgery; 21] {
     ]
 }
 
-/// Sealed and derived again, with the ledger as it was: words that the evidence can't contradict.
+/// Sealed and derived again, with an unchanged ledger: words that the evidence can't contradict.
 fn sealed_again() -> [Forgery; 10] {
     [
         ("sealed again: counts times 20", |f| {
@@ -181,7 +181,7 @@ fn sealed_again() -> [Forgery; 10] {
     ]
 }
 
-/// Sealed and derived again, and read where the ledger is not.
+/// Sealed and derived again, and read without the ledger.
 fn taken_away() -> [Forgery; 6] {
     [
         ("taken away: counts times 20", |f| {
@@ -211,7 +211,7 @@ fn taken_away() -> [Forgery; 6] {
     ]
 }
 
-/// Files that were changed, added, or put in another's place.
+/// Files that were changed, added, or exchanged.
 fn files() -> [Forgery; 10] {
     [
         ("verdict swapped", |f| swap_verdict(f)),
@@ -381,7 +381,7 @@ fn swap_verdict(f: &Forger) {
     });
 }
 
-/// The first figure of a thousand or more made another.
+/// Replaces the first figure of a thousand or more.
 fn another_digit(text: &str) -> String {
     let at = text.find("I/Os").unwrap();
     let digit = text[at..].find(|c: char| c.is_ascii_digit()).unwrap() + at;

@@ -88,7 +88,7 @@ impl Forger {
         seal::seal(&self.first).unwrap();
     }
 
-    /// Writes verdict and report as the current evidence gives them.
+    /// Writes the verdict and report that follow from the current evidence.
     pub fn derive(&self) {
         self.derive_of(&self.first);
     }
@@ -210,7 +210,7 @@ impl Forger {
         fs::remove_dir_all(self.sandbox.path("state")).unwrap();
     }
 
-    /// Reads the bundle with every command. Judging comes last, because it may write.
+    /// Reads the bundle with every command. Judging is the last step, because it may write.
     pub fn read(&self) -> Vec<Read> {
         let (first, second) = (self.first.to_str().unwrap(), self.second.to_str().unwrap());
         vec![
@@ -232,7 +232,7 @@ impl Forger {
     }
 }
 
-/// Whether a command ends with the exit code for unreliable evidence and gives a reason.
+/// Returns true if a command ends with the exit code for unreliable evidence and prints a reason.
 fn noticed(ran: &CommandOutput) -> bool {
     let all = format!("{}{}", ran.stdout, ran.stderr);
     let words = all.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -27,7 +27,7 @@ const BYTES: u64 = 20;
 fn evidence_as_it_was_is_noticed_by_none() {
     let copy = Original::make().copy();
     for (name, ran) in copy.read() {
-        // The verdict on a run of 2 s does not matter here.
+        // The verdict on a run of 2 s is ignored.
         let all = format!("{}{}", ran.stdout, ran.stderr);
         assert!(ran.stderr.is_empty() && !all.contains("not confirmed"), "{name}: {all}");
         assert!(!all.contains("contradicts"), "{name}: {all}");
@@ -172,7 +172,7 @@ fn a_signed_ledger_can_not_be_cut_short_or_begun_anew() {
     fs::write(copy.ledger(), lines[..2].join("\n") + "\n").unwrap();
     copy.fit_head();
     check(&copy).expect(3).says("cut short");
-    // A forger who removes the stored statement cannot remove the copy kept elsewhere.
+    // A forger who removes the stored statement cannot remove the copy elsewhere.
     fs::remove_dir_all(copy.sandbox.path("state")).unwrap();
     check(&copy).expect(3);
     ledger::begin_anew(&mut copy);

@@ -1,4 +1,4 @@
-//! The crate graph, as cargo reports it. The diagram in `ARCHITECTURE.md` is current. No crate
+//! The crate graph according to cargo. The diagram in `ARCHITECTURE.md` is current. No crate
 //! depends on one of a higher layer or of another room. No crate on the data path uses an
 //! asynchronous runtime.
 
@@ -287,6 +287,6 @@ fn nothing_on_the_data_path_knows_an_asynchronous_runtime() {
             assert_eq!(runtimes(name), Vec::<&str>::new(), "{name}");
         }
     }
-    // One crate does depend on a runtime: it proves that the check works.
+    // One crate does depend on a runtime: this proves that the check works.
     assert!(!runtimes("plimsoll-model-serve").is_empty());
 }

@@ -1,4 +1,5 @@
-//! Properties of the sources and of the packages: the crate graph, module cycles, packaging, supply chain.
+//! Properties of the sources and of the packages: the crate graph, module cycles, packaging, supply
+//! chain.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "../support/mod.rs"]

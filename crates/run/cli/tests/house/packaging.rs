@@ -138,7 +138,7 @@ fn kubernetes(sandbox: &Sandbox, arguments: &[&str]) -> Vec<Value> {
         let errors: Vec<String> = schema.iter_errors(item).map(|e| e.to_string()).collect();
         assert!(errors.is_empty(), "{errors:?}\n{item:#}");
     }
-    // What is mounted or used exists, and the evidence is not on the volume under test.
+    // Mounted volumes and used objects exist, and the evidence is not on the volume under test.
     for job in items.iter().filter(|item| item["kind"] == "Job") {
         let pod = &job["spec"]["template"]["spec"];
         let container = &pod["containers"][0];
@@ -201,7 +201,7 @@ fn jobs_of_kubernetes_have_only_the_fields_of_its_api_and_restricted_pods() {
     assert_eq!(claim["spec"]["resources"]["requests"]["storage"], "10Gi");
     assert_eq!(pod(&block)["containers"][0]["volumeDevices"][0]["devicePath"], "/dev/plimsoll");
     assert!(block[0]["data"]["plan.toml"].as_str().unwrap().contains("device = \"/dev/plimsoll\""));
-    // Files that the Job would not have, and names that Kubernetes does not accept.
+    // Files that would be missing in the Job, and names that Kubernetes does not accept.
     std::fs::write(sandbox.path("a.fio"), "[a]\nrw=read\nsize=1m\n").unwrap();
     std::fs::write(&plan, "[target]\npath = \"/x\"\n[workload.fio]\njob = \"a.fio\"\n").unwrap();
     let with = ["k8s", "--storage-class", "fast", "--plan", plan.to_str().unwrap()];

@@ -1,5 +1,5 @@
-//! What is in a build: licences, duplicate crates and sources, as `deny.toml` allows them; and
-//! `unsafe` code, each with its reason.
+//! Content of a build: licences, duplicate crates and sources that `deny.toml` allows; and `unsafe`
+//! code, each with its reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,7 @@ fn rules() -> toml::Table {
     DENY.parse().expect("deny.toml is TOML")
 }
 
-/// Returns true if a licence expression can be met with allowed licences.
+/// Returns true if a licence expression can be satisfied with allowed licences.
 fn is_allowed(expression: &str, allowed: &BTreeSet<String>) -> bool {
     let plain = expression.replace(['(', ')'], "").replace('/', " OR ");
     plain.split(" AND ").all(|part| part.split(" OR ").any(|one| allowed.contains(one.trim())))

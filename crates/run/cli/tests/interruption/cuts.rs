@@ -1,5 +1,5 @@
 //! `plimsoll durability` on a disk that loses writes when its power is cut: honest disks pass, each
-//! liar fails, and a cut that does not cut shows nothing.
+//! dishonest disk fails, and a cut without an effect proves nothing.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -106,13 +106,13 @@ fn a_cut_that_does_not_cut_shows_nothing() {
 fn failures_of_the_environment_accuse_nobody() {
     let rig = Rig::new(Behaviour::Honest, 1);
     let cut = rig.control("cut");
-    // The target does not come back.
+    // The target does not become available again.
     let found = rig.run(&["--cut", &cut, "--timeout", "1s", "--cuts", "2"]).expect(5).json();
     assert_eq!(found["verdict"], "INCONCLUSIVE", "{found}");
     assert!(found["evidence"]["cuts"][0]["not_restored"].is_string(), "{found}");
     // A command that fails, a used witness, a witness on the target.
     let rig = Rig::new(Behaviour::Honest, 1);
-    // A target that is not there leaves no witness behind.
+    // If the target does not exist, no witness is created.
     let missing = rig.sandbox.path("missing");
     let witness = rig.witness();
     let elsewhere = ["durability", "--path", missing.to_str().unwrap(), "--witness"];

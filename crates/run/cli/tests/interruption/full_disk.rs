@@ -1,5 +1,5 @@
-//! Evidence on a full disk: a run reserves its space at the start, writes the evidence elsewhere
-//! instead of losing it, and writes a ledger line completely or not at all.
+//! Evidence on a full disk: a run reserves its space at the start, writes the evidence to another
+//! directory instead of losing it, and writes a ledger line completely or not at all.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM at any time, and a device that fails during the run. The evidence so far is
-//! kept; the data is removed or kept as requested.
+//! Ctrl-C and SIGTERM at any time, and a device that fails during the run. The evidence that exists
+//! is preserved; the data is removed or kept as requested.
 
 use std::process::Child;
 

@@ -3,8 +3,8 @@
 //! Each store is verified a second time as after a crash of the host: with a changed boot id, and
 //! with generation maps older than the data.
 //!
-//! The long run, whose figures docs/notebook/2026-11-kills.md gives: `PLIMSOLL_KILLS=200 cargo test -p plimsoll
-//! --test interruption kills:: -- --nocapture`
+//! The long run, whose figures are in docs/notebook/2026-11-kills.md:
+//! `PLIMSOLL_KILLS=200 cargo test -p plimsoll --test interruption kills:: -- --nocapture`
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -107,7 +107,8 @@ impl Kills {
         ran
     }
 
-    /// Kills a mailbox run: in half of the rounds while it lays out the store, else under load.
+    /// Kills a mailbox run: in half of the rounds while it lays out the store, otherwise under
+    /// load.
     fn mailbox(&mut self, round: u32) {
         self.came.of_mailbox += 1;
         let witness = self.sandbox.path("witness");

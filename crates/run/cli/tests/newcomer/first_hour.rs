@@ -68,7 +68,7 @@ fn in_shell(sandbox: &Sandbox, command: &str) -> CommandOutput {
     let paths = std::env::var("PATH").unwrap_or_default();
     let own = sandbox.command(&[]);
     let mut shell = Command::new("sh");
-    // The shell stays, so that a killed command has an exit code.
+    // The shell continues, so that a killed command has an exit code.
     shell.args(["-c", &format!("{command}\nexit $?")]);
     for (name, value) in own.get_envs() {
         match value {

@@ -192,7 +192,8 @@ fn a_run_that_is_too_short_prints_the_line_that_allows_it() {
         arguments.extend(["--set".to_owned(), set]);
     }
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    // Too short for a PASS, and the report says by how much. A slow disk misses the limits.
+    // Too short for a PASS, and the report states how much is missing. A slow disk misses the
+    // limits.
     let ran = sandbox.run(&words);
     assert!([1, 3].contains(&ran.code), "{}\n{}", ran.code, ran.stdout);
     ran.says("a PASS requires at least 30 s");
@@ -290,7 +291,7 @@ fn a_dry_run_lists_points_and_looks_at_paths_and_servers() {
     let export = format!("nfs://127.0.0.1:{port}/vms");
     let ran = sandbox.run(&["run", "vms-on-nfs", "--nfs", &export, "--dry-run"]).expect(5);
     ran.says(&format!("127.0.0.1:{port}"));
-    // A dry run mounts the export as the run does, and compares its space.
+    // A dry run mounts the export like the run, and compares its free space.
     let port = free_port();
     let address = format!("127.0.0.1:{port}");
     let mut server = sandbox.start(&["model", "serve", "laptop-nvme", "--nfs", &address]);
@@ -434,7 +435,7 @@ fn a_sweep_and_a_search_take_places_and_fields_beside_a_plan() {
     assert!(sandbox.left_in_data().is_empty() && sandbox.bundles().is_empty());
 }
 
-/// Runs a command on a terminal of its own and types these answers.
+/// Runs a command on a separate terminal and types these answers.
 fn typed(sandbox: &Sandbox, arguments: &[&str], answers: &str) -> CommandOutput {
     use std::io::Write;
     let program = sandbox.command(arguments);
@@ -462,7 +463,7 @@ fn typed(sandbox: &Sandbox, arguments: &[&str], answers: &str) -> CommandOutput 
 fn a_plan_is_made_by_answers_on_a_terminal() {
     let sandbox = Sandbox::new();
     let data = text(&sandbox.data());
-    // A number beyond the list, then a name; an invalid count; a file that exists.
+    // A number that is not in the list, then a name; an invalid count; an existing file.
     std::fs::write(sandbox.path("taken.toml"), "").unwrap();
     let answers =
         format!("99\nexchange-1000-heavy\n{data}\n\nmany\n40\n\n\ntaken.toml\nmine.toml\n");

@@ -13,7 +13,7 @@ fn what_a_command_writes_shows_at_the_device() {
     let command = ["dd", "if=/dev/urandom", &file, "bs=1M", "count=8", "conv=fsync"];
     let arguments = [&["observe", "--path", &data, "--json", "--"][..], &command].concat();
     let ran = sandbox.run(&arguments).expect(3);
-    // Nothing was measured: no figure, no claim, and the output says so.
+    // Nothing was measured: no figure, no claim, and the output states this.
     assert_eq!(ran.json()["verdict"], "INCONCLUSIVE", "{}", ran.stdout);
     assert_eq!(ran.json()["tier"], "T2");
     let bundle = sandbox.bundle();
@@ -63,8 +63,8 @@ fn result(file: &Path, bytes: u64, errors: u64) -> String {
     )
 }
 
-/// Observes `path` while a shell runs `work`, keeps the file named in the result open, and writes
-/// the result.
+/// Observes `path` while a shell runs `work`, has the file named in the result open, and writes the
+/// result.
 fn observed(sandbox: &Sandbox, path: &Path, work: &str, result: &str) -> Value {
     std::fs::write(sandbox.path("said.json"), result).unwrap();
     let said = sandbox.path("said.json");

@@ -2,8 +2,8 @@
 //! the verdict on a run by Plimsoll.
 //!
 //! Findings that a file alone leaves unknown may pass under observation, because observation sees
-//! more. Warnings and failures from the file alone stay. The order of severity is: passed, unknown
-//! or not checked; then warned; then failed.
+//! more. Warnings and failures of the file alone also apply. The order of severity is: passed,
+//! unknown or not checked; then warned; then failed.
 
 use std::path::Path;
 
@@ -146,8 +146,8 @@ fn buffered_io_is_judged_as_a_run_of_ours_is() {
         assert_eq!(ours["verdict"], "INVALID", "{ours:#}");
         assert_eq!(found(&ours, "working-set-small"), "fail", "{ours:#}");
         for (claim, standing) in ours["claims"].as_object().unwrap() {
-            // Byte counts show where reads come from: with a cold cache the device reads all of
-            // them, in both runs.
+            // Byte counts show the source of reads: with a cold cache the device reads all of them,
+            // in both runs.
             let same = ["media-read", "sustained-write"].contains(&claim.as_str());
             let watched = &observed["claims"][claim];
             assert!(

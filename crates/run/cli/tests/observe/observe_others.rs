@@ -57,7 +57,7 @@ fn dd_is_bound_to_what_it_moved_and_caught_where_memory_or_holes_answer() {
     let true_one = observed(&sandbox, &data, &read(&file, "iflag=direct"));
     assert_eq!(found(&true_one, "bytes-balance"), "pass", "{true_one:#}");
     assert_ne!(true_one["verdict"], "INVALID", "{true_one:#}");
-    // From the page cache. Other tests empty it at times; then the reads come from the disk and
+    // From the page cache. Other tests empty it at times; then the reads are served by the disk and
     // there is nothing to detect.
     let from_cache = || {
         std::fs::read(&file).unwrap();

@@ -9,7 +9,7 @@ use crate::support::server::{Server, quoted};
 use crate::support::{self, Sandbox, SmallPlan, tool};
 use serde_json::Value;
 
-/// Connections that the server keeps for those who need no token, or have one.
+/// Open connections that the server permits for clients without a token, and for clients with one.
 const CONNECTIONS: usize = 256;
 /// Texts that would run as code on a page without escaping, each in another context: between tags,
 /// in an attribute, in a script, in a chart.
@@ -40,7 +40,7 @@ fn connections_end_at_256_and_the_oldest_make_room() {
     let is_open = |stream: &mut TcpStream| {
         stream.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
         loop {
-            // The rest of the response to the first request comes before the end.
+            // The remaining bytes of the response to the first request arrive before the end.
             match stream.read(&mut first) {
                 Ok(0) => return false,
                 Ok(_) => {}
@@ -150,8 +150,7 @@ fn archive(sandbox: &Sandbox) -> std::path::PathBuf {
     archive
 }
 
-/// Checks that hostile text did not become markup: no tag of it remains, and no attribute ends
-/// early.
+/// Checks that hostile text did not become markup: it contains no tag, and ends no attribute early.
 #[track_caller]
 fn harmless(path: &str, page: &str) {
     let lower = page.to_lowercase();

@@ -30,7 +30,7 @@ impl EarlierBundle {
         support::json(&Path::new(&self.bundle).join("verdict.json"))
     }
 
-    /// Reads the bundle with every command that shows a verdict; `judge` comes last, because it
+    /// Reads the bundle with every command that shows a verdict; `judge` is the last, because it
     /// writes the verdict.
     #[track_caller]
     fn shows(&self, verdict: &str, judged: i32) {

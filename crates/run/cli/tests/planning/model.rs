@@ -101,7 +101,7 @@ fn explain_names_the_bottleneck_and_where_the_time_goes() {
     }
 }
 
-/// One core instead of sixteen: the result follows the parameter.
+/// One core instead of sixteen: the result depends on the parameter.
 #[test]
 fn a_parameter_can_be_changed() {
     let sandbox = Sandbox::new();
@@ -117,7 +117,7 @@ fn a_parameter_can_be_changed() {
     sandbox.run(&["model", "run", &path, "--set", "cores"]).expect(2).says("BLOCK.FIELD=VALUE");
 }
 
-/// Each repeat has its own seed; the same plan gives the same evidence again.
+/// Each repeat has its own seed; the same plan produces the same evidence again.
 #[test]
 fn repeats_differ_and_runs_repeat() {
     let sandbox = Sandbox::new();
@@ -173,8 +173,8 @@ fn what_cannot_be_modelled_is_refused_before_anything_is_written() {
     assert!(sandbox.bundles().is_empty());
 }
 
-/// A fit of a table that a model made finds the parameters, and predicts the rows it was not fitted
-/// on.
+/// A fit of a table that a model generated finds the parameters, and predicts the rows to which it
+/// was not fitted.
 #[test]
 fn a_fit_finds_what_made_the_table() {
     let sandbox = Sandbox::new();
@@ -247,7 +247,7 @@ fn a_missed_goal_says_what_makes_the_gap() {
         wider.iter().flat_map(|goal| ["--goal", goal]).chain(["--json"]).collect();
     let json = told(&wider).json();
     assert!(json["goals"].as_array().unwrap().iter().all(|goal| goal["met"] == true), "{json}");
-    // One core cannot have these latencies at this rate: no value of its parameter fits.
+    // One core cannot have these latencies at this rate: no value of its parameter is suitable.
     std::fs::write(sandbox.path("odd.csv"), rows.replace("1.6", "30")).unwrap();
     let odd = ["model", "fit", "./tiny.toml", "odd.csv", "--quick", "--starts", "0"];
     sandbox.run(&odd).expect(3).says("DOES NOT FIT");
@@ -255,8 +255,8 @@ fn a_missed_goal_says_what_makes_the_gap() {
     sandbox.run(&wrong).expect(2).says("predicted.latency.p90");
 }
 
-/// More disks carry more load. The command finds the smallest number that carries the load, and one
-/// disk less does not.
+/// More disks sustain more load. The command finds the smallest number that sustains the load; with
+/// one disk less, the load is not sustained.
 #[test]
 fn the_smallest_size_that_carries_the_load_is_found() {
     let sandbox = Sandbox::new();

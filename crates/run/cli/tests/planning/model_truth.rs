@@ -1,9 +1,9 @@
 //! The audit against ground truth: random plans on modelled systems. The model knows the source of
 //! every read, and the test compares each rule's finding with it.
 //!
-//! The default is 16 plans; `PLIMSOLL_PLANS=200 cargo test -p plimsoll --test planning model_truth:: --
-//! --nocapture` runs more. A failing plan prints its number and its text; it is the same on every
-//! machine.
+//! The default is 16 plans;
+//! `PLIMSOLL_PLANS=200 cargo test -p plimsoll --test planning model_truth:: -- --nocapture` runs
+//! more. A failing plan prints its number and its text; it is the same on every machine.
 
 use crate::support::Sandbox;
 use crate::support::draw::Draw;
@@ -96,7 +96,7 @@ fn outcome(rule: &Rule, bundle: &Bundle) -> Option<Outcome> {
     (rule.check)(bundle).map(|finding| finding.outcome)
 }
 
-/// Share of the measured reads that one source served, as the model counted them one by one.
+/// Share of the measured reads that one source served; the model counted them one by one.
 fn share(bundle: &Bundle, place: &str) -> f64 {
     let nodes = &bundle.observed.inside.as_ref().unwrap().nodes;
     let of = |name: Option<&str>| -> u64 {
@@ -195,7 +195,7 @@ fn rules_agree_with_the_truth_on_random_plans() {
     }
     println!("{plans} plans: {cached} served from a cache, {empty} of holes, {failed} disagree");
     assert_eq!(failed, 0);
-    // A set of plans without one kind of source would prove nothing about its rule.
+    // A set of plans without one kind of source would prove nothing about the rule for it.
     assert!(cached > 0 && u64::from(cached) < plans && empty > 0);
 }
 
@@ -234,7 +234,7 @@ fn a_warm_up_is_complete_when_the_cache_has_been_read_full() {
         assert_eq!(outcome(&warm_up_short::RULE, &bundle), Some(expected), "{text}");
         if phases[at].reached {
             full += 1;
-            // Write-back keeps part of the frames free.
+            // Write-back leaves part of the frames free.
             assert!(
                 reads(at) * 10 >= frames * 8,
                 "{} reads fill {frames} frames\n{text}",

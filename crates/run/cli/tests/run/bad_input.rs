@@ -1,5 +1,5 @@
-//! Mistakes of an operator before a run, and failures of a target. Each gives one clear message
-//! with the field or path and the remedy, and the right exit code.
+//! Mistakes of an operator before a run, and failures of a target. Each prints one clear message
+//! with the field or path and the remedy, and ends with the correct exit code.
 
 use std::path::Path;
 

@@ -95,7 +95,7 @@ fn a_device_with_data_is_refused_until_it_is_named() {
     let ran = sandbox.run(&["run", &path, "-q"]).expect(2);
     ran.says("holds an ext2, ext3 or ext4 file system");
     ran.says("--destroy");
-    // A dry run looks at the device too, and writes nothing.
+    // A dry run also reads the device, and writes nothing.
     let dry = |more: &[&str]| sandbox.run(&[&["run", &path, "--dry-run"], more].concat());
     dry(&[]).expect(2).says("holds an ext2, ext3 or ext4 file system");
     dry(&["--destroy", "/dev/null"]).expect(2).says("--destroy");
@@ -118,8 +118,8 @@ fn a_device_with_data_is_refused_until_it_is_named() {
     assert_eq!(environment["mounts"][0]["free_bytes"], serde_json::Value::Null);
 }
 
-/// A file system with its first and last MiB wiped still has all other data, so the check covers
-/// the rest too.
+/// A file system with its first and last MiB wiped still has all other data, so the check must find
+/// this data too.
 #[test]
 fn a_device_whose_ends_were_wiped_is_refused_too() {
     let sandbox = Sandbox::new();
@@ -204,7 +204,7 @@ fn operations_on_names_are_real_calls_in_a_tree_of_the_runs_own() {
         assert!(class["latency_ns_sum"].as_u64().unwrap() > 0, "{class}");
         assert!(log.contains(&format!("Tag=matrix.{kind},")), "{kind}");
     }
-    // Six files distributed over four directories, each with its small files beside.
+    // Six files distributed over four directories, each with its small files.
     let share = target.join("plimsoll-small/s00");
     let (mut data, mut small) = (Vec::new(), 0);
     for leaf in ["d000/d000", "d000/d001", "d001/d000", "d001/d001"].map(|leaf| share.join(leaf)) {
@@ -212,7 +212,7 @@ fn operations_on_names_are_real_calls_in_a_tree_of_the_runs_own() {
         small += names(&leaf.join("s00-small")).len() as u64;
     }
     assert_eq!(data, [2, 2, 1, 1]);
-    // 64 files of each client at the start; a rename keeps their number.
+    // 64 files of each client at the start; a rename does not change their number.
     let count = |kind: &str| class(kind)["count"].as_u64().unwrap();
     assert_eq!(small, 2 * 64 + count("create") - count("remove"));
     sandbox.run(&["verify", target.to_str().unwrap(), "-q"]).expect(0);
@@ -221,7 +221,8 @@ fn operations_on_names_are_real_calls_in_a_tree_of_the_runs_own() {
     assert_eq!(names(&target), ["theirs"]);
 }
 
-/// Records of etcd's size: written, sampled, read back, kept, checked from outside, and damaged in a tail.
+/// Records of etcd's size: written, sampled, read back, kept, checked from outside, and damaged in
+/// a tail.
 #[test]
 fn records_that_are_not_whole_sectors_are_written_and_checked() {
     use std::os::unix::fs::FileExt;

@@ -84,7 +84,7 @@ fn runs_are_filtered_tagged_noted_and_removed() {
     let shown = sandbox.run(&["runs"]).expect(0);
     shown.says("before");
     shown.says("new firmware");
-    // The seal does not cover notes.
+    // The seal does not include notes.
     sandbox.run(&["verify", &first]).says("INTACT");
     // A catalogue without its index reads the same.
     let before = sandbox.run(&["runs", "--json"]).stdout;

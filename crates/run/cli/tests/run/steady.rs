@@ -91,7 +91,7 @@ fn a_mail_store_is_measured_until_steady_too_and_is_not_conditioned() {
     sandbox.run(&["run", &sandbox.plan(&plan)]).expect(2).says("can never become steady");
 }
 
-/// In virtual time: the run measures up to the maximum, and the judge states whether the rate
+/// In virtual time: the run measures until the maximum, and the judge states whether the rate
 /// settled.
 #[test]
 fn a_model_is_measured_until_steady_and_is_not_conditioned() {

@@ -61,7 +61,7 @@ impl Chance {
         &all[self.below(all.len())]
     }
 
-    /// A text: a known troublesome one, a longer one made of these, or random bytes.
+    /// Text: a known problematic text, a longer one composed of these, or random bytes.
     fn text(&mut self) -> String {
         match self.below(6) {
             0 => self.of(&TEXTS).repeat(1 + self.below(400)),
@@ -72,7 +72,7 @@ impl Chance {
         }
     }
 
-    /// A value that matches a schema, or one that does not.
+    /// A value that matches a schema, or a value that does not.
     fn value(&mut self, schema: &Value) -> String {
         if self.one_in(4) {
             return self.text();
@@ -92,7 +92,7 @@ impl Chance {
         }
     }
 
-    /// A text with some bytes changed, left out or repeated.
+    /// A text in which some bytes are changed, omitted or repeated.
     fn spoilt(&mut self, text: &str) -> String {
         let mut chars: Vec<char> = text.chars().collect();
         for _ in 0..1 + self.below(4) {
@@ -196,7 +196,7 @@ impl Maker<'_> {
     }
 }
 
-/// A schema together with the schemas it references, where a validator looks for them.
+/// A schema together with the schemas to which it refers, at the location that validators expect.
 fn whole(schema: &Value, described: &Value) -> Value {
     let mut whole = schema.clone();
     whole["components"] = described["components"].clone();

@@ -32,7 +32,7 @@ fn edit(path: &std::path::Path, change: impl FnOnce(&mut Value)) {
     fs::write(path, value.to_string()).unwrap();
 }
 
-/// One edit of a bundle changes no list: the ledger has the verdict.
+/// An edit of a bundle changes no list: the ledger has the verdict.
 #[test]
 fn a_forged_verdict_is_in_no_list() {
     let sandbox = Sandbox::new();
@@ -70,7 +70,7 @@ fn a_forged_verdict_is_in_no_list() {
     assert!(lists[0].contains("differs from the ledger"), "{}", lists[0]);
     let count = format!("plimsoll_runs{{verdict=\"{}\"}} 1", own.to_lowercase());
     assert!(lists[5].contains(&count), "{}", lists[5]);
-    // A bundle of another machine states its own verdict, and lists say so.
+    // A bundle of another machine states its own verdict, and lists show this.
     drop(server);
     edit(&bundle.join("verdict.json"), |verdict| verdict["verdict"] = json!(forged));
     let there = Sandbox::new();
@@ -94,7 +94,7 @@ fn a_forged_verdict_is_in_no_list() {
     assert!(!metrics.contains("plimsoll_last_run_iops_per_s{"), "{metrics}");
 }
 
-/// 300 idle connections made the page time out for everybody.
+/// Earlier, 300 idle connections made the page time out for everybody.
 #[test]
 fn idle_connections_do_not_shut_the_page() {
     let sandbox = Sandbox::new();
@@ -168,7 +168,8 @@ fn wrong_tokens_lock_out_only_their_own_address_and_are_logged() {
     let codes: Vec<u16> =
         (0..25).map(|_| server.ask("GET", "/api/runs", &wrong, "").status).collect();
     assert_eq!((codes[0], codes[24]), (401, 429), "{codes:?}");
-    // A valid token still works from there, and wrong ones from elsewhere have their own count.
+    // A valid token still works from that address, and wrong tokens from other addresses are
+    // counted separately.
     server.ask("GET", "/api/runs", &bearer(LOOKS), "").expect(200);
     let head = "HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n";
     let other = Ipv4Addr::new(127, 0, 0, 2);
@@ -183,7 +184,7 @@ fn wrong_tokens_lock_out_only_their_own_address_and_are_logged() {
     );
     let answer = ask_from(&server, other, &form);
     assert!(answer.starts_with("HTTP/1.1 303"), "{answer}");
-    // Who logged in from where, and who changed what.
+    // Logins with their addresses, and changes with their users.
     server.ask("POST", "/api/live/stop", &bearer(RUNS), "").expect(409);
     let said = || fs::read_to_string(&log).unwrap();
     wait_until("the log", || said().contains("ann at 127.0.0.2: logged in (run)"));

@@ -62,7 +62,7 @@ fn people_look_at_runs_compare_them_and_note_something() {
         assert!(answer.text().contains(says), "{path}: no {says}\n{:.3000}", answer.text());
         harmless(&answer.text());
     }
-    // The report equals the one that the command writes.
+    // The report equals that of the command.
     let report = server.get(&format!("/runs/{first}")).text();
     let written = sandbox.run(&["report", first, "--format", "html"]).stdout;
     let main = |page: &str| {
@@ -349,8 +349,8 @@ fn a_run_is_started_followed_and_stopped_from_the_page_and_one_goes_on_at_a_time
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
     assert!(lines.any(|line| line == "event: now"));
     assert!(lines.any(|line| line == "event: charts"));
-    // At most a hundred viewers are connected; a further one gets a message, and can still load the
-    // page.
+    // At most a hundred viewers are connected; a further viewer gets a message, and can still load
+    // the page.
     let more: Vec<TcpStream> = (1..100)
         .map(|_| {
             let mut stream = TcpStream::connect(&server.address).unwrap();
@@ -443,7 +443,7 @@ fn the_stages_of_a_fio_job_run_one_after_the_other_and_have_one_report() {
     assert!(checked["notes"].to_string().contains("buffers"), "{checked:#}");
     assert_eq!(checked["stages"].as_array().unwrap().len(), 2, "{checked:#}");
     assert_eq!(checked["stages"][0]["name"], "1-fill", "{checked:#}");
-    // Without a script, from the form itself.
+    // Without a script, with the form itself.
     let page = server.post("/start", &[&form[..], &[("do", "check")]].concat()).expect(200).text();
     assert!(page.contains("stage 2 of 2"), "{page}");
     harmless(&page);

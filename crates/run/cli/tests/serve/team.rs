@@ -101,7 +101,7 @@ fn a_run_of_one_host_is_listed_read_and_compared_on_another() {
     .json();
     assert!(ben.sandbox.bundles().is_empty(), "those of others do not lie among one's own");
 
-    // Removed on its own machine, it stays in the team's catalogue.
+    // A run that was removed on its own machine stays in the team's catalogue.
     ann.run(&["runs", "rm", &name]).expect(0);
     assert_eq!(ann.run(&["report", &name, "--json"]).json()["run_id"], json!(name));
 
@@ -216,7 +216,7 @@ fn tables_of_the_first_version_become_these_by_whoever_comes_first() {
     let postgres = Postgres::start();
     let ann = Member::of(&postgres);
     ann.bundles(["20261101-old-1".to_owned()].into_iter());
-    // A run as the first version stored it: the current columns without the later ones.
+    // A run in the format of the first version: the current columns without the later ones.
     ann.run(&["runs", "push"]).expect(0);
     let kept = "SELECT encode(bytes, 'hex') FROM plimsoll.parts";
     let row = "SELECT entry FROM plimsoll.runs";
@@ -276,7 +276,7 @@ fn a_catalogue_that_cannot_be_used_is_named_without_its_password_and_costs_no_ru
         .expect(0)
         .says("does not exist");
     with("mysql://db/x".to_owned(), "").expect(2).says("postgres://user@host/database");
-    // TLS: a certificate authority that the address names, and an unknown one.
+    // TLS: a certificate authority that the address names, and an unknown authority.
     let secured = format!("{}?sslmode=require", postgres.address());
     with(secured.clone(), PASSWORD).expect(0).says("certificate");
     let named = format!("{secured}&sslrootcert={}", postgres.certificate().display());

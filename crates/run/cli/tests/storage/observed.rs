@@ -35,8 +35,8 @@ fn device_bytes_working_set_and_content_are_what_they_are() {
     assert!(read >= f64::from(8 << 20), "a pass is the least that this needs: {read}");
     let devices = observed["devices"].as_array().unwrap();
     let top = devices.iter().find(|device| device["top"] == true).unwrap();
-    // The counters are read some milliseconds beside the edges of the measurement, and later still
-    // when other processes hold the CPUs: 5 % are 100 ms of 2 s.
+    // The counters are read some milliseconds before or after the ends of the measurement, and
+    // later if other processes use the CPUs: 5 % are 100 ms of 2 s.
     close(top["read_bytes"].as_f64().unwrap(), read, 0.05);
     let profile = &observed["workload"];
     close(profile["working_set_read_bytes"].as_f64().unwrap(), f64::from(8 << 20), 0.02);

@@ -1,6 +1,6 @@
 //! Misleading storage: real file systems on memory, on the page cache, on each other. Needs root.
-//! If this machine cannot create a stack, the test prints that on stderr; tests of the rules cover
-//! the case from stored evidence.
+//! If this machine cannot create a stack, the test prints this on stderr; tests of the rules check
+//! the case with stored evidence.
 
 use std::path::Path;
 
@@ -9,7 +9,8 @@ use crate::support::neighbour::Neighbour;
 use crate::support::{self, CommandOutput, Sandbox, found, is_not_acquitted, json, tool};
 use serde_json::Value;
 
-/// Reads and writes on `path` with a requirement that anything meets, and further plan lines.
+/// Reads and writes on `path` with a requirement that any storage satisfies, and further plan
+/// lines.
 fn run(sandbox: &Sandbox, path: &Path, requirement: &str, workload: &str) -> Value {
     let text = format!(
         "version = 1\nname = \"stack\"\n[requirement]\niops = 1\n{requirement}\n[target]\npath = {:?}\n\
@@ -31,7 +32,7 @@ fn is_invalid_by(verdict: &Value, rule: &str) {
 
 /// Like [`is_invalid_by`] if the run moved enough bytes to decide. Under other load on the disk, a
 /// run may make only a few writes, which really reached the disk, or read each block from the disk
-/// once. No such run passes.
+/// once. No run of this kind passes.
 #[track_caller]
 fn is_invalid_by_enough(sandbox: &Sandbox, verdict: &Value, rule: &str, enough_bytes: u64) {
     let bundle = sandbox.bundles().pop().unwrap();
@@ -150,7 +151,7 @@ fn a_reduction_that_nobody_has_is_not_believed_where_it_is_declared() {
     is_invalid_by(&run(&sandbox, &at, "", workload), "data-reduced");
 }
 
-/// Honest runs, alone and beside other load: no rule fails, and each report shows the bytes its
+/// Honest runs, alone and with other load: no rule fails, and each report shows the bytes that its
 /// device moved.
 #[test]
 fn honest_runs_keep_their_balance_while_others_use_the_disk() {
@@ -169,7 +170,7 @@ fn honest_runs_keep_their_balance_while_others_use_the_disk() {
     for busy in [false, true] {
         for place in &places {
             let verdict = run(&sandbox, place, "", DIRECT);
-            // If the hypervisor withheld CPU time, counters are read late, which may leave the rule
+            // If the hypervisor withheld CPU time, counters are read late, and the rule may then be
             // unknown.
             let balance = found(&verdict, "bytes-balance");
             let taken = found(&verdict, "cpu-steal") == "fail";
@@ -200,7 +201,7 @@ fn a_journal_that_lies_in_memory_is_memory_below() {
     is_invalid_by(&verdict, "memory-target");
 }
 
-/// Missing flushes change the load, so no claim holds.
+/// Missing flushes change the load, so every claim is refuted or unproven.
 #[test]
 fn flushes_that_a_layer_keeps_to_itself_meet_no_requirement() {
     let (sandbox, mut made) = (Sandbox::new(), TestResource::default());
@@ -211,8 +212,8 @@ fn flushes_that_a_layer_keeps_to_itself_meet_no_requirement() {
     is_invalid_by(&verdict, "flush-lost");
 }
 
-/// The counters of another device, mounted over those of a loop device in memory: they do not count
-/// as known.
+/// The counters of another device, mounted over those of a loop device in memory, do not count as
+/// known.
 #[test]
 fn an_account_of_another_device_acquits_nobody() {
     let (sandbox, mut made) = (Sandbox::new(), TestResource::default());

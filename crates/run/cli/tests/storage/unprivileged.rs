@@ -1,5 +1,5 @@
-//! Runs of unprivileged users, and hosts that hide parts of /sys and /proc. The audit states what
-//! is unknown and how to provide it, and nothing fails. Needs root, in order to drop it.
+//! Runs of unprivileged users, and hosts that hide parts of /sys and /proc. The audit lists the
+//! unknown facts and how to make them visible, and no rule fails. Needs root, in order to drop it.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

@@ -114,7 +114,7 @@ impl Browser {
         told["result"]["value"].clone()
     }
 
-    /// Waits until a condition holds in the page.
+    /// Waits until a condition is true in the page.
     #[track_caller]
     pub fn until(&mut self, what: &str) {
         let held = format!("document.readyState === 'complete' && Boolean({what})");

@@ -9,9 +9,9 @@ use super::{tool, wait_until};
 
 /// Mounts and loop devices of a test, removed in reverse order when dropped.
 ///
-/// `PLIMSOLL_MADE_JOURNAL` names a directory. Each test writes a file there with the commands that
-/// remove its resources, for cleaning up after a killed test. The file is removed once the commands
-/// have run.
+/// `PLIMSOLL_MADE_JOURNAL` names a directory. Each test writes a file with the commands that remove
+/// its resources, for cleaning up after a killed test. The file is removed once the commands have
+/// run.
 #[derive(Default)]
 pub struct TestResource {
     undo: Vec<Vec<String>>,

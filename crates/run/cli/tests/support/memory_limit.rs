@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::made::TestResource;
 
-/// Control group whose processes share this much memory, page cache included; removed when dropped.
+/// Control group whose processes share this amount of memory, including page cache; removed when
+/// dropped.
 pub struct MemoryLimit {
     group: PathBuf,
     _made: TestResource,

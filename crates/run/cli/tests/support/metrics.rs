@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-/// Answers every question for metrics with `answer`, which is given how many came before.
+/// Answers every request for metrics with `answer`, which receives the number of earlier requests.
 pub fn metrics(answer: impl Fn(u64) -> String + Send + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/metrics", listener.local_addr().unwrap());

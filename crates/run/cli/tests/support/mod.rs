@@ -294,7 +294,7 @@ impl Drop for LoopFs {
     }
 }
 
-/// Waits until a condition holds.
+/// Waits until a condition is true.
 #[track_caller]
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();

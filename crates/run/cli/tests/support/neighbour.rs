@@ -1,4 +1,4 @@
-//! Somebody else at work on the same disk.
+//! Load of another process on the same disk.
 
 use std::path::Path;
 use std::process::Command;
@@ -21,7 +21,7 @@ impl Neighbour {
         let thread = std::thread::spawn(move || {
             use std::sync::atomic::Ordering;
             while !seen.load(Ordering::Relaxed) {
-                // Processes of their own, so that they are counted apart from the test.
+                // Separate processes, so that they are counted separately from the test.
                 let read = [&format!("if={file}"), "of=/dev/null", "bs=1M", "iflag=direct"];
                 let write =
                     ["if=/dev/zero", &format!("of={file}"), "bs=1M", "count=64", "oflag=direct"];

@@ -139,7 +139,7 @@ impl Postgres {
     /// Ends it like a power failure: without notice or further writes.
     pub fn kill(&mut self) {
         let id = rustix::process::Pid::from_child(&self.child);
-        // Its child processes notice and exit.
+        // Its child processes notice this and exit.
         let _ = rustix::process::kill_process(id, rustix::process::Signal::KILL);
         let _ = self.child.wait();
     }
@@ -153,7 +153,7 @@ impl Postgres {
 
     /// Starts it again after [`Self::kill`].
     pub fn start_again(&mut self) {
-        // Remaining processes of the old server hold its memory for a while.
+        // Remaining processes of the old server use its memory for a while.
         for _ in 0..50 {
             self.child = Self::serve(&self.root, self.port);
             std::thread::sleep(Duration::from_millis(200));

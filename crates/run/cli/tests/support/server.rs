@@ -1,4 +1,4 @@
-//! A server of the page, asked over HTTP.
+//! A server of the page, with requests over HTTP.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -67,7 +67,7 @@ pub enum DeviceSpeed {
 /// Time after which the device stops stalling: a test that fails does not wait for ever.
 const STALLS_MAX: Duration = Duration::from_secs(120);
 
-/// Changes a device's speed for the processes that it takes in, until dropped.
+/// Changes a device's speed for the processes in its group, until dropped.
 pub struct SpeedControl {
     throttle: Arc<Throttle>,
     stop: Arc<AtomicBool>,
@@ -75,7 +75,7 @@ pub struct SpeedControl {
 }
 
 impl SpeedControl {
-    /// Starts the control; `None` if the device keeps its full speed.
+    /// Starts the control; `None` if the device still has its full speed.
     pub fn start(speed: DeviceSpeed, device: &str) -> Option<Self> {
         if speed == DeviceSpeed::Full {
             return None;

@@ -10,7 +10,7 @@ use super::{Sandbox, found, tool};
 /// A kind of trick with its variables.
 #[derive(Clone, Copy, Debug)]
 pub enum Trick {
-    /// The device takes long for each flush, and the limit is one on durable writes.
+    /// The device is slow at each flush, and the limit is on durable writes.
     SlowFlush {
         sync: &'static str,
         sync_every: u32,
@@ -21,7 +21,7 @@ pub enum Trick {
         /// Row of the requirement that the flushes break.
         limit: &'static str,
     },
-    /// The device stalls, and a closed loop issues nothing meanwhile.
+    /// The device stalls, and meanwhile a closed loop issues nothing.
     Stalls {
         fast_ms: u64,
         slow_ms: u64,
@@ -30,7 +30,7 @@ pub enum Trick {
         reads: u32,
         limit: &'static str,
     },
-    /// Small buffered operations beside the bytes of large direct ones.
+    /// Small buffered operations next to the bytes of large direct operations.
     SmallBuffered {
         reads: u32,
         small_kib: u64,
@@ -55,22 +55,23 @@ pub enum Trick {
     Library(Library),
 }
 
-/// How a load leaves most of the capacity unused.
+/// Ways in which a load leaves most of the capacity unused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Corner {
     /// A working set of this size, with this percentage of reads.
     WorkingSet { kib: u64, reads: u32 },
     /// A working set at an offset.
     Offset { kib: u64 },
-    /// One block of each MiB.
+    /// One block in each MiB.
     Aligned,
     /// Nearly all operations in a thousandth of the space.
     Hot,
-    /// A stream on all of it, so slow that it touches nothing, beside a stream on a corner.
+    /// A stream on all of the capacity, so slow that it touches almost nothing, next to a stream on
+    /// a small part.
     IdleStream,
 }
 
-/// How a library comes into the process.
+/// Ways in which a library gets into the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Library {
     /// A copy of the program's library of this index, before the distribution's own.
@@ -89,7 +90,7 @@ pub enum Role {
     Trick,
     /// The honest twin without the trick.
     TwinWithout,
-    /// The honest twin whose requirement the same storage meets.
+    /// The honest twin; the same storage satisfies its requirement.
     TwinMet,
 }
 
@@ -99,7 +100,7 @@ pub struct Stream {
     size_bytes: u64,
 }
 
-/// A set-up that can be made a plan.
+/// A set-up that can be converted to a plan.
 pub struct SetUp {
     requirement: String,
     streams: Vec<Stream>,
@@ -109,12 +110,12 @@ pub struct SetUp {
     pub expected: ExpectedVerdict,
 }
 
-/// What the verdict must and must not contain.
+/// Texts that the verdict must contain, and texts that it must not contain.
 #[derive(Clone, Debug, Default)]
 pub struct ExpectedVerdict {
     /// Reason why a PASS is false; `None` for an honest twin.
     pub no_pass: Option<String>,
-    /// Rows that must not be met, with the least latency that they can show.
+    /// Rows whose limit must be exceeded, with the smallest latency that they can show.
     broken: Vec<(&'static str, u64)>,
     /// Rows that must not be broken.
     kept: Vec<&'static str>,
@@ -124,7 +125,7 @@ pub struct ExpectedVerdict {
     passed: Option<&'static str>,
 }
 
-/// A difference between a verdict and what was expected.
+/// A difference between a verdict and the expected one.
 pub struct Difference {
     /// True if the verdict accepts something false, false if it accuses something honest.
     pub accepts: bool,
@@ -132,15 +133,14 @@ pub struct Difference {
 }
 
 const MIB: u64 = 1 << 20;
-/// Operations a second of a device whose flushes are slow.
+/// Operations per second of a device with slow flushes.
 const SLOW_RATE: u32 = 10;
 /// Operations a second while a device stalls.
 const STALL_RATE: u32 = 4;
-/// A limit that flushes at [`SLOW_RATE`] break. Whatever else uses a disk, it needs less than
-/// [`GENEROUS`].
+/// A limit that flushes at [`SLOW_RATE`] break. Other users of a disk need less than [`GENEROUS`].
 const SLOW_LIMIT: &str = "10ms";
 const GENEROUS: &str = "3s";
-/// A limit that also the slow device meets.
+/// A limit that the slow device does not exceed either.
 const PATIENT: &str = "60s";
 const MS_AS_NS: u64 = 1_000_000;
 /// Bytes of the files of which a trick uses a corner.
@@ -159,7 +159,7 @@ impl Trick {
         }
     }
 
-    /// Whether it needs a device whose speed can be limited.
+    /// True if it needs a device whose speed can be limited.
     pub fn limits_device(self) -> bool {
         matches!(self, Self::SlowFlush { .. } | Self::Stalls { .. })
     }
@@ -387,7 +387,7 @@ impl SetUp {
             if !on_device {
                 streams.push_str(&format!("file_size = \"{size}B\"\n"));
             } else if self.streams.len() > 1 && !stream.lines.contains("working_set") {
-                // Streams of a device have their own regions, as files have.
+                // Streams of a device have separate regions, like files.
                 streams.push_str(&format!("offset = \"{offset}B\"\nworking_set = \"{size}B\"\n"));
                 offset += size;
             }
@@ -400,13 +400,13 @@ impl SetUp {
         )
     }
 
-    /// Variables of the environment that bring a library into the process.
+    /// Environment variables that load a library into the process.
     pub fn environment(&self, sandbox: &Sandbox) -> Vec<(&'static str, String)> {
         self.library.map(|library| library.environment(sandbox)).into_iter().collect()
     }
 }
 
-/// A library that answers `pread64` with what a system call of its own returns.
+/// A library whose `pread64` returns the result of its own system call.
 const ANSWERS: &str = "#define _GNU_SOURCE\n#include <sys/syscall.h>\n#include <unistd.h>\n\
     ssize_t pread64(int file, void *data, size_t size, off_t offset) {\n\
     return syscall(SYS_pread64, file, data, size, offset);\n}\n";

@@ -200,7 +200,7 @@ fn the_time_to_the_first_byte_is_a_class_and_a_limit_of_its_own() {
         let verdict = CommandOutput::from(command.output().unwrap()).json();
         let checks = verdict["checks"].as_array().unwrap();
         let ok = |name: &str| &checks.iter().find(|check| check["name"] == name).unwrap()["ok"];
-        // The run is short, so the limit that is met may be undecided.
+        // The run is short, so the limit may be undecided even if it is not exceeded.
         let broken = ok("first_byte_latency_p50") == &Value::Bool(false);
         assert_eq!(broken, !keeps_first, "{verdict:#}");
         assert_eq!(ok("read_latency_p50"), &Value::Bool(false), "{verdict:#}");
@@ -222,7 +222,7 @@ fn the_time_to_the_first_byte_is_a_class_and_a_limit_of_its_own() {
     }
 }
 
-/// A dry run lists the bucket as the run does: with the credentials, and below the prefix.
+/// A dry run lists the bucket like the run: with the credentials, and with the prefix.
 #[test]
 fn a_dry_run_refuses_what_the_run_refuses() {
     let server = Server::start();

@@ -1,4 +1,5 @@
-//! A store that delays its responses: before their first byte, or after the first byte of the object.
+//! A store that delays its responses: before their first byte, or after the first byte of the
+//! object.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

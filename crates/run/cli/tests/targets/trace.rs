@@ -1,5 +1,5 @@
-//! `plimsoll run --trace`: a trace recorded here with fio, replayed on a file, on a model, and on a
-//! target that is too slow for it.
+//! `plimsoll run --trace`: a trace recorded by the test with fio, replayed on a file, on a model,
+//! and on a target that is too slow for it.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -146,7 +146,7 @@ fn a_model_replays_at_any_pace_and_one_that_is_too_slow_fails_by_name() {
             serde_json::from_str::<Value>(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr)),
         )
     };
-    // A disk does not carry 2,000 operations per second with at most four in flight: the replay
+    // A disk does not sustain 2,000 operations per second with at most four in flight: the replay
     // falls behind because of the disk.
     let (code, verdict) = replay("10x", &["--depth", "4"]);
     assert_eq!((code, verdict["verdict"].as_str()), (1, Some("FAIL")), "{verdict:#}");
@@ -155,7 +155,7 @@ fn a_model_replays_at_any_pace_and_one_that_is_too_slow_fails_by_name() {
         verdict["findings"].as_array().unwrap().iter().find(|f| f["rule"] == "trace-late").unwrap();
     assert!(says["says"].as_str().unwrap().contains("fell behind the trace"), "{says}");
     assert!(says["evidence"]["lag_ns_end"].as_u64().unwrap() > 100_000_000, "{says}");
-    // It carries 40 per second.
+    // It sustains 40 per second.
     let (code, verdict) = replay("0.2x", &[]);
     assert_eq!((code, verdict["verdict"].as_str()), (0, Some("MEASURED")), "{verdict:#}");
     assert_eq!(verdict["claims"]["trace-replay"], "believable");
@@ -177,7 +177,7 @@ fn a_plan_of_a_trace_is_written_and_holds_to_its_file() {
     std::fs::write(&plan, &imported.stdout).unwrap();
     let plan = plan.to_str().unwrap();
     sandbox.run(&["plan", "check", plan, "--model", "single-hdd"]).expect(0);
-    // Another file of the same name is not replayed.
+    // Another file with the same name is not replayed.
     std::fs::write(&trace, iolog().replace("write", "read")).unwrap();
     let ran = sandbox.run(&["run", plan, "--model", "single-hdd"]).expect(2);
     assert!(ran.stderr.contains("is not the trace that the plan names"), "{}", ran.stderr);

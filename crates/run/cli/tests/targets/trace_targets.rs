@@ -114,7 +114,7 @@ fn a_trace_is_replayed_on_an_nfs_export_with_commits_for_its_flushes() {
     is_replayed(&sandbox, &verdict);
     let run = json(&sandbox.bundle().join("run.json"));
     assert_eq!(run["engine"]["kind"], "nfs");
-    // Requests on the wire: WRITE is 7, COMMIT 21. The file layout uses some of both.
+    // Requests on the wire: WRITE is 7, COMMIT 21. The file layout uses some of each.
     let counts = counts.lock().unwrap();
     assert!(counts.distinct(21) >= FLUSHES && counts.distinct(7) >= WRITES);
 }

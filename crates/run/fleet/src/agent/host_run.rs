@@ -1,5 +1,5 @@
-//! One host's part of a fleet run: runs the plan on its own threads, reports events and sends the
-//! evidence.
+//! One host's part of a fleet run: runs the plan on its own load threads, reports events and sends
+//! the evidence.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

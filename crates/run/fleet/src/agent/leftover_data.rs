@@ -1,5 +1,5 @@
-//! Data that a killed agent left on this host. The directories of each run are noted before it
-//! starts; the next start of the agent removes what is there.
+//! Data of a killed agent on this host. Before each run, its directories are recorded in a list;
+//! the next start of the agent removes the data in them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -35,12 +35,12 @@ impl LeftoverData {
         fs::write(&self.file, text)
     }
 
-    /// Removes the data that killed runs left, and returns a line for the log about each directory.
-    /// Data that was kept on purpose stays.
+    /// Removes the data of killed runs, and returns a line for the log about each directory. Data
+    /// that a user kept on purpose is not removed.
     pub(super) fn remove(&self, places: &Places) -> Vec<String> {
         let mut lines = Vec::new();
         for path in self.read() {
-            // A directory that is gone has no data.
+            // A directory that no longer exists has no data.
             if !Path::new(&path).is_dir() {
                 continue;
             }
@@ -59,7 +59,7 @@ impl LeftoverData {
 
     /// Forgets the directories, once the agent has removed its data.
     pub(super) fn forget(&self) {
-        // A leftover list makes the next start look for data that is not there.
+        // If the list stayed, the next start would search for data that does not exist.
         let _ = fs::remove_file(&self.file);
     }
 

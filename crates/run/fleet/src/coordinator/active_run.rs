@@ -29,7 +29,7 @@ const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time between the last host's being ready and the start of a phase. All hosts must receive the
 /// start time within it.
 const START_LEAD_NS: u64 = 300_000_000;
-/// Silence after which the coordinator declares a host lost, if others wait for it.
+/// Silence after which the coordinator declares a host lost, if other hosts wait for it.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval of the coordinator's heartbeats to waiting hosts.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
@@ -58,7 +58,7 @@ pub(super) struct ActiveRun<'a> {
     last_check: Instant,
     /// Time and number of the last keepalive message.
     keepalive: (Instant, u64),
-    /// Whether a silent host is lost even if no other host waits for it.
+    /// True if a silent host is lost even if no other host waits for it.
     stops_on_loss: bool,
     /// Latest progress of each host, and the number of reports in that phase.
     progress: BTreeMap<String, (HostProgress, u32)>,
@@ -223,7 +223,7 @@ impl<'a> ActiveRun<'a> {
         self.progress.insert(name.to_owned(), (live, reports));
     }
 
-    /// Reports hosts that became silent, and those that are heard again.
+    /// Reports hosts that became silent, and hosts that were silent and sent a message again.
     fn report_silence(&mut self, report: &mut dyn FnMut(Event)) {
         for host in self.hosts.iter_mut().filter(|host| !host.is_finished()) {
             let is_silent = host.silence() > SILENCE_TIMEOUT;
@@ -296,7 +296,7 @@ impl<'a> ActiveRun<'a> {
     /// Reports outages of the server. Returns true if an outage has ended.
     ///
     /// # Errors
-    /// The outage is longer than hosts retry.
+    /// The outage is longer than the time for which hosts retry.
     fn check_server(&mut self, report: &mut dyn FnMut(Event)) -> Result<bool, RunnerError> {
         let silent = self.server_health.silence();
         if silent > OUTAGE_TIMEOUT {
@@ -335,13 +335,13 @@ impl<'a> ActiveRun<'a> {
     }
 
     /// Marks hosts as lost that have been silent for too long. Silence counts only while others
-    /// wait for the host: it keeps its load running if the coordinator is unreachable.
+    /// wait for the host: if a host cannot reach the coordinator, it continues its load.
     fn detect_lost_hosts(&mut self) {
         let is_down = self.server_health.is_down();
         let was_busy = self.last_check.elapsed() > STALL_THRESHOLD;
         self.last_check = Instant::now();
         if is_down || was_busy {
-            // The server was down or this process stalled, so the silence says nothing about the
+            // The server was down or this process stalled, so the silence is no evidence about the
             // hosts.
             self.hosts.iter_mut().for_each(HostState::reset_silence);
             return;
@@ -369,7 +369,8 @@ impl<'a> ActiveRun<'a> {
 
     async fn start_pending_phase(&mut self, interrupt: &AtomicBool, report: &mut dyn FnMut(Event)) {
         if self.server_health.is_down() {
-            // Only some hosts would receive the start time and would start alone.
+            // Otherwise only some hosts would receive the start time, and would start without the
+            // others.
             return;
         }
         let on: Vec<&HostState> = self.hosts.iter().filter(|host| !host.is_finished()).collect();

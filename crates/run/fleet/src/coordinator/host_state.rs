@@ -1,4 +1,4 @@
-//! State of one host during a fleet run, as the coordinator knows it.
+//! State of one host during a fleet run, as known to the coordinator.
 
 use std::time::{Duration, Instant};
 
@@ -42,8 +42,8 @@ pub(super) struct HostState {
     last_heard: Instant,
 }
 
-/// Returns an error message if two hosts use one logical unit. Each would overwrite the other's
-/// data, which would look like corruption by the storage.
+/// Returns an error message if two hosts use one logical unit. Each host would overwrite the
+/// other's data, which would look like corruption by the storage.
 pub(super) fn shared_unit_error(hosts: &[HostState]) -> Option<String> {
     hosts.iter().enumerate().find_map(|(at, host)| {
         let of = |unit: &&String| hosts[..at].iter().find(|other| other.units.contains(unit));
@@ -57,7 +57,7 @@ pub(super) fn shared_unit_error(hosts: &[HostState]) -> Option<String> {
 }
 
 impl HostState {
-    /// Creates the state of a host whose clock was measured.
+    /// Creates the state of a host after its clock was measured.
     pub(super) fn new(card: Card, offset: Offset) -> Self {
         Self {
             card,
@@ -87,7 +87,7 @@ impl HostState {
         self.ended.is_some() || self.lost.is_some() || self.refused.is_some()
     }
 
-    /// Returns whether the host waits for the others.
+    /// Returns true if the host waits for the others.
     pub(super) fn is_waiting(&self) -> bool {
         self.pending.is_some()
     }
@@ -111,7 +111,7 @@ impl HostState {
         }
     }
 
-    /// Marks the host as lost. The first reason is kept.
+    /// Marks the host as lost. If there are several reasons, the first is stored.
     pub(super) fn mark_lost(&mut self, why: String) {
         self.lost.get_or_insert(why);
     }
@@ -133,8 +133,8 @@ impl HostState {
                 self.last_phase = Some(kind);
                 self.pending = Some(PendingPhase { kind, number });
             }
-            // A lost host that reconnects did not run together with the others; its evidence stays
-            // there.
+            // If a lost host reconnects, it did not run together with the others; its evidence
+            // stays on the host.
             AgentMessage::Ended(ended) if self.lost.is_none() => {
                 self.pending = None;
                 self.ended = Some(ended);

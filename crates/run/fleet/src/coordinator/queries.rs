@@ -41,7 +41,7 @@ pub struct AgentStatus {
     pub time_of_day_ns: Option<i64>,
     /// Whether the agent is excluded from new runs.
     pub is_drained: bool,
-    /// Whether the agent has the build of this program, which a run from here requires.
+    /// True if the agent has the same build as this program, which is required for a run.
     pub is_own_build: bool,
 }
 
@@ -156,7 +156,7 @@ pub fn check_acceptance(
 ) -> Result<Vec<PlanAcceptance>, RunnerError> {
     let resolved = plan.resolve();
     check(&resolved)?;
-    // Agents without a share of the plan are not asked.
+    // Agents without a share of the plan get no request.
     let shares = resolved.fleet.filter(|fleet| fleet.carries == Carries::Share);
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned_error()) };
     block_on_runtime(async {
@@ -246,7 +246,7 @@ pub fn release(
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned_error()) };
     block_on_runtime(async {
         let broker = Broker::connect(&options.server, Role::Coordinator, &mut |_| false).await?;
-        // An agent that is not connected removes its data by itself or in its next run.
+        // An agent that is not connected removes its data later, at the timeout or in its next run.
         let there = read_cards(&broker, &AgentSelection::default()).await?;
         let names = &names
             .iter()
@@ -261,7 +261,7 @@ pub fn release(
         let mut messages = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
         for name in names {
             let subject = format!("plimsoll.order.{name}");
-            // An agent that does not receive the order counts as not answering.
+            // If an agent does not receive the order, it counts as not answering.
             let _ = broker.publish(subject, &signed, &format!("{run_id}-{name}")).await;
         }
         let mut answers: BTreeMap<String, String> = BTreeMap::new();

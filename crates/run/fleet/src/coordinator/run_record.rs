@@ -20,7 +20,7 @@ pub(super) struct RunRecord {
     pub(super) started_unix_ns: u64,
     /// Position of the start in the coordinator's ledger.
     pub(super) ledger: Option<LedgerPosition>,
-    /// Boot whose monotonic clock the offsets refer to.
+    /// Boot to whose monotonic clock the offsets refer.
     pub(super) boot_id: String,
     pub(super) hosts: Vec<(Card, Offset)>,
 }
@@ -63,7 +63,7 @@ impl RunRecord {
 
     /// Deletes the record, once the evidence is written or an agent has refused the plan.
     pub(super) fn delete(&self, places: &Places) {
-        // A leftover is harmless: `resume` rejects a run whose evidence exists.
+        // A record that is not removed is harmless: `resume` rejects a run whose evidence exists.
         let _ = fs::remove_file(record_path(places, &self.order.run_id));
     }
 }

@@ -22,7 +22,7 @@ const HOSTS_TIMEOUT: Duration = Duration::from_secs(15);
 pub(super) struct AgentSelection {
     /// Number of agents. `None` selects all agents that match.
     pub(super) agents: Option<u32>,
-    /// Permitted names; empty permits any.
+    /// Permitted names; an empty list permits all.
     pub(super) names: Vec<String>,
     /// Labels that each agent must have.
     pub(super) labels: Vec<String>,
@@ -44,7 +44,7 @@ impl AgentSelection {
         self.agents.is_none() && self.names.is_empty() && self.labels.is_empty()
     }
 
-    /// Returns whether an agent meets the requirements.
+    /// Returns true if an agent satisfies the requirements.
     fn matches(&self, card: &Card) -> bool {
         let has = |label: &String| card.labels.contains(label);
         (self.names.is_empty() || self.names.contains(&card.name)) && self.labels.iter().all(has)
@@ -90,8 +90,8 @@ pub(super) async fn read_cards(
         let free =
             found.values().filter(|card| selection.matches(card) && card.busy_with.is_none());
         let free = free.count();
-        // Read all existing cards first: the selection is by name, not by order of arrival.
-        // The card of a host whose run has just ended says so within a second.
+        // Read all existing cards first: the selection is by name, not by order of arrival. If a
+        // run of a host has just ended, its card shows this within a second.
         let is_free = |name: &String| found.get(name).is_some_and(|card| card.busy_with.is_none());
         let is_complete = match count {
             Some(count) => free >= count as usize,
@@ -107,7 +107,8 @@ pub(super) async fn read_cards(
     Ok(found)
 }
 
-/// Checks that the hosts of the fleet are connected and free: a smaller fleet carries another load.
+/// Checks that the hosts of the fleet are connected and free: a smaller fleet would generate a
+/// different load.
 pub(super) fn check_complete(
     cards: &BTreeMap<String, Card>,
     server: &Server,

@@ -1,5 +1,5 @@
-//! Checks on a real server, configured by `set_up`, that an agent's key gives access to the agent's
-//! own data only.
+//! Checks on a real server, configured by `set_up`, that an agent's key gives access only to the
+//! agent's own data.
 
 use std::net::TcpStream;
 use std::path::Path;

@@ -13,7 +13,8 @@ use crate::custody::{Reader, RunSet};
 use crate::error::RunnerError;
 use crate::experiment::{FILE, kind_of};
 
-/// Returns the sweeps of a side: the directory itself, or those in it. Empty if there is none.
+/// Returns the sweeps of a side: the directory itself, or the sweeps in it. Empty if there are no
+/// sweeps.
 pub fn sweeps_in(directory: &Path) -> Vec<PathBuf> {
     let is_sweep = |path: &Path| {
         path.join(FILE).is_file() && kind_of(path).is_ok_and(|kind| kind == ExperimentKind::Sweep)
@@ -30,7 +31,7 @@ pub fn sweeps_in(directory: &Path) -> Vec<PathBuf> {
 /// Compares sides if at least one is a sweep; returns `None` otherwise.
 ///
 /// # Errors
-/// Sides that are not all sweeps, not exactly two sides, or an unreadable one.
+/// Not all sides are sweeps, there are not exactly two, or a side cannot be read.
 pub fn compare_sweep_sides(
     reader: &Reader,
     named_sides: &[NamedSide],

@@ -28,7 +28,7 @@ pub(super) fn plan_difference(bundle: &Bundle) -> Option<String> {
     if bundle.plan.sha256_hex().ok().as_ref() != Some(&run.plan_sha256) {
         return Some("resolved.toml is not in the format that Plimsoll writes".to_owned());
     }
-    // An unnamed plan takes the name of its file.
+    // A plan without a name has the name of its file.
     let file = format!("{}.toml", bundle.plan.name);
     let no_job = || "it is not in the bundle".to_owned();
     let job = |_: &str| bundle.job_text.clone().ok_or_else(no_job);

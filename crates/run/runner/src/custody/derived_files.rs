@@ -32,7 +32,7 @@ pub fn derive(bundle: &Bundle) -> Result<(Verdict, DerivedFiles), RunnerError> {
 }
 
 impl DerivedFiles {
-    /// Writes the files beside the evidence. Returns their hashes for the ledger.
+    /// Writes the files next to the evidence. Returns their hashes for the ledger.
     ///
     /// # Errors
     /// A file that cannot be written.

@@ -53,7 +53,7 @@ impl Reader {
         Self::build(Places::from_environment().ok(), None)
     }
 
-    /// Like [`Reader::new`], for a program that reads repeatedly. Ledger lines that were checked
+    /// Like [`Reader::new`], for a program that reads many times. Ledger lines that were checked
     /// before are not parsed again.
     pub fn with_ledger(ledger: &CachedLedger) -> Self {
         Self::build(Places::from_environment().ok(), Some(ledger))
@@ -106,13 +106,13 @@ impl Reader {
     /// Like [`Reader::new`], and requires signatures with this public key.
     ///
     /// # Errors
-    /// Neither a public key nor a file with one.
+    /// The text is neither a public key nor a file with a public key.
     pub fn with_key(key: Option<&str>) -> Result<Self, RunnerError> {
         let key = key.map(signature::public_key).transpose()?;
         Ok(Self { key, ..Self::new() })
     }
 
-    /// Like [`Reader::new`], and accepts changed derived files, which the caller writes again.
+    /// Like [`Reader::new`], and accepts changed derived files, which the caller will write again.
     pub fn ignoring_changes() -> Self {
         Self { ignore_changes: true, ..Self::new() }
     }
@@ -120,7 +120,8 @@ impl Reader {
     /// Reads a bundle.
     ///
     /// # Errors
-    /// Not a bundle, a broken seal, a later version, or a failed check.
+    /// The directory is not a bundle, the seal is broken, the version is later than this build's,
+    /// or a check failed.
     pub fn load(&self, directory: &Path) -> Result<LoadedBundle, RunnerError> {
         if fleet::is_fleet(directory) {
             return self.load_fleet(directory);
@@ -235,7 +236,7 @@ impl Reader {
     /// that bundle.
     ///
     /// # Errors
-    /// A directory without bundles, or with one that is refused.
+    /// The directory has no bundles, or has a bundle that is refused.
     pub fn load_all(&self, directory: &Path) -> Result<RunSet, RunnerError> {
         let together = self.load_any(directory)?;
         if together.runs.is_empty() {
@@ -387,7 +388,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Returns true if the directory is in this user's catalogue, whose runs are in the ledger.
+    /// Returns true if the directory is in this user's catalogue, so that its runs are in the
+    /// ledger.
     fn is_catalogued(&self, directory: &Path) -> bool {
         let runs = self.places.as_ref().and_then(|places| places.runs.canonicalize().ok());
         let path = directory.canonicalize().ok();

@@ -65,7 +65,7 @@ impl RunSet {
         }
     }
 
-    /// Rejects evidence that contradicts itself, which cannot be compared with anything.
+    /// Rejects evidence that contradicts itself, because it cannot be compared.
     ///
     /// # Errors
     /// A run with contradictory evidence.

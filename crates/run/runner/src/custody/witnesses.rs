@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_evidence::ledger::position::ClaimedPosition;
 use plimsoll_evidence::run::LedgerPosition;
 
-/// Number of runs and experiments of the catalogue that are read, the newest.
+/// Maximum number of runs and experiments of the catalogue that are read; the newest are used.
 const WITNESSES_MAX: usize = 64;
 /// Number of runs read of each experiment.
 const WITNESSES_OF_EXPERIMENT_MAX: usize = 4;

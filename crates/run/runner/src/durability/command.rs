@@ -1,4 +1,4 @@
-//! The user's commands that cut the target off and bring it back.
+//! The user's commands that cut the target off and restore it.
 
 use std::fs::OpenOptions;
 use std::process::{Command, ExitStatus, Stdio};
@@ -12,8 +12,8 @@ const LOG: &str = "commands.log";
 /// Polling interval of the wait.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Runs a command with the shell. Its output goes to a file, because a server that it starts may
-/// keep the output open.
+/// Runs a command with the shell. Its output goes to a file, because a server that the command
+/// starts may keep the output open.
 ///
 /// # Errors
 /// Fails if the command cannot start, fails, or exceeds the time limit.

@@ -49,10 +49,10 @@ fn try_run(
     let [program, arguments @ ..] = argv else {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "the command is empty"));
     };
-    // Files in memory, not pipes: a server that the command starts may keep them open for ever.
+    // Files in memory, not pipes: a server that the command starts may keep them open forever.
     let output = || memfd_create("event", MemfdFlags::CLOEXEC).map(File::from);
     let (stdout, stderr) = (output()?, output()?);
-    // A group of its own: an interrupt from the terminal must not end an undo.
+    // The command has its own process group: an interrupt from the terminal must not end an undo.
     let mut child = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())

@@ -1,4 +1,4 @@
-//! Times of the events, and the loop of the thread that carries them out.
+//! Times of the events, and the loop of the thread that executes them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use plimsoll_workload::planned::gate::StreamGate;
 use super::command;
 use crate::prompt::{Operator, PromptFile};
 
-/// Interval at which the thread looks for due events.
+/// Interval at which the thread checks for due events.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Time from the event to the start of its streams, in which their threads notice it.
 const GATE_LEAD_NS: u64 = 20_000_000;
@@ -28,11 +28,12 @@ enum State {
     Asked(PromptFile),
     /// Its command runs.
     Running(JoinHandle<CommandRecord>),
-    /// It happened, at this time on the driver's clock, and waits for its undo if it has one.
+    /// The event happened, at this time on the driver's clock, and waits for its undo if it has
+    /// one.
     Happened(u64),
     /// Its undo runs.
     Undoing(JoinHandle<CommandRecord>),
-    /// Nothing is left to do.
+    /// Nothing remains to be done.
     Done(u64),
 }
 
@@ -83,7 +84,8 @@ impl Schedule {
         }
     }
 
-    /// Carries the events out until the end of the measured phase, then undoes what is left.
+    /// Executes the events until the end of the measured phase, then undoes all that were not
+    /// undone.
     pub(super) fn carry_out(mut self, stop: &AtomicBool) -> Vec<EventRecord> {
         while !stop.load(Ordering::Relaxed) && monotonic_ns() < self.end_ns {
             self.advance();

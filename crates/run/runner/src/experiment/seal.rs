@@ -1,8 +1,8 @@
 //! Seals an experiment's directory, and checks the seal, the ledger and the list of runs.
 //!
-//! `SHA256SUMS` covers every file of the directory and the seal of each run and search, but no
-//! other files of these. `sha256sum -c` reads it. It is written with each new record and its hash
-//! is added to the ledger.
+//! `SHA256SUMS` has the hash of every file of the directory and of the seal of each run and search,
+//! but of no other files of these. `sha256sum -c` reads it. It is written with each new record and
+//! its hash is added to the ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,7 +18,7 @@ use crate::error::RunnerError;
 use crate::exit::Exit;
 use crate::fleet;
 
-/// Doubts and remarks, as in [`crate::custody::CustodyChecks`].
+/// Doubts and remarks, with the same meaning as in [`crate::custody::CustodyChecks`].
 pub type DoubtsAndRemarks = (Vec<String>, Vec<String>);
 
 /// Seals the directory. Returns the SHA-256 of the seal.
@@ -32,7 +32,7 @@ pub fn seal(directory: &Path) -> Result<String, RunnerError> {
     Ok(sha256_hex(text.as_bytes()))
 }
 
-/// Returns the hash of each file that the seal covers, by name.
+/// Returns the hash of each sealed file, by name.
 fn sums(directory: &Path) -> Result<BTreeMap<String, String>, RunnerError> {
     let mut sums = BTreeMap::new();
     for name in names(directory)? {
@@ -74,7 +74,7 @@ fn read_error(path: &Path, error: &std::io::Error) -> RunnerError {
     RunnerError::environment(format!("cannot read {}: {error}", path.display()))
 }
 
-/// The experiment's record, as far as it lists runs.
+/// The part of the experiment's record that lists runs.
 #[derive(serde::Deserialize)]
 struct Record {
     id: String,
@@ -156,7 +156,7 @@ fn check_runs(record: &Record, runs: &[LoadedBundle]) -> Result<DoubtsAndRemarks
                 return Err(format!("{FILE} names another arm for the run {}", run.run_id));
             }
             Some(_) => {}
-            // It ended after the record was last written.
+            // The run ended after the record was last written.
             None if matches!(loaded.custody.place, LedgerMatch::Recorded(_)) => {
                 remarks.push(format!(
                     "{FILE} was written before the run {} ended: the experiment was interrupted",
@@ -236,7 +236,8 @@ fn check_seal(directory: &Path) -> Result<SealState, RunnerError> {
     if !text.ends_with('\n') {
         wrong.push(format!("{SEAL} is not in the format that Plimsoll writes"));
     }
-    // A run may have ended after the seal was written. The caller checks whether it belongs here.
+    // A run may have ended after the seal was written. The caller checks whether the file belongs
+    // to the experiment.
     let added = now.keys().filter(|name| !sealed.contains(name.as_str()));
     let added = added.filter(|name| !name.ends_with(&format!("/{SEAL}")));
     wrong.extend(added.map(|name| format!("{name} was added")));
@@ -264,7 +265,8 @@ fn sealed_in_ledger<'a>(chain: &'a [Link], id: &str) -> Option<&'a str> {
     })
 }
 
-/// Returns the runs of an experiment that finished according to the ledger and are not here.
+/// Returns the runs of an experiment that finished according to the ledger but are not in its
+/// directory.
 fn missing_runs(chain: &[Link], id: &str, here: &BTreeSet<&str>) -> Vec<String> {
     let ended: BTreeSet<&str> = chain
         .iter()

@@ -125,7 +125,7 @@ pub(super) fn goal_text(goal: &plimsoll_model::fit::goals::Goal, copying: Option
     format!("{rows}, {figure}: {measure}")
 }
 
-/// Explains each missed goal, and names what the model lacks.
+/// Explains each missed goal, and names the blocks that the model lacks.
 fn gaps_section(result: &Outcome) -> Option<Section> {
     let mut says: Vec<String> = result.goals.iter().flat_map(gap_text).collect();
     if says.is_empty() {

@@ -19,8 +19,8 @@ use plimsoll_judge::Verdict;
 use plimsoll_judge::fleet::FleetVerdict;
 use plimsoll_plan::{Carries, Requirement, ResolvedPlan};
 
-/// Multiplies the plan's requirement by the number of hosts. If each host carries a share of the
-/// load, the requirement stays as it is.
+/// Multiplies the plan's requirement by the number of hosts. If each host generates a share of the
+/// load, the requirement does not change.
 #[must_use]
 pub fn scale_requirement(mut plan: ResolvedPlan, hosts: u32) -> ResolvedPlan {
     if carry_shares(&plan) {
@@ -138,7 +138,7 @@ fn combine_runs(
     }
 }
 
-/// Run whose data the hosts reused, if each did.
+/// Run whose data the hosts reused; `None` unless all of them did.
 fn data_origin(hosts: &[(Bundle, Verdict)]) -> Option<String> {
     let of = |(bundle, _): &(Bundle, Verdict)| bundle.run.experiment.as_ref()?.data_of_run.clone();
     let found = hosts.iter().map(of).collect::<Option<Vec<String>>>()?;
@@ -168,7 +168,7 @@ fn measured(start_ns: u64, hosts: &[(Bundle, Verdict)]) -> Phase {
 
 fn end(fleet: &Fleet, verdict: &FleetVerdict, hosts: &[(Bundle, Verdict)]) -> End {
     let ends = || hosts.iter().map(|(bundle, _)| &bundle.run.end);
-    // If one host failed, the others were interrupted because of it.
+    // If one host failed, the others were interrupted for that reason.
     let failed = |end: &&End| !matches!(end.kind, EndKind::Completed | EndKind::Interrupted);
     let interrupted =
         |end: &&End| end.kind == EndKind::Interrupted && fleet.ended_early == BY_OPERATOR;
@@ -197,7 +197,7 @@ fn engine(hosts: &[(Bundle, Verdict)]) -> Engine {
     }
 }
 
-/// Classes of the same name are added, whichever host they come from.
+/// Classes with the same name are added, for all hosts.
 fn classes(hosts: &[(Bundle, Verdict)]) -> Vec<ClassTotals> {
     let mut all: Vec<ClassTotals> = Vec::new();
     for class in hosts.iter().flat_map(|(bundle, _)| &bundle.run.classes) {
@@ -338,7 +338,7 @@ mod tests {
         let plan = plimsoll_plan::Plan::parse(text, "p.toml").unwrap();
         let own = ["a", "b"].map(|host| plan.on_host(host, &[]).unwrap().resolve());
         let hosts: Vec<&ResolvedPlan> = own.iter().collect();
-        // Also if one host's evidence is missing, or before there is any.
+        // Also if the evidence of one host is missing, or before there is any evidence.
         for all in [
             sum_requirements(plan.resolve(), 2, &hosts),
             sum_requirements(plan.resolve(), 2, &hosts[..1]),

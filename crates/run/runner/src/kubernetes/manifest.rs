@@ -38,7 +38,7 @@ impl Claim {
     }
 }
 
-/// Job with what it needs.
+/// A Job and the objects that it needs.
 pub struct Job<'a> {
     /// Volume under test.
     pub claim: &'a Claim,
@@ -56,8 +56,8 @@ pub struct Job<'a> {
     pub deadline_s: u64,
 }
 
-/// Returns the time after which a Job has failed: its measurements, the creation of its data on slow
-/// storage, and an hour.
+/// Returns the time after which a Job has failed: its measurements, the creation of its data on
+/// slow storage, and an hour.
 pub fn deadline_s(measuring_ns: u64, needed_bytes: u64) -> u64 {
     (measuring_ns / 1_000_000_000)
         .saturating_add(needed_bytes / CREATE_BYTES_PER_S)
@@ -106,7 +106,7 @@ impl Job<'_> {
         json!({
             "apiVersion": "batch/v1", "kind": "Job", "metadata": self.metadata(""),
             "spec": {
-                // A failed verdict is an answer, not something to try again.
+                // A failed verdict is a result, so the Job must not be retried.
                 "backoffLimit": 0,
                 "activeDeadlineSeconds": self.deadline_s,
                 "podFailurePolicy": { "rules": [{
@@ -187,14 +187,15 @@ fn quantity(bytes: u64) -> String {
     if gib << 30 == bytes { format!("{gib}Gi") } else { bytes.to_string() }
 }
 
-/// Returns the size of a claim: what the plan needs, a tenth, and 1 GiB; `None` if it needs nothing.
+/// Returns the size of a claim: the bytes that the plan needs, plus a tenth, plus 1 GiB; `None` if
+/// it needs nothing.
 pub fn claim_bytes(needed_bytes: u64) -> Option<u64> {
     const GIB: u64 = 1 << 30;
     let gib = needed_bytes.saturating_add(needed_bytes / 10) / GIB + 2;
     (needed_bytes > 0).then(|| gib.saturating_mul(GIB))
 }
 
-/// Returns true for a DNS subdomain (RFC 1123), as names in Kubernetes must be.
+/// Returns true for a DNS subdomain (RFC 1123), which is the required form of names in Kubernetes.
 pub fn is_name(name: &str) -> bool {
     let label = |label: &str| {
         let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';

@@ -18,7 +18,7 @@ pub fn documents(values: &[Value]) -> String {
 
 // Writing to a string cannot fail, so results are ignored below.
 
-/// Writes a mapping or a list at an indentation, and anything else as a line.
+/// Writes a mapping or a list at an indentation, and any other value on the same line.
 fn write(value: &Value, indent: usize, out: &mut String) {
     match value {
         Value::Object(fields) if !fields.is_empty() => {
@@ -64,7 +64,7 @@ fn nested(value: &Value, indent: usize, out: &mut String) {
     }
 }
 
-/// True for a text of whole lines that a literal block holds unchanged.
+/// True for a text of whole lines that a literal block can represent unchanged.
 fn is_block(text: &str) -> bool {
     let printable = |c: char| {
         c == '\n'
@@ -84,7 +84,7 @@ fn flat(value: &Value) -> String {
     }
 }
 
-/// Returns a text plain where it cannot be read as something else, and else quoted.
+/// Returns a text without quotes if YAML cannot misread it, and otherwise with quotes.
 fn scalar(text: &str) -> String {
     const WORDS: [&str; 9] = ["true", "false", "yes", "no", "on", "off", "null", "y", "n"];
     let plain = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '/')

@@ -82,7 +82,7 @@ struct Sum {
 }
 
 impl CounterDeltas {
-    /// Takes a sample. The first one is the baseline.
+    /// Takes a sample. The first sample is the baseline.
     fn sample(&mut self, counters: Vec<Counter>, now_ns: u64) {
         let (start_ns, duration_ns) = (self.at_ns, now_ns.saturating_sub(self.at_ns));
         self.at_ns = now_ns;
@@ -118,7 +118,7 @@ impl CounterDeltas {
         let row = |name: String, data: Data| Row { phase: 0, start_ns, duration_ns, name, data };
         let of_class = |(name, sum): (String, Sum)| {
             let (count, sum_ns) = (sum.count as u64, (sum.seconds * 1e9) as u64);
-            // The counters have neither bytes nor the largest latency.
+            // The counters have no bytes and no largest latency.
             row(name, Data::Class { count, sum_ns, bytes: 0, max_ns: 0 })
         };
         let of_place = |(name, rise): (String, f64)| row(name, Data::Gauge(rise));

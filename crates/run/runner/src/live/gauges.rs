@@ -60,7 +60,7 @@ impl State {
         let rise = (value - before) as u64;
         let columns = (at_ns.saturating_sub(since_ns) / SECOND_NS).max(1);
         for column in 0..columns {
-            // The remainder goes to the last columns.
+            // The last columns get the remainder.
             let count = rise * (column + 1) / columns - rise * column / columns;
             let ios = Sums { count, sum_ns: 0 };
             let start_ns = since_ns + column * SECOND_NS;

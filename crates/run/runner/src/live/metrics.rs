@@ -60,7 +60,7 @@ pub fn text(state: &State) -> String {
     all.family("live_runs_ended_total", "counter", "Runs of the plan that were judged.");
     all.line("live_runs_ended_total", &[plan], state.ended_count as f64);
     if !state.is_under_way {
-        // Rates of a finished run would be out of date.
+        // Rates of a finished run would be outdated.
         return all.text();
     }
     if let Some(phase) = &state.phase {

@@ -31,7 +31,7 @@ const EXTENSION: &str = ".socket";
 /// Reason why a process did not return its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusError {
-    /// The process has exited, has no run, or runs a version whose state cannot be read.
+    /// The process has exited, has no run, or has a version whose state cannot be read.
     Gone,
     /// The process did not answer in time: it is stopped, or the machine is busy.
     Silent,
@@ -75,7 +75,7 @@ fn start_server(places: &Places, listener: &StateListener) -> io::Result<StatusS
     }
     let directory_fd = open_private(&directory)?;
     let name = format!("{}{EXTENSION}", std::process::id());
-    // A previous process with this id may have left a socket.
+    // An earlier process with this id may have left a socket.
     let _ = std::fs::remove_file(directory.join(&name));
     let listener = listener.clone();
     let handler = move |path: &str| {
@@ -105,7 +105,7 @@ pub fn processes(places: &Places) -> Vec<u32> {
             // The process was killed.
             let _ = std::fs::remove_file(directory.join(&name));
         }
-        // A full queue belongs to a live process.
+        // If the queue is full, the process is alive.
         connection.map_or_else(|error| error.kind() == io::ErrorKind::WouldBlock, |_| true)
     };
     let numbers = names.filter_map(|name| name.strip_suffix(EXTENSION)?.parse().ok());
@@ -294,7 +294,7 @@ mod tests {
         let places = places(root.path());
         let server = serve(&places, &StateListener::new("p")).unwrap();
         let directory_fd = open_private(&directory(&places)).unwrap();
-        // A listener that is dropped without its server leaves the socket.
+        // If a listener is dropped without its server, its socket stays.
         drop(std::os::unix::net::UnixListener::bind(fd_path(&directory_fd, "1.socket")).unwrap());
         assert!(directory(&places).join("1.socket").exists());
         assert_eq!(processes(&places), [std::process::id()]);

@@ -26,7 +26,7 @@ const ENDED_MAX: usize = 50;
 pub const PER_DECADE: f64 = 5.0;
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
 
-/// State of the current run, or of the last one.
+/// State of the current run, or of the last run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct State {
@@ -43,7 +43,7 @@ pub struct State {
     pub is_silent: bool,
     /// A stop was requested.
     pub is_stopping: bool,
-    /// Current part: a stage, step, point or run. `None` if there is only one.
+    /// Current part: a stage, step, point or run. `None` if there is only one part.
     pub part: Option<String>,
     /// Current phase.
     pub phase: Option<CurrentPhase>,
@@ -74,7 +74,7 @@ pub struct State {
     pub findings: Vec<Finding>,
     /// Messages and warnings, oldest first.
     pub notes: Vec<Note>,
-    /// Finished runs of the plan, the latest ones.
+    /// Finished runs of the plan; only the latest are stored.
     pub ended: Vec<JudgedRun>,
     /// Number of finished runs.
     pub ended_count: u64,
@@ -123,7 +123,7 @@ pub struct Charts {
 pub struct CurrentPhase {
     /// Name.
     pub kind: String,
-    /// Maximum duration; `None` if it depends on something else.
+    /// Maximum duration; `None` if the duration has no maximum in the plan.
     pub expected_ns: Option<u64>,
     /// Time since the phase began.
     pub elapsed_ns: u64,

@@ -1,4 +1,4 @@
-//! A listener that keeps the live state.
+//! Listener that updates the live state.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -58,7 +58,7 @@ impl StateListener {
         self.state().apply(if is_warning { Event::Warning(text) } else { Event::Note(text) });
     }
 
-    /// Locks and returns the state. The run's listener blocks while the lock is held.
+    /// Locks and returns the state. While the lock is held, the run's listener is blocked.
     pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -15,7 +15,8 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 /// Time limit of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
-/// Maximum number of clients whose request is incomplete. A further one replaces the oldest.
+/// Maximum number of clients whose request is incomplete. When the limit is reached, a new client
+/// replaces the oldest.
 const CLIENTS_MAX: usize = 32;
 /// Interval between checks of timeouts, while there are clients.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -69,7 +70,7 @@ impl StatusServer {
     /// empty.
     ///
     /// # Errors
-    /// As [`StatusServer::open`].
+    /// The errors of [`StatusServer::open`].
     pub fn open_socket(at: &Path, file: PathBuf, handler: Box<Handler>) -> io::Result<Self> {
         let listener = UnixListener::bind(at)?;
         Self::spawn(listener, Endpoint::File(file), handler, |listener| {
@@ -108,7 +109,7 @@ impl Drop for StatusServer {
         // An unread eventfd accepts a write.
         let _ = rustix::io::write(&*self.close, &1u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
-            // Its panics are already reported as defects.
+            // Panics of the thread were already reported as defects.
             drop(thread.join());
         }
         if let Endpoint::File(file) = &self.endpoint {
@@ -125,11 +126,11 @@ trait Stream: Read + Write + AsFd + Send + 'static {}
 
 impl<S: Read + Write + AsFd + Send + 'static> Stream for S {}
 
-/// A client, with what it has sent.
+/// A client, and the bytes that it has sent.
 struct Client<S> {
     stream: S,
     request: Vec<u8>,
-    /// Unsent rest of the response; empty until the request is complete.
+    /// Unsent part of the response; empty until the request is complete.
     response: Vec<u8>,
     since: Instant,
 }

@@ -48,8 +48,8 @@ pub(super) struct CommandRecord {
 }
 
 impl RunningCommand {
-    /// Starts the command and records the run in the ledger. A command that does not start is not a
-    /// run. If the ledger cannot be written, the command is killed.
+    /// Starts the command and records the run in the ledger. If the command does not start, there
+    /// is no run. If the ledger cannot be written, the command is killed.
     pub(super) fn begin(
         observation: &Observation,
         entry: &Start<'_>,
@@ -122,8 +122,8 @@ impl RunningCommand {
         let parsed = parsed.map(|file| result::read(file, writes)).transpose()?;
         let result = observation.result.as_deref().zip(parsed.as_ref());
         let result = result.map(|(file, parsed)| result::describe(file, parsed, times));
-        // A result without its own times may cover any part of the command, so all I/O of it
-        // counts.
+        // A result without its own times may be about any part of the command, so all I/O of the
+        // command counts.
         let timed = parsed.as_ref().is_some_and(|parsed| parsed.run.started_unix_ns > 0);
         let measured_ns = result.as_ref().and_then(|result| result.measured_ns);
         let measured_ns = measured_ns.filter(|_| timed);
@@ -154,7 +154,8 @@ fn start(command: &[String]) -> Result<Child, RunnerError> {
     })
 }
 
-/// Waits for child processes that the command left. Remaining ones are reported.
+/// Waits for child processes of the command that outlived it. Processes that do not end are
+/// reported.
 fn settle(processes: &mut CommandWatch) {
     for _ in 0..SETTLE_POLLS {
         processes.look();
@@ -169,7 +170,7 @@ fn settle(processes: &mut CommandWatch) {
 fn finish(mut observer: Observer, command: observed::Command, times: CommandTimes) -> Observed {
     let is_data = |file: &&OpenedFile| {
         let result = command.result.as_ref();
-        // A result without file names covers all files.
+        // A result without file names is about all files.
         let all = result.is_none_or(|result| result.about.is_empty());
         file.there && !file.device && (all || result.is_some_and(|result| result.is_about(file)))
     };
@@ -186,7 +187,7 @@ fn finish(mut observer: Observer, command: observed::Command, times: CommandTime
 }
 
 /// Forwards the operator's signals to the command: the first unchanged, the second as SIGKILL. A
-/// signal from the terminal is delayed, because a second one would end many tools without a result.
+/// signal from the terminal is delayed, because many tools end without a result at the second one.
 #[derive(Default)]
 struct SignalForwarder {
     first_ns: Option<u64>,

@@ -79,7 +79,8 @@ fn target_files(named: &str) -> Vec<String> {
     whole.filter(|part| !part.is_empty()).map(|part| canonical(&part)).collect()
 }
 
-/// Resolves links, as in the open files of processes. A missing file keeps its name.
+/// Resolves links, like the list of a process's open files. The name of a missing file does not
+/// change.
 fn canonical(path: &str) -> String {
     let path = Path::new(path);
     let known = path.canonicalize().ok().or_else(|| {

@@ -29,7 +29,7 @@ pub(super) struct EventSender<'a> {
 
 impl EventSender<'_> {
     pub(super) fn send(&self, event: Event) {
-        // The receiver may be gone. The run continues until it is stopped.
+        // The receiver may no longer exist. The run continues until it is stopped.
         let _ = self.events.send(event);
     }
 

@@ -25,11 +25,11 @@ const POINTS_MAX: usize = 1_000;
 /// Result of checking a plan.
 #[derive(Debug, Default, Serialize)]
 pub struct PlanCheck {
-    /// Plan text; for a fio job, the plans generated from it.
+    /// Text of the plan; for a fio job, of the plans generated from it.
     pub text: String,
     /// Errors in the plan.
     pub problems: Vec<PlanError>,
-    /// Reason why it may not start here; `None` if it may.
+    /// Reason why it may not start on this server; `None` if it may.
     pub refused: Option<String>,
     /// Expected time, bytes and space, one sentence per line.
     pub takes: Vec<String>,
@@ -52,7 +52,7 @@ pub struct PlanCheck {
     pub hosts: Vec<String>,
 }
 
-/// A stage of a job as a plan.
+/// A stage of a job, as the text of a plan.
 #[derive(Debug, Serialize)]
 pub struct StageText {
     /// Name of the stage.
@@ -116,7 +116,7 @@ pub(super) fn check_name(plan: &ResolvedPlan) -> Result<(), String> {
     check_accepted(&plan.evidence.accept_unknown).map_err(|error| error.message)
 }
 
-/// Returns the reason why a plan may not start here.
+/// Returns the reason why a plan may not start on this server.
 pub(super) fn check_startable(
     plan: &ResolvedPlan,
     goal: RunGoal,

@@ -1,4 +1,4 @@
-//! A fio job from a form: the plans generated from its stages, and the check of them all.
+//! A fio job from a form: the plans generated from its stages, and the check of all of them.
 
 use plimsoll_import::fio_job::{FioImport, NO_PLACE, import_fio, import_stages};
 use plimsoll_plan::{Change, Plan, PlanErrors, ResolvedPlan, TargetKind, overlay};
@@ -54,7 +54,7 @@ pub fn check(
     let texts: Vec<&str> = stages.iter().map(|(stage, _)| stage.plan.text()).collect();
     let mut notes: Vec<String> = stages.iter().flat_map(|(_, notes)| notes.clone()).collect();
     let mut known = std::collections::HashSet::new();
-    // Without a place, the job is refused with a hint.
+    // Without a target, the job is refused with a hint.
     notes.retain(|note| !note.contains(NO_PLACE) && known.insert(note.clone()));
     let check = PlanCheck { text: texts.join("\n"), notes, ..check };
     let all: Vec<StagePlan> = stages.into_iter().map(|(stage, _)| stage).collect();

@@ -11,13 +11,13 @@ use crate::sizing::{self, DATA_BYTES_MAX, RATE_PER_S_MAX};
 
 /// Real time after which the server stops a run on models.
 pub const TIME_MAX: Duration = Duration::from_secs(15 * 60);
-/// Maximum databases over all concurrent runs. Histograms take about 1.5 MB per database.
+/// Maximum databases over all concurrent runs. Histograms need about 1.5 MB per database.
 const DATABASES_MAX: u64 = 256;
 /// Maximum outstanding operations over all concurrent runs.
 const OUTSTANDING_MAX: u64 = 1 << 16;
 /// Maximum number of files.
 const FILES_MAX: u64 = 100_000;
-/// Maximum page cache of a mail store, whose pages each have a table entry.
+/// Maximum page cache of a mail store, which has a table entry for each page.
 const CACHE_BYTES_MAX: u64 = 64 << 30;
 /// Maximum interval. A run checks for a stop request once per interval.
 const INTERVAL_NS_MAX: u64 = 15 * 1_000_000_000;
@@ -39,8 +39,8 @@ pub fn is_model(target: &Target) -> bool {
     matches!(target.kind, TargetKind::Model { .. })
 }
 
-/// Refuses a plan on a model that is not a shipped one, is changed beyond the limits of the page of
-/// models, or would use too much of this host.
+/// Refuses a plan on a model if the model is not shipped, is changed beyond the limits of the page
+/// of models, or would use too much of this host.
 ///
 /// # Errors
 /// A sentence that names the limit.

@@ -10,7 +10,7 @@ use super::check::{Messages, PlanCheck, check_name, message_with_hints};
 use super::{NAME, RunGoal};
 use crate::fleet::Fleet;
 
-/// Checks the text of a plan for these hosts. Runs nothing and asks no agent.
+/// Checks the text of a plan for these hosts. Runs nothing and sends no request to an agent.
 pub fn check(text: &str, goal: RunGoal, hosts: &[String], fleet: Option<&Fleet>) -> PlanCheck {
     let check = PlanCheck { text: text.to_owned(), ..PlanCheck::default() };
     let plan = match Plan::parse(text, NAME) {

@@ -65,7 +65,7 @@ impl OtherProcesses {
                 thread.spawn_scoped(scope, move || poll_one(process)).ok()
             });
             let threads: Vec<_> = threads.collect();
-            // A panic here is a defect, and the panic hook has reported it.
+            // A panic in this thread is a defect, and the panic hook has reported it.
             threads
                 .into_iter()
                 .flatten()
@@ -134,8 +134,8 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Polls a process. `None` if it has ended. If it does not answer, returns its last state,
-/// marked as such.
+/// Polls a process. `None` if it has ended. If the process does not answer, returns its last state,
+/// marked as outdated.
 fn poll(
     places: &Places,
     last_states: &Mutex<LastStates>,
@@ -147,7 +147,8 @@ fn poll(
         Ok(state) => {
             let mut states = lock(last_states);
             let last = states.entry(process).or_default();
-            // The process id may have been reused. Charts are fetched less often than the rest.
+            // The process id may have been reused. Charts are fetched less often than the other
+            // data.
             let charts = match with_charts || last.started_unix_ns != state.started_unix_ns {
                 true => state.charts.clone(),
                 false => std::mem::take(&mut last.charts),
@@ -159,7 +160,7 @@ fn poll(
         Err(StatusError::Silent) => {
             let mut states = lock(last_states);
             let last = states.entry(process).or_default();
-            // Only the existence of the process is known.
+            // Only the existence of the process is known, not its state.
             last.is_under_way |= last.process.is_none();
             (last.process, last.is_silent) = (Some(process), true);
             Some(last.clone())
@@ -187,8 +188,8 @@ impl Poller {
         loop {
             std::thread::sleep(Duration::min(DRAWN_EVERY, CHARTS_EVERY));
             {
-                // New viewers take this lock too, so they either find this stream or start another
-                // one.
+                // New viewers also acquire this lock, so they either find this stream or start
+                // another one.
                 let mut streams = lock(&self.streams);
                 if self.sender.receiver_count() == 0 || !known.is_under_way {
                     // A later process may have the same id.

@@ -275,7 +275,7 @@ fn hosts(state: &State) -> Option<Plot> {
 }
 
 /// Source or destination of the load's bytes if the target does not report it: the underlying
-/// device that moved most, and the layers above it for the rest.
+/// device that moved the most bytes, and the layers above it for the remaining bytes.
 fn device_and_cache_split(state: &State, way: &str) -> Option<Plot> {
     let (reported, title, above) = match way {
         "read" => (&state.charts.read_of, "Where reads came from", "caches above it"),

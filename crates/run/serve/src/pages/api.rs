@@ -49,7 +49,7 @@ pub fn one(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> 
 /// Returns a comparison.
 ///
 /// # Errors
-/// Fewer than two sides, or a missing one.
+/// There are fewer than two sides, or a side is missing.
 pub fn compare(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     match compared(site, request)? {
         Some((AnyComparison::Sides(sides), _)) => answer(&sides),
@@ -101,7 +101,7 @@ fn metrics_of(runs: &[Entry]) -> String {
     for run in runs {
         let verdict = run.verdict.as_deref().unwrap_or("none").to_lowercase();
         *verdicts.entry(verdict).or_default() += 1;
-        // Modelled rates are not measurements, and anyone may have written unverified ones.
+        // Modelled rates are not measurements, and anyone may have written unverified rates.
         let is_unverified = run.verdict.as_deref() == Some(UNVERIFIED);
         if run.has_bundle() && !run.is_modelled() && !is_unverified {
             latest.insert(run.name.as_str(), run);

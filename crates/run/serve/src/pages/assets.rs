@@ -17,7 +17,7 @@ pub fn style(_: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     Ok(PageResponse::Asset("text/css; charset=utf-8", format!("{}\n{CSS}", html::css())))
 }
 
-/// Returns the script. Every page is complete without it.
+/// Returns the script. Every page is also complete without the script.
 ///
 /// # Errors
 /// None.

@@ -27,7 +27,7 @@ pub enum AnyComparison {
 /// Compares the requested sides; `None` if fewer than two are named.
 ///
 /// # Errors
-/// A side that is missing or not reliable, or more than six of them.
+/// A side is missing or not reliable, or there are more than six.
 pub fn compared(
     site: &Site,
     request: &PageRequest,
@@ -67,10 +67,10 @@ fn lines(read: &[RunSet]) -> Vec<String> {
     lines
 }
 
-/// Shows the comparison, or the choices for one.
+/// Shows the comparison, or a selection of runs to compare.
 ///
 /// # Errors
-/// As [`compared`].
+/// The errors of [`compared`].
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let Some((compared, custody)) = compared(site, request)? else {
         return choose(site, request);

@@ -138,7 +138,7 @@ pub fn state_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Pr
 /// Returns the same as events, for viewers.
 ///
 /// # Errors
-/// This server has started none, or there are too many viewers.
+/// This server has started no run, or there are too many viewers.
 pub fn events(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     Ok(PageResponse::Events(Box::new(site.live.watch(process(request)?)?)))
 }

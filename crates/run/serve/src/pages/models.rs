@@ -1,4 +1,4 @@
-//! Models: runs a shipped one with changed fields in virtual time, and shows its sustained load.
+//! Models: runs a shipped model with changed fields in virtual time, and shows its sustained load.
 
 use std::sync::TryLockError;
 
@@ -69,8 +69,8 @@ fn all() -> Result<Vec<Spec>, Problem> {
     shipped().iter().map(|model| sizing::load_spec(model.name)).collect()
 }
 
-/// One model runs at a time, and none while a run of this server measures, because it would use the
-/// processors of that run.
+/// Only one model runs at a time, and none while a run of this server measures, because the model
+/// would use the processors of that run.
 fn run_model(site: &Site, request: &PageRequest) -> Result<Modelled, Problem> {
     let question =
         sizing::question(request.part("id"), &|name| request.field(name).map(str::to_owned))?;

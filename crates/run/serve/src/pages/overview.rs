@@ -14,13 +14,13 @@ use crate::request::PageRequest;
 use crate::response::{PageResponse, Problem};
 use crate::site::Site;
 
-/// The latest runs that trends are made of.
+/// Maximum number of runs in trends; the latest are used.
 const TREND_RUNS_MAX: u32 = 500;
 /// Verdicts that are shown.
 const LATEST: usize = 8;
-/// Plans whose trends are drawn, the latest first.
+/// Maximum number of plans with trends, the latest first.
 const TRENDS_MAX: usize = 6;
-/// Runs of one plan that are drawn.
+/// Maximum number of runs of one plan that are drawn.
 const POINTS_MAX: usize = 40;
 
 /// Shows it.
@@ -28,7 +28,7 @@ const POINTS_MAX: usize = 40;
 /// # Errors
 /// A catalogue that can't be read.
 pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
-    // Only the state of a running run changes without a trace in the catalogue.
+    // The state of a running run is the only one that can change without a change in the catalogue.
     let open = Filter { limit: Some(TREND_RUNS_MAX), is_open: true, ..Filter::default() };
     let mut open = site.catalogue.with(|catalogue| catalogue.runs(&open))?;
     open.reverse();
@@ -63,8 +63,9 @@ fn rows(runs: &[&Entry]) -> Vec<Value> {
 /// The plan and the target of a trend.
 type Subject<'a> = (&'a str, &'a str);
 
-/// The trends of plans that ran more than once on a target; runs come latest first. The points of a
-/// sweep, the steps of a search and the stages of a job have plans of their own under one name.
+/// Returns the trends of plans that ran more than once on a target; the latest run is first. The
+/// points of a sweep, the steps of a search and the stages of a job have different plans with the
+/// same name.
 fn trends(runs: &[&Entry]) -> Vec<Value> {
     let varies = |run: &&&Entry| {
         let kind = run.experiment.as_deref().map_or("", experiment_kind);

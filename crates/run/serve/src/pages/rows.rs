@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::request::{PageRequest, quoted};
 use crate::response::Problem;
 
-/// Verdicts that a list can be asked for.
+/// Verdicts by which a list can be filtered.
 pub const VERDICTS: [&str; 6] =
     ["pass", "fail", "invalid", "inconclusive", "measured", "unverified"];
 /// Default number of listed runs.
@@ -22,9 +22,9 @@ pub const LISTED_MAX: u32 = 2_000;
 pub struct Row {
     /// Run id.
     run_id: String,
-    /// The same, as a part of a path.
+    /// The name, encoded for a path.
     path: String,
-    /// Whether its bundle is there.
+    /// True if its bundle exists on this host.
     is_there: bool,
     /// Number of `plimsoll runs`.
     number: String,
@@ -38,7 +38,7 @@ pub struct Row {
     write: String,
     measured: String,
     remarks: String,
-    /// The runs of an experiment, if the row is one.
+    /// The runs of an experiment, if the row is an experiment.
     points: Vec<PointRow>,
 }
 
@@ -59,7 +59,7 @@ pub fn experiment_kind(id: &str) -> &str {
 }
 
 impl Row {
-    /// A run as a row.
+    /// Returns a run as a row.
     pub fn of(run: &Entry) -> Self {
         let show = |unit: Unit, base: Option<f64>| {
             base.map_or("n/a".to_owned(), |base| unit.show(base, Letters::Unicode))
@@ -84,7 +84,8 @@ impl Row {
         }
     }
 
-    /// Runs as rows: those of an experiment are one row, where the first of them is.
+    /// Returns runs as rows. The runs of an experiment are one row, at the position of the first of
+    /// them.
     pub fn folded(runs: &[&Entry]) -> Vec<Self> {
         let mut groups: Vec<(Option<&str>, Vec<&Entry>)> = Vec::new();
         for run in runs {
@@ -102,7 +103,7 @@ impl Row {
         groups.into_iter().filter_map(row).collect()
     }
 
-    /// An experiment as a row; its runs come latest first.
+    /// Returns an experiment as a row; the latest of its runs is first.
     fn of_experiment(id: &str, latest: &Entry, runs: &[&Entry]) -> Self {
         let verdict = |run: &Entry| run.verdict.clone().unwrap_or_else(|| "none".to_owned());
         let mut counts: Vec<(String, usize)> = Vec::new();
@@ -156,7 +157,7 @@ impl Row {
     }
 }
 
-/// How a verdict is set off. What was not measured is not coloured as if it were.
+/// How a verdict is set off. A result that was not measured is not coloured like a measured one.
 pub fn tone(run: &Entry) -> &'static str {
     match run.verdict_label().as_str() {
         "PASS" => "good",
@@ -169,7 +170,7 @@ pub fn tone(run: &Entry) -> &'static str {
 /// Parses the filter and the number of rows from the query.
 ///
 /// # Errors
-/// A value that is none.
+/// A value is not valid for its filter.
 pub fn filter(request: &PageRequest) -> Result<(Filter, u32), Problem> {
     let day = |name: &str| {
         let wrong = || Problem::bad_request(format!("{name}: a day is written as 2026-11-23"));

@@ -42,10 +42,10 @@ pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
     site.page("run.html", &title, "runs", request, values)
 }
 
-/// Returns the bundle as one file, as `plimsoll runs export` writes it.
+/// Returns the bundle as one file, in the format of `plimsoll runs export`.
 ///
 /// # Errors
-/// A missing run, or one that is too large.
+/// The run is missing, or its bundle is too large.
 pub fn evidence(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
     let directory = site.catalogue.directory(request.part("id"))?;
     let failed = |what: &str, error: std::io::Error| {

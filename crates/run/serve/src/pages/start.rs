@@ -110,7 +110,7 @@ fn check_request(site: &Site, request: &PageRequest) -> Result<PlanCheck, Proble
     check_given(site, request, &|name| request.field(name).map(str::to_owned))
 }
 
-/// Checks a form, for this host or for the hosts of the fleet that are picked in it.
+/// Checks a form, for this host or for the selected hosts of the fleet.
 fn check_given(
     site: &Site,
     request: &PageRequest,
@@ -136,7 +136,7 @@ fn begin(site: &Site, request: &PageRequest, checked: &mut PlanCheck) -> Result<
             return Err(Problem::new(StatusCode::FORBIDDEN, why));
         }
     };
-    // A model in use takes processors and memory, which would disturb the run.
+    // A running model uses processors and memory, which would disturb the run.
     let _alone = match site.modelling_lock.try_lock() {
         Ok(alone) => alone,
         Err(TryLockError::Poisoned(alone)) => alone.into_inner(),

@@ -150,7 +150,7 @@ fn detects_appended_lines_that_break_the_chain() {
     assert_eq!(case.lines(), 5);
 }
 
-/// A killed writer leaves a torn line, and the next writer moves it away.
+/// A killed writer leaves a torn line, and the next writer moves it to another file.
 #[test]
 fn reports_a_torn_line_until_it_is_moved_away() {
     let case = Case::new();

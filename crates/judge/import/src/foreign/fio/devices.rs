@@ -3,8 +3,8 @@
 //! Since 3.36 they have the transferred sectors. Before that they have only requests. Large
 //! operations are split into several requests, and the page cache merges small operations into
 //! large requests, so requests do not give bytes. With O_DIRECT, fewer requests than operations are
-//! significant: each operation that reaches the device is a request, or was merged into one. The
-//! counters may miss the end of a short run.
+//! significant: each operation that reaches the device is a request, or was merged into another
+//! request. The counters may miss the end of a short run.
 
 use serde_json::Value;
 
@@ -21,8 +21,9 @@ const REQUESTS_SLACK: f64 = 1.05;
 /// Minimum run time. In shorter runs the counters may miss most of the run.
 const COUNTED_NS_MIN: u64 = 2_000_000_000;
 
-/// Imports the first device, which holds the files; the underlying ones follow it. For a stacked
-/// device the sum of its members counts if it is larger, because some drivers keep no counters.
+/// Imports the first device, which has the files; the devices under it follow it in the list. For a
+/// stacked device, the sum of its members is used if it is larger, because some drivers have no
+/// counters.
 pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
     let disks = root.get("disk_util").and_then(Value::as_array);
     let Some(disk) = disks.and_then(|disks| disks.first()) else { return };

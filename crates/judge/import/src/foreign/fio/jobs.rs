@@ -25,8 +25,8 @@ const LOWERS_DEPTH: [&str; 7] = [
 
 /// Options with which rate × latency differs from the number in flight. fio counts a flush in
 /// addition to its write, the reads of a verification have their own time, and a ramp resets the
-/// counters while operations are in flight. The audit's law ([`crate::fio::json`]) allows for each
-/// of them.
+/// counters while operations are in flight. The audit's law ([`crate::fio::json`]) has an allowance
+/// for each of them.
 const MIXES_COUNTS: [&str; 8] = [
     "fsync",
     "fdatasync",
@@ -52,7 +52,8 @@ fn first(figures: &[Figure]) -> f64 {
     figures.first().map_or(0.0, |figure| figure.value)
 }
 
-/// Imports a job as classes of its own instance. `part` has its figures, as the audit reads them.
+/// Imports a job as classes of its own instance. `part` has the figures of the job, as the audit
+/// reads them.
 pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value], index: usize, part: &Part) {
     let (job, instance) = (&jobs[index], index as u32);
     let name = format!("job{index}");
@@ -162,7 +163,8 @@ pub(super) fn take_error(bundle: &mut Bundle, job: &Value) {
     }
 }
 
-/// Returns the operations that a job keeps in flight; `None` if its options do not determine it.
+/// Returns the number of operations that a job has in flight; `None` if its options do not
+/// determine it.
 fn outstanding(root: &Value, jobs: &[Value], job: &Value) -> Option<u64> {
     let has = |name: &&str| option(root, job, name).is_some();
     if LOWERS_DEPTH.iter().chain(&MIXES_COUNTS).any(has) {

@@ -1,13 +1,14 @@
-//! Checks that no link carried more than its rate, and no operation was faster than any link.
+//! Checks that no link moved more than its rate, and no operation was faster than any link.
 
 use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, Stage, ToolResult};
 
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, format};
 use super::{bandwidth, moved, rate, size, usable, whose};
 
-/// Tolerance for the rounding of a declared rate. A link's framing takes more than this.
+/// Tolerance for the rounding of a declared rate. The framing of a link uses a larger share than
+/// this.
 const LINK_SLACK: f64 = 0.01;
-/// Maximum rate of a single transfer. It is eight times the rate of a PCIe 6.0 link of 16 lanes,
+/// Maximum rate of a single transfer. It is eight times the rate of a PCIe 6.0 link with 16 lanes,
 /// and twice that of all memory channels of a server.
 const ANY_PER_S: f64 = 1e12;
 
@@ -33,8 +34,8 @@ fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
         // Terse lines of fio print rates only.
         let quotient = || bandwidth(part, operation)?.0.over(rate(part, operation)?.0);
         let Some(size) = size(operation).or_else(quotient) else { continue };
-        // A submission or a completion alone does not cover an operation. If a file is cached, the
-        // submission moves the data, and the completion takes no time.
+        // A latency of only the submission or only the completion is not that of an operation. If a
+        // file is cached, the submission moves the data, and the completion takes no time.
         let submits = operation.latencies.iter().any(|l| l.stage == Stage::Submission);
         let whole = |stage: Stage| match stage {
             Stage::Submission => false,
@@ -51,7 +52,7 @@ fn check(reported: &ToolResult, declared: &DeclaredFacts) -> RuleResult {
     outcome
 }
 
-/// Compares the sum over all parts with the link, each direction by itself.
+/// Compares the sum over all parts with the link, separately for each direction.
 fn totals(outcome: &mut RuleResult, reported: &ToolResult, link: f64) {
     for kind in [Kind::Read, Kind::Write, Kind::All] {
         let of = |total: bool| {

@@ -39,9 +39,9 @@ fn uncounted(operation: &Operation) -> Option<(f64, f64)> {
     Some((bytes.least / size.most - count.most, bytes.most / size.least - count.least))
 }
 
-/// True for reads of a job that only writes, in a format without its options. They verify, and
-/// some may have run between the writes (fio's `verify_backlog`), where their run time does not
-/// cover them.
+/// True for reads of a job that otherwise only writes, in a format without the job's options. These
+/// reads verify, and some may have run between the writes (fio's `verify_backlog`), in a time that
+/// their own run time does not include.
 pub fn may_verify_meanwhile(part: &Part, operation: &Operation) -> bool {
     let writes_only = part.setting.read_percent.as_ref().is_some_and(|p| p.value <= 0.0);
     let hidden = part.setting.counter_reset == CounterReset::Unknown;

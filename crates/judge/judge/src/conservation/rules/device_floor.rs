@@ -19,8 +19,8 @@ struct Limits {
     read_ns: f64,
 }
 
-/// Two actuators, a short stroke and a deep queue: 700/s (data sheets: 220 to 450). Half a turn at
-/// 15,000 rpm takes 2 ms. A deep queue shortens the seek but not the turn.
+/// Two actuators, a short stroke and a deep queue: 700/s (data sheets: 220 to 450). Half a rotation
+/// at 15,000 rpm takes 2 ms. A deep queue shortens the seek but not the rotation.
 const HDD: Limits = Limits {
     word: "disk",
     reads_per_s: 1_000.0,
@@ -122,7 +122,7 @@ fn amounts(
     let random = all.iter().all(|(part, _)| part.setting.pattern == Some(Pattern::Random));
     let rates: Vec<_> = all.iter().filter_map(|(part, o)| rate(part, o)).collect();
     let bandwidths: Vec<_> = all.iter().filter_map(|(part, o)| moved(part, o)).collect();
-    // The rates apply to small transfers. The bandwidth limits larger ones.
+    // The rates apply to small transfers. Larger transfers are limited by the bandwidth.
     let small = all.iter().all(|(_, o)| size(o).is_none_or(|size| size.value <= 65_536.0));
     // Operations without a kind may all be of the faster kind, and use both directions of a link.
     let (per_drive, bytes_per_s, word) = match kind {

@@ -195,7 +195,8 @@ mod tests {
             let outcome = check(&result, &DeclaredFacts::default());
             (outcome.checked, outcome.findings.len())
         };
-        // 270 GB of random reads: 400,000 requests of 512 KiB could be 210 GB, 500,000 all of it.
+        // 270 GB of random reads: 400,000 requests of 512 KiB are at most 210 GB, and 500,000 could
+        // be all of it.
         assert_eq!(random(400_000.0), (1, 1));
         assert_eq!(random(500_000.0), (0, 0));
     }

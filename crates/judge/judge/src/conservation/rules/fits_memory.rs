@@ -1,4 +1,4 @@
-//! Checks whether memory could have held all data that was read.
+//! Checks whether all data that was read fits in memory.
 
 use plimsoll_evidence::tool_result::{Figure, Kind, Part, ToolResult};
 

@@ -8,9 +8,9 @@ use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, Span, for
 use super::{counter_reset, rate, usable};
 
 /// Minimum share of the stated depth that rate and latency must explain. Below it, the latency
-/// omits most of the time. A generator that works on each operation outside of its latency leaves
-/// 0.5 and more. Measured with buffered reads of one thread, in which half of each cycle is fio's
-/// own.
+/// omits most of the time. If a generator spends time on each operation outside of its latency, the
+/// share is still 0.5 or more. Measured with buffered reads of one thread, in which half of each
+/// cycle is fio's own.
 const SHARE_MIN: f64 = 0.5;
 /// Share by which the ends of the run may raise the mean number in flight. Figures of threads that
 /// start and stop at different times are divided by the longest of their times.
@@ -96,7 +96,7 @@ struct Flight {
     mean: Span,
     says: Vec<String>,
     fields: Vec<String>,
-    /// True if the latencies cover all of an operation's life.
+    /// True if the latencies include the whole duration of an operation.
     whole: bool,
     longest_share: f64,
     /// True if operations may have begun before the run, in a warm-up.
@@ -113,7 +113,7 @@ struct Flight {
     window_s: Option<f64>,
 }
 
-/// Returns the latency whose mean covers the whole operation, or else the longest part of it.
+/// Returns the latency whose mean includes the whole operation, or else its longest part.
 fn mean(operation: &Operation) -> Option<(&Latency, &Figure)> {
     let of = |stage: Stage| {
         let mut latencies =
@@ -141,7 +141,7 @@ impl Flight {
         for part in parts {
             flight.take_flushes(part);
             let divided = part.operations.iter().any(|o| o.kind.moves_data() && mean(o).is_some());
-            // A flush waits for other operations, so it has no slot of its own in flight. If reads
+            // A flush waits for other operations, so it does not occupy a slot in flight. If reads
             // and writes have figures of their own, those for all operations include them.
             let counts = |o: &&Operation| o.kind != Kind::Sync && !(divided && o.kind == Kind::All);
             for operation in part.operations.iter().filter(counts) {
@@ -181,8 +181,8 @@ impl Flight {
         (!flight.says.is_empty()).then_some(flight)
     }
 
-    /// Adds the time spent in flushes. A thread that flushes after its writes has no operation of
-    /// its own in flight meanwhile.
+    /// Adds the time spent in flushes. A thread that flushes after its writes has no other
+    /// operation in flight during the flush.
     fn take_flushes(&mut self, part: &Part) {
         let flushes: Vec<f64> = part
             .operations
@@ -249,7 +249,7 @@ impl Flight {
         let busy = self.mean.plus(Span::exact(self.flushing));
         let least = SHARE_MIN * self.issuing_share;
         let short = Span::from(most).scaled(least).is_above(busy) && !self.flushes_unknown;
-        // With few operations per slot, start and end effects dominate: the load never was
+        // With few operations per slot, start and end effects dominate: the load was never
         // constant.
         let few = self.count.is_some_and(|count| count < most.value * ROUNDS_MIN);
         let idle_share = 1.0 - busy.value / most.value;
@@ -305,7 +305,7 @@ mod tests {
     #[test]
     fn a_long_end_of_a_short_run_lowers_the_mean() {
         let mut reported = result(10_000.0, 380_000.0, true);
-        // The job issued for 50 s, and its last operations took 10 s more.
+        // The job issued for 50 s, and its last operations ended 10 s later.
         reported.parts[0].setting.duration_ns = Some(Figure::exact(50e9, "runtime"));
         assert_eq!(severity(&reported, &DeclaredFacts::default()), None);
     }

@@ -77,7 +77,7 @@ impl<'r> LatencyFigures<'r> {
             .collect();
         percentiles.sort_by(|a, b| a.0.total_cmp(&b.0));
         let count = latency.count.as_ref().or_else(|| {
-            // Latencies of all operations are as many as the operations.
+            // The number of latencies of all operations is the number of operations.
             first(&operation.count).filter(|_| !latency.sampled)
         });
         Self {
@@ -277,7 +277,7 @@ fn by_deviation<'r>(stated: &LatencyFigures<'r>) -> Vec<Bound<'r>> {
     bounds
 }
 
-/// Checks that the mean of the whole is the sum of the means of its stages.
+/// Checks that the total mean latency is the sum of the means of the stages.
 fn stages(outcome: &mut RuleResult, part: &Part, operation: &Operation) {
     let of = |stage: Stage| operation.latencies.iter().find(|l| l.stage == stage);
     let (Some(submission), Some(completion), Some(total)) =

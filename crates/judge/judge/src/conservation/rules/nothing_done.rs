@@ -28,7 +28,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     outcome
 }
 
-/// Returns the figures that count work. Bytes next to a rate may be those that were planned.
+/// Returns the figures that count work. Bytes next to a rate may be the planned bytes.
 fn figures_of(operation: &Operation) -> impl Iterator<Item = &Figure> {
     let rates = || operation.rate_per_s.iter().chain(&operation.bandwidth_per_s);
     let bytes = operation.bytes.iter().filter(move |_| rates().next().is_none());
@@ -54,7 +54,7 @@ mod tests {
             check(&reported, &DeclaredFacts::default()).findings.len()
         };
         assert_eq!((found(0.0, None), found(3.0, None)), (1, 0));
-        // IOR prints the planned size of the files beside a bandwidth of zero.
+        // IOR prints the planned size of the files even if the bandwidth is zero.
         assert_eq!((found(0.0, Some(4e6)), found(3.0, Some(4e6))), (1, 0));
         assert_eq!(check(&ToolResult::default(), &DeclaredFacts::default()), RuleResult::default());
     }

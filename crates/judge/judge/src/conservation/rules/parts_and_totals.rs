@@ -72,7 +72,7 @@ fn of_values(values: &[f64], formula: Formula) -> Option<Span> {
             let (least, most) = (extreme(f64::min)?, extreme(f64::max)?);
             Some(Span { value: f64::midpoint(least, most), least, most })
         }
-        // In every convention, the percentile is between the neighbouring ranks.
+        // In every convention, the percentile is between the values of the neighbouring ranks.
         Formula::Percentile(quantile) => {
             let mut sorted = values.to_vec();
             sorted.sort_by(f64::total_cmp);
@@ -157,7 +157,8 @@ fn extreme(a: Span, b: Span, of: fn(f64, f64) -> f64) -> Span {
     Span { value: of(a.value, b.value), least: of(a.least, b.least), most: of(a.most, b.most) }
 }
 
-/// Returns the span from the population's deviation to the sample's: tools print either.
+/// Returns the span between the standard deviation of the population and that of the sample: tools
+/// print one of the two.
 fn deviation(parts: &[Figure]) -> Option<Span> {
     let count = parts.len() as f64;
     let mean = parts.iter().map(|part| part.value).sum::<f64>() / count;

@@ -6,7 +6,7 @@ use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::{usable, whose};
 
 /// Allowed relative difference between the sum of a histogram and the number of operations. Tools
-/// omit values beyond the last bin.
+/// omit values above the last bin.
 const COUNT_SLACK: f64 = 0.001;
 
 pub const RULE: Rule = Rule {

@@ -7,8 +7,8 @@ use plimsoll_evidence::tool_result::{Figure, Operation, Part, Quantity, Series, 
 use super::super::{DeclaredFacts, Finding, Rule, RuleResult, Severity, format};
 use super::{first, usable, window};
 
-/// Allowed relative difference between the mean of the intervals and the printed one: the first and
-/// last interval are cut.
+/// Allowed relative difference between the mean of the intervals and the printed mean: the first
+/// and last interval are cut.
 const MEAN_SLACK: f64 = 0.10;
 /// Minimum share of the run that the intervals must cover.
 const COVERED_MIN: f64 = 0.9;

@@ -1,4 +1,4 @@
-//! Checks that a log covers the run that the figures describe.
+//! Checks that a log includes the whole run that the figures describe.
 
 use plimsoll_evidence::tool_result::{Part, Series, ToolResult};
 

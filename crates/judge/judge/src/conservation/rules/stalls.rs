@@ -35,8 +35,8 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
         };
         let series = of(Quantity::RatePerS).or_else(|| of(Quantity::BandwidthPerS));
         let Some(series) = series.filter(|s| s.points.len() >= INTERVALS_MIN) else { continue };
-        // fio's averaged logs may be too low because of the averaging. Intervals that leave out the
-        // ends of the run are exact.
+        // fio's averaged logs may be too low because of the averaging. Series that are partial only
+        // at the ends of the run are exact.
         if series.understates && !series.partial {
             continue;
         }

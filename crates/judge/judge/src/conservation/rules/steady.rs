@@ -12,7 +12,7 @@ const ROUNDS: usize = 5;
 const INTERVALS_MIN: usize = 4;
 /// Maximum excursion: maximum minus minimum round over their mean (SNIA SSS PTS 2.0.2, 2.1.24).
 const EXCURSION_MAX: f64 = 0.20;
-/// Maximum rise of the least-squares line over the window, as a share of the mean (same source).
+/// Maximum rise of the least-squares line over the window, as a fraction of the mean (same source).
 const SLOPE_MAX: f64 = 0.10;
 
 pub const RULE: Rule = Rule {

@@ -12,7 +12,7 @@ const PARTS_MIN: usize = 4;
 /// Maximum time of the slowest part, in multiples of the median. Ranks of a healthy shared file
 /// system differ by a third (IO500 submissions).
 const TIME_MAX: f64 = 1.5;
-/// Minimum rate of the slowest part, as a share of the median.
+/// Minimum rate of the slowest part, as a fraction of the median.
 const RATE_MIN: f64 = 0.5;
 /// Minimum share of the total time in which all parts must have run together.
 const OVERLAP_MIN: f64 = 0.8;

@@ -1,4 +1,4 @@
-//! Checks whether a figure is the best of its repeats, or the mean of the best of them.
+//! Checks whether a figure is the best of its repeats, or the mean of the best repeats.
 
 use plimsoll_evidence::tool_result::{Figure, Kind, Operation, Part, ToolResult};
 
@@ -9,7 +9,7 @@ use super::{StudyRule, directory};
 
 /// Minimum number of repeats at which a selection differs from the whole.
 const REPEATS_MIN: usize = 3;
-/// Minimum distance of the best from the mean of all. A smaller one makes no difference.
+/// Minimum distance of the best from the mean of all. A smaller difference does not matter.
 const ABOVE_MIN: f64 = 0.01;
 /// Minimum ratio of that distance to the rounding of the figure, for each selection that is
 /// compared with it.
@@ -58,7 +58,7 @@ fn check(results: &[&ToolResult], groups: &[Group<'_>]) -> Vec<(usize, Finding)>
     findings
 }
 
-/// Quantity of which more is better: as stated, or as an amount over the time.
+/// Quantity for which more is better: a stated figure, or an amount divided by the time.
 struct Measure {
     stated: fn(&Operation) -> &[Figure],
     amount: fn(&Operation) -> &[Figure],
@@ -131,7 +131,8 @@ fn only(result: &ToolResult) -> Option<&Part> {
     parts.next().is_none().then_some(first)
 }
 
-/// Returns true if two operations may be of one kind and size, as far as both are stated.
+/// Returns true if two operations may be of the same kind and size; an unstated property may be
+/// equal.
 fn same(one: &Operation, other: &Operation) -> bool {
     let kinds = one.kind == other.kind || one.kind == Kind::All || other.kind == Kind::All;
     let sizes = one.size_bytes.as_ref().zip(other.size_bytes.as_ref());
@@ -144,8 +145,8 @@ fn mean(values: &[Span]) -> Span {
     sum.scaled(1.0 / values.len().max(1) as f64)
 }
 
-/// Returns the number of best values whose mean is the figure; `None` if the figure also fits all
-/// values. The values are sorted, best first.
+/// Returns the number of best values whose mean is the figure; `None` if the figure may also be the
+/// mean of all values. The values are sorted, best first.
 fn best(figure: Span, values: &[Span]) -> Option<usize> {
     let (all, count) = (mean(values), values.len());
     let median = mean(&[values[count / 2], values[(count - 1) / 2]]);

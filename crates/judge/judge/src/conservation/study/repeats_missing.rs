@@ -8,7 +8,7 @@ use super::super::repeats::{Group, without_numbers};
 use super::super::{Finding, Severity};
 use super::StudyRule;
 
-/// Words that make the number after them the number of a repeat.
+/// Words before the number of a repeat.
 const WORDS: [&str; 9] =
     ["run", "iter", "iteration", "repeat", "rep", "repetition", "trial", "attempt", "round"];
 /// Minimum number of repeats for a finding.

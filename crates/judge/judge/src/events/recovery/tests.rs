@@ -10,7 +10,8 @@ const BEFORE: usize = 180;
 const SINCE: usize = 400;
 const RATE: f64 = 5_000.0;
 
-/// Course of a simulated system after the event, as a share of its rate and its slow operations.
+/// Rate and slow operations of a simulated system after the event, as fractions of its normal
+/// values.
 #[derive(Clone, Copy, Debug)]
 enum Course {
     /// Nothing happens.
@@ -59,7 +60,7 @@ impl Course {
     }
 }
 
-/// Returns samples of a course whose rate scatters by `scatter` and depends on its past by
+/// Returns samples of a course whose rate varies by `scatter` and is correlated with its past by
 /// `memory`.
 fn samples(
     course: Course,

@@ -9,7 +9,7 @@ use crate::location;
 /// Allowed difference between layers, as a share of a busy device's bytes. Their counters are read
 /// one after the other.
 const SKEW: f64 = 0.01;
-/// Maximum cached share of a backing file whose I/O bypassed the page cache.
+/// Maximum share of a backing file in the page cache for which its I/O counts as direct.
 const RESIDENT_MAX: f64 = 0.05;
 
 impl Scale<'_> {
@@ -17,7 +17,7 @@ impl Scale<'_> {
         self.bundle.observed.devices.iter().find(|device| device.name == name)
     }
 
-    /// Compares each layer with the one below it.
+    /// Compares each layer with the next lower layer.
     pub(super) fn judge_layers(&self) -> Vec<BalanceResult> {
         let devices = self.bundle.environment.devices.iter();
         let resting = devices.filter(|device| !device.below.is_empty());
@@ -63,7 +63,7 @@ impl Scale<'_> {
         Some(if is_file { self.judge_backing_file(&step) } else { self.judge_mapping(&step) })
     }
 
-    /// Returns the devices that hold a loop device's file.
+    /// Returns the devices on which a loop device's file is stored.
     fn devices_under_file(&self, device: &Device) -> Vec<String> {
         let below = &self.bundle.environment.below;
         let of_file = below.iter().find(|mount| device.below.contains(&mount.path));
@@ -105,7 +105,7 @@ impl Scale<'_> {
     }
 
     /// Subtracts the bytes that other processes may have requested from the lower devices directly,
-    /// without the upper device. Returns `Open` if the rest is too little.
+    /// without the upper device. Returns `Open` if the remaining bytes are too few.
     fn judge_direct_access(&self, step: &Step<'_>) -> BalanceResult {
         let through = self.own().filter(|_| self.counts_own());
         let through = through.map_or(0, |own| step.upper.saturating_sub(own));
@@ -132,8 +132,8 @@ impl Scale<'_> {
         if step.lower < self.least {
             return BalanceResult::Short(step.says(self));
         }
-        // The kernel's own threads do the work of loop devices. Bytes that they did not move did
-        // not come from the file.
+        // The kernel's own threads do the work of loop devices. Bytes that the kernel's threads did
+        // not move were not read from the file.
         let kernel = self.bundle.observed.kernel.map(|moved| self.pick(moved));
         let kernel = kernel.map(|moved| moved.saturating_sub(step.dirty_bytes(self.is_read)));
         if let Some(kernel) = kernel.filter(|kernel| *kernel < self.least) {

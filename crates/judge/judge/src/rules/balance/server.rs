@@ -19,8 +19,8 @@ impl Scale<'_> {
         }
     }
 
-    /// Returns the bytes that the interfaces counted, if this process speaks to its target over
-    /// them itself.
+    /// Returns the bytes that the interfaces counted, if this process is itself the client of its
+    /// network target.
     pub(super) fn interface_bytes(&self) -> Option<u64> {
         let counted =
             wire::uses_own_client(self.bundle).then(|| wire::interface_bytes(self.bundle))?;
@@ -53,7 +53,7 @@ impl Scale<'_> {
             return Some(BalanceResult::Open(says));
         }
         if servers.iter().any(|server| server.local == Some(false) || server.relays) {
-            // The work of other hosts is not visible here.
+            // The I/O of other hosts is not visible here.
             return Some(self.judge_by_network_mounts().unwrap_or(BalanceResult::Moved));
         }
         let names: Vec<&str> =

@@ -6,10 +6,10 @@
 //! not disprove it either: a library between the client and the kernel may bypass the kernel's
 //! counters (RDMA, user-space TCP). The finding is then unknown.
 //!
-//! Only interfaces without another interface of the namespace below them count, because a bridge, a
+//! An interface counts only if no other interface of the namespace is under it, because a bridge, a
 //! bond or a VLAN counts the same bytes again. If the interfaces on top count more (a synthetic
 //! interface over a virtual function), their count is used. If the stacking is unknown, all
-//! interfaces count. That is too much, and produces no finding against the target.
+//! interfaces count. The result is too high, so it causes no finding against the target.
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::environment::Device;
@@ -25,17 +25,17 @@ use crate::rules::evidence;
 /// Maximum age of a hardware counter. Cards write counters to memory once a second
 /// (`stats-block-usecs` of ethtool(8)). Sampling adds another second.
 const OLD_NS_MAX: u64 = 2_000_000_000;
-/// Minimum share of the bytes that counts as most of them.
+/// Minimum share of the bytes for "most of the bytes".
 const MOST: f64 = 0.5;
 
-/// Returns true if a real load spoke to its target over a network itself.
+/// Returns true if a real load used its own network client to access the target.
 pub(crate) fn uses_own_client(bundle: &Bundle) -> bool {
     bundle.run.driver == Driver::Real && evidence::is_remote_target(bundle)
 }
 
 /// Returns true if the host's link to its storage may limit the load. This applies to network file
-/// systems, network protocols and network disks. It also applies to our own clients if their bytes
-/// left by the host's interfaces.
+/// systems, network protocols and network disks. It also applies to Plimsoll's own clients, if
+/// their bytes left through the host's interfaces.
 pub(crate) fn crosses_network(bundle: &Bundle) -> bool {
     let environment = &bundle.environment;
     let is_far = |device: &Device| location::locate(device, environment) == Location::Network;
@@ -90,7 +90,7 @@ fn moved(counters: &LinkCounters) -> IoBytes {
 
 /// Returns the minimum bytes of one direction that the interfaces must show. The measured bytes are
 /// reduced for three reasons. I/O may have started before the counters were read. Bytes after the
-/// end of the phase are left out. A card's counters may be old. `None` if no bytes remain.
+/// end of the phase are not included. A card's counters may be old. `None` if no bytes remain.
 pub(crate) fn bytes_min(bundle: &Bundle, is_read: bool) -> Option<u64> {
     let (phase, links) = (measured(bundle)?, bundle.observed.links.as_ref()?);
     let classes = bundle.run.classes.iter().filter(|class| class.is_read == is_read);
@@ -162,8 +162,8 @@ mod tests {
         assert_eq!(received(vec![one("eth0", &[], 10), beneath], false), Some(10));
         let blind = |name, bytes| Interface { below: None, ..one(name, &[], bytes) };
         assert_eq!(received(vec![blind("br0", 10), blind("eth0", 10)], false), Some(20));
-        // A container with an interface of its own: its bytes crossed eth0 too, but their number is
-        // not known.
+        // A container with its own interface: its bytes also crossed eth0, but their number is
+        // unknown.
         assert_eq!(
             received(vec![one("br0", &["eth0", "eth1"], 9), one("eth0", &[], 9), lost], false),
             None

@@ -34,7 +34,7 @@ fn a_device_that_moved_little_convicts_the_cache_direct_or_not() {
 #[test]
 fn others_never_stand_in_for_this_process() {
     for mut bundle in [fixtures::reads(), fixtures::writes()] {
-        // The devices moved more than all requested bytes, and this process almost none of them.
+        // The devices moved more than all requested bytes, but this process caused almost no I/O.
         let own = &mut bundle.observed.generator;
         (own.storage_read_bytes, own.storage_written_bytes) = (Some(1 << 20), Some(1 << 20));
         let device = &mut bundle.observed.devices[0];
@@ -90,7 +90,7 @@ fn dirty_pages_of_others_do_not_accuse_a_load_that_flushes() {
     assert_eq!(outcome(&with("")), Outcome::Fail);
     let synced = with("sync = \"fsync\"\nsync_every = 4");
     assert_ne!(outcome(&synced), Outcome::Fail);
-    // A flush covers one of the files that a client writes to.
+    // A flush applies to only one of the files to which a client writes.
     assert_eq!(outcome(&with("files = 4\nsync = \"fsync\"\nsync_every = 4")), Outcome::Fail);
     // The flushes reached no device.
     let mut lost = synced.clone();
@@ -180,7 +180,7 @@ fn a_moment_is_not_much_to_go_by() {
     assert_eq!(outcome(&bundle), Outcome::Fail, "its counters are its own affair");
 }
 
-/// A stopped process reads the counters late: they lack the bytes moved before that.
+/// A stopped process reads the counters late, so they lack the bytes of the time before.
 #[test]
 fn what_was_moved_before_anybody_counted_is_held_against_nobody() {
     let mut bundle = fixtures::reads();
@@ -286,8 +286,8 @@ fn the_page_cache_under_a_loop_device_is_seen_from_below() {
 fn others_do_not_acquit_the_page_cache_under_a_loop_device() {
     let mut bundle = through_a_loop(false, 1 << 30);
     let all = bundle.observed.devices[0].read_bytes;
-    // Another process reads as much from the disk, and the kernel's threads hardly anything for the
-    // loop device.
+    // Another process reads as many bytes from the disk, and the kernel's threads read almost none
+    // for the loop device.
     bundle.observed.neighbours.storage_read_bytes = Some(all);
     bundle.observed.kernel = Some(IoBytes { read_bytes: all / 10, written_bytes: 0 });
     assert_eq!(outcome(&bundle), Outcome::Fail);
@@ -300,7 +300,7 @@ fn a_busy_disk_does_not_accuse_a_loop_device_that_goes_past_the_cache() {
     let mut bundle = through_a_loop(true, 0);
     let all = bundle.observed.devices[0].read_bytes;
     bundle.observed.devices[1].read_bytes = all * 3;
-    // Other processes' counters exceed the bytes that the disk moved for them.
+    // Other processes' counters exceed the bytes that the disk moved for these processes.
     bundle.observed.neighbours.storage_read_bytes = Some(all * 4);
     assert_eq!(outcome(&bundle), Outcome::Pass);
     bundle.observed.backing_files[0].resident_bytes_after = Some(1 << 29);
@@ -332,7 +332,7 @@ fn a_mapping_is_not_acquitted_by_what_others_read_below_it() {
     assert_eq!(outcome(&bundle), Outcome::Pass, "too little to hide anything");
     bundle.observed.neighbours.storage_read_bytes = Some(all);
     assert_eq!(outcome(&bundle), Outcome::Unknown, "another process read the disk itself");
-    // The other process read through another volume, which is counted separately.
+    // The other process read through another volume, which has its own counter.
     bundle.observed.devices[1].read_bytes = all * 2;
     bundle.observed.devices[1].beside = Some(IoBytes { read_bytes: all, written_bytes: 0 });
     assert_eq!(outcome(&bundle), Outcome::Pass);
@@ -362,7 +362,7 @@ fn a_mapping_that_answers_by_itself_is_seen_from_below() {
     let all = bundle.observed.devices[0].read_bytes;
     bundle.observed.devices[1].read_bytes = all / 2;
     assert_eq!(outcome(&bundle), Outcome::Fail);
-    // Another volume on the same disk does not supply the missing bytes.
+    // A different volume on the same disk does not explain the missing bytes.
     bundle.observed.devices[1].read_bytes = all * 2;
     bundle.observed.devices[1].beside = Some(IoBytes { read_bytes: all * 3 / 2, written_bytes: 0 });
     assert_eq!(outcome(&bundle), Outcome::Fail);
@@ -475,7 +475,7 @@ fn what_interfaces_do_not_tell_accuses_nobody() {
     // A counter that was reset, or no counter.
     passes(&|b| b.observed.links.as_mut().unwrap().interfaces[1].counters = None);
     passes(&|b| b.observed.links = None);
-    // I/Os as long as the measurement were in flight before it began.
+    // I/Os that took as long as the measurement were in flight before it began.
     passes(&|b| b.run.classes[0].service_ns_max = 50 * fixtures::SECOND_NS);
     // Counters first read late in the measurement.
     passes(&|b| b.observed.links.as_mut().unwrap().from_ns = 60 * fixtures::SECOND_NS);
@@ -483,7 +483,7 @@ fn what_interfaces_do_not_tell_accuses_nobody() {
     passes(&|b| b.run.phases[1].duration_ns = 2 * fixtures::SECOND_NS);
     // Bytes that arrived after the end.
     passes(&|b| b.run.classes[0].drained_bytes = b.run.classes[0].size_bytes - 100);
-    // A kernel mount is judged by its own counters. A model has none.
+    // A kernel mount is judged by its own counters. A model has no such counters.
     passes(&|b| {
         let server_read_bytes = b.run.classes[0].size_bytes;
         b.observed.network_mounts =
@@ -571,8 +571,8 @@ fn memory_and_nothing_are_told_by_another_rule() {
     assert_eq!(fixtures::outcome(&RULE, &bundle), None);
 }
 
-/// Returns a run with a small stream of `small_bytes` through the page cache beside a big direct
-/// one.
+/// Returns a run with a big direct stream and a small stream of `small_bytes` through the page
+/// cache.
 fn small_buffered_beside_big_direct(small_bytes: u64) -> Bundle {
     let to = "[[workload.matrix]]\nname = \"small\"\ndirect = \"off\"\nfile_size = \"1GiB\"\n\
               reads = 100\n[[workload.matrix]]\nname = \"big\"\nfile_size = \"1GiB\"\nreads = 100\n";

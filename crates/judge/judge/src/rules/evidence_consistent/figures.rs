@@ -34,7 +34,7 @@ pub(super) fn check(bundle: &Bundle, cross_checks: &mut CrossChecks) {
         check_rows(class, within, rows.drained.get(class.name.as_str()), cross_checks);
         check_histograms(bundle, class, cross_checks);
     }
-    // A run whose threads hung leaves rows without totals.
+    // A run whose threads hung has rows without totals.
     if !bundle.run.classes.is_empty() {
         let all = rows.measured.keys().chain(rows.drained.keys());
         for name in all.filter(|name| !names.contains(**name)) {
@@ -161,8 +161,8 @@ fn check_class(class: &ClassTotals, cross_checks: &mut CrossChecks) {
         .require(service, || format!("{name}: the service times are longer than the latencies"));
 }
 
-/// Compares the totals with the rows of the series. Operations that drained after the end have rows
-/// of their own, which older versions left out.
+/// Compares the totals with the rows of the series. Operations that ended after the phase have
+/// separate rows, which older versions did not write.
 fn check_rows(
     class: &ClassTotals,
     rows: Option<&Sums>,

@@ -139,8 +139,8 @@ fn shares(bundle: &Bundle, measure: &Phase, cross_checks: &mut CrossChecks) {
     }
 }
 
-/// Returns true if two counters differ by no more than the operations in flight. They start and
-/// stop a little apart.
+/// Returns true if two counters differ by no more than the operations in flight. The two start and
+/// stop at slightly different times.
 fn near(bundle: &Bundle, a: u64, b: u64) -> bool {
     let drained: u64 = bundle.run.classes.iter().map(|class| class.drained).sum();
     let in_flight =
@@ -148,8 +148,8 @@ fn near(bundle: &Bundle, a: u64, b: u64) -> bool {
     a.abs_diff(b) <= in_flight + (a.max(b) as f64 * SHARE) as u64 + 2
 }
 
-/// Compares requested with completed operations as [`near`] does. An open loop above the capacity
-/// leaves any number of operations waiting.
+/// Compares requested with completed operations as [`near`] does. In an open loop above the
+/// capacity, any number of operations may be waiting at the end.
 fn near_requested(bundle: &Bundle, asked: u64, done: u64) -> bool {
     near(bundle, asked, done) || !bundle.run.engine.closed_loop && asked > done
 }

@@ -7,7 +7,8 @@ use plimsoll_plan::TargetKind;
 
 use super::CrossChecks;
 
-/// Engine kinds that only Plimsoll has. Other tools have an `io_uring`, a `null` and an `nfs` too.
+/// Engine kinds that only Plimsoll has. Other tools also have engines named `io_uring`, `null` and
+/// `nfs`.
 const OWN_ENGINES: [&str; 3] = ["threads", "s3", "model"];
 
 pub(super) fn check(bundle: &Bundle, cross_checks: &mut CrossChecks) {

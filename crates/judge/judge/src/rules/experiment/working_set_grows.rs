@@ -10,10 +10,10 @@ use crate::finding::{Finding, Outcome};
 
 /// Minimum ratio of working sets, or of declared caches, for a comparison.
 const APART_MIN: f64 = 1.5;
-/// Gain that only a cache explains. On a rotating disk, a small working set saves long seeks. They
+/// Gain that only a cache explains. On a rotating disk, a small working set saves long seeks. Seeks
 /// take 8 ms of about 12, and the saving is at most half of the total.
 const GAIN_FAIL: f64 = 2.0;
-/// Gain beyond noise: repeats on shared hosts agree within 10 %.
+/// Gain that exceeds noise: repeats on shared hosts agree within 10 %.
 const GAIN_MAX: f64 = 1.25;
 
 pub const RULE: ExperimentRule = ExperimentRule {

@@ -1,4 +1,4 @@
-//! Checks that a replay met the times of the trace.
+//! Checks that a replay submitted operations at the times of the trace.
 
 use plimsoll_evidence::Bundle;
 

@@ -1,4 +1,4 @@
-//! Lists the parts of a trace that its replay left out or changed.
+//! Lists the parts of a trace that its replay omitted or changed.
 
 use plimsoll_evidence::Bundle;
 

@@ -9,7 +9,7 @@ use super::{SLACK, planned, started_part};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum share of operations that are beyond the target and left out.
+/// Maximum share of operations that are beyond the end of the target and were skipped.
 const OUTSIDE_SHARE_MAX: f64 = 0.01;
 
 /// Minimum share of the trace's distinct pieces of 1 MiB that must stay distinct on the target.
@@ -114,14 +114,15 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     )
 }
 
-/// Returns a finding if the mapping puts too many addresses of the trace on too few of the target.
+/// Returns a finding if the mapping maps too many addresses of the trace to too few addresses of
+/// the target.
 fn check_address_mapping(replay: &Replay) -> Option<(Outcome, String)> {
     let mapping = &replay.mapping;
     if mapping.folded == 0 || mapping.touched_bytes == 0 {
         return None;
     }
     let touched = mapping.touched_bytes;
-    // At most the size of the target can remain distinct, whichever mapping is used.
+    // With any mapping, the number of distinct bytes is at most the size of the target.
     let mapped = mapping.mapped_bytes.unwrap_or(touched.min(mapping.target_bytes));
     let share = mapped as f64 / touched as f64;
     let of_operations = mapping.folded as f64 / replay.operations.max(1) as f64;

@@ -7,18 +7,18 @@ use super::{Goal, Loop, MeasuredLoad, Point};
 const ACHIEVED_MIN: f64 = 0.97;
 
 /// Strain up to which one measurement does not prove that the storage fails to sustain a load. The
-/// next constant is the corresponding lower bound of the achieved share.
+/// next constant is the corresponding lower limit of the achieved share.
 const STRAIN_DOUBTFUL: f64 = 1.15;
 const ACHIEVED_DOUBTFUL: f64 = 0.9;
 
-/// Maximum ratio of loads for a neighbour that counts as a checked side of the best load.
+/// Maximum ratio of two loads for a neighbour of the best load to count as checked.
 const SIDE_RATIO: f64 = 2.0;
 
 /// Gain in throughput that does not justify another step.
 const GAIN_MIN: f64 = 0.03;
 
-/// Maximum distance of interpolation from the lower end of a gap, as a share. Bisection is at 0.5,
-/// and noise must not lead to ever smaller steps at one end.
+/// Maximum distance of interpolation from the lower end of a gap, as a fraction of the gap.
+/// Bisection is at 0.5, and noise must not lead to ever smaller steps at one end.
 const INTERPOLATION_MAX: f64 = 0.7;
 
 /// Ratio of loads over which growth is computed.
@@ -31,7 +31,7 @@ const GAP_MIN: f64 = 1.04;
 #[derive(Clone, Debug)]
 pub(super) struct Spot {
     pub load: u64,
-    /// Mean over the steady measurements, or over all if none was.
+    /// Mean over the steady measurements; if none was steady, over all.
     pub throughput_per_s: f64,
     /// Worst latency over its ceiling; 0 without ceilings.
     pub strain: f64,
@@ -70,7 +70,7 @@ impl Curve {
     }
 
     /// Returns the best spot within the ceilings: the highest throughput, at the smallest load that
-    /// has it.
+    /// achieves it.
     pub fn best(&self) -> Option<usize> {
         let mut best: Option<usize> = None;
         for (i, spot) in self.spots.iter().enumerate().filter(|(_, spot)| spot.sustained) {
@@ -126,7 +126,7 @@ impl Curve {
     }
 
     /// Returns the possible gain over the best spot, on a logarithmic scale, between a spot and the
-    /// next. Throughput may continue to grow at the same pace up to the next spot, and drop there.
+    /// next. Throughput may continue to grow at the same slope up to the next load, and then drop.
     fn gain(&self, lower: usize, best: usize) -> f64 {
         let start = self.spots[lower].throughput_per_s / self.spots[best].throughput_per_s;
         libm::log(start) + self.growth(lower) * libm::log(self.ratio(lower))
@@ -136,7 +136,7 @@ impl Curve {
     /// in an open loop.
     fn growth(&self, upper: usize) -> f64 {
         let top = &self.spots[upper];
-        // Uses a distance at which noise does not look like growth.
+        // Uses a distance over which noise does not look like growth.
         let near = top.load as f64 / GROWTH_RATIO;
         let from = self.spots[..upper].iter().rev().find(|spot| spot.load as f64 <= near);
         match (self.issue, from) {
@@ -153,8 +153,8 @@ impl Curve {
         self.spots[lower + 1].load - self.spots[lower].load > 1 && self.ratio(lower) > GAP_MIN
     }
 
-    /// Returns the load to measure between a spot and the next, never one of them. This is their
-    /// geometric middle, or a load closer to the point where the strain is expected to reach the
+    /// Returns the load to measure between a load and the next, never one of the two. This is their
+    /// geometric mean, or a load closer to the point at which the strain is expected to reach the
     /// ceiling.
     pub fn middle(&self, lower: usize) -> u64 {
         let (low, high) = (&self.spots[lower], &self.spots[lower + 1]);

@@ -4,13 +4,13 @@ use super::super::interval::Refusal;
 use super::curve::Curve;
 use super::{Goal, Loop, Outcome, Point, Purpose, STEPS_MAX, Step};
 
-/// Upper bound of loads: 2^53, above which doubles are no longer exact.
+/// Upper bound of loads: 2^53, because larger whole numbers are not exact in a double.
 const LOAD_MAX: u64 = 1 << 53;
 
 /// Factor between loads in the growth stage.
 const GROWTH: u64 = 4;
 
-/// Maximum number of growth steps. A wider range takes larger steps.
+/// Maximum number of growth steps. For a wider range, the steps are larger.
 const GROWTH_STEPS_MAX: u32 = 8;
 
 /// Ratio of throughputs at a fourfold load below which the curve counts as flat.
@@ -25,8 +25,8 @@ const STEPS_REQUIREMENT: usize = 3;
 /// Steps reserved for confirming the load line, and for more if that fails.
 const STEPS_CONFIRM: usize = 2;
 
-/// Maximum distance, as a share, from the minimum number of threads to a load that does not meet
-/// the requirement.
+/// Maximum relative distance from the minimum number of threads to a load that does not achieve the
+/// requirement.
 const REQUIRED_LOAD_PRECISION: f64 = 0.05;
 
 /// Search for the load line.
@@ -42,7 +42,7 @@ impl Search {
     /// Creates a search without measurements.
     ///
     /// # Errors
-    /// [`Refusal::OutOfRange`] for an empty range of loads or one beyond 2^53, a ceiling or a
+    /// [`Refusal::OutOfRange`] for an empty range of loads or a range above 2^53, a ceiling or a
     /// requirement that is not above zero, or no steps.
     pub fn new(mut goal: Goal) -> Result<Self, Refusal> {
         let refuse = |name, value| Err(Refusal::OutOfRange { name, value });
@@ -81,7 +81,7 @@ impl Search {
 
     /// Records a measurement. The load need not have been proposed.
     ///
-    /// A NaN throughput counts as zero, a NaN latency as infinite, and a load of zero as one.
+    /// A NaN throughput counts as 0, a NaN latency as infinite, and a load of 0 as 1.
     pub fn record(&mut self, mut point: Point) {
         point.load = point.load.clamp(1, LOAD_MAX);
         if !point.throughput_per_s.is_finite() {
@@ -169,8 +169,8 @@ impl Search {
         if let Some(best) = curve.best() {
             return curve.most_promising(best);
         }
-        // Nothing is within the ceilings yet. The next load is beside the spot that exceeds them
-        // least.
+        // No load is within the ceilings yet. The next load is next to the load that exceeds the
+        // ceilings least.
         let (least, _) =
             curve.spots.iter().enumerate().min_by(|a, b| a.1.strain.total_cmp(&b.1.strain))?;
         let above = (least + 1 < curve.spots.len()).then_some(least);
@@ -182,8 +182,8 @@ impl Search {
             .map(|lower| curve.middle(lower))
     }
 
-    /// Returns the smallest load that meets the requirement, and the largest smaller one that does
-    /// not.
+    /// Returns the smallest load that achieves the requirement, and the largest smaller load that
+    /// does not.
     fn required_load_gap(&self, curve: &Curve) -> Option<RequiredLoadGap> {
         let required = self.goal.required_per_s?;
         let meets = curve
@@ -228,7 +228,7 @@ impl Search {
     }
 
     /// Returns the load line if it was measured only once. Otherwise returns the load above it if
-    /// only a doubtful measurement rules that one out, or else the minimum number of threads.
+    /// only a doubtful measurement rules out that load, or else the minimum number of threads.
     fn unconfirmed(&self, curve: &Curve) -> Option<u64> {
         let best = curve.best();
         let line = best.map(|best| &curve.spots[best]);
@@ -260,12 +260,12 @@ impl Search {
     }
 }
 
-/// Gap between the loads that meet the requirement and those that do not
+/// Gap between the loads that achieve the requirement and those that do not
 /// ([`Search::required_load_gap`]).
 struct RequiredLoadGap {
     /// Position of the smallest load that meets the requirement.
     meets: usize,
-    /// True if a smaller load may still meet it.
+    /// True if a smaller load may still achieve the requirement.
     open: bool,
 }
 

@@ -2,10 +2,10 @@
 //! another.
 //!
 //! The mail store decides its own mix and concurrency, so it runs first. It yields the rates and
-//! mean sizes of page reads, page writes and log writes. It also yields the mean number of
-//! outstanding reads (Little's law: rate times mean latency). fio then keeps as many page reads
-//! outstanding in a closed loop, and writes pages and the log at the store's rates, the log with
-//! `sync=dsync`.
+//! mean sizes of page reads, page writes and log writes. It also computes the mean number of
+//! outstanding reads (Little's law: rate times mean latency). fio then has the same number of page
+//! reads outstanding in a closed loop, and writes pages and the log at the store's rates, the log
+//! with `sync=dsync`.
 
 use serde_json::Value;
 

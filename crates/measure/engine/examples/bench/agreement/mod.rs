@@ -2,8 +2,8 @@
 //! target.
 //!
 //! Each pair is one `plimsoll run` and one run of the peer on the same file or device. The peer is
-//! fio 3 with `io_uring`, one job and otherwise its defaults. On NFS, where Debian's fio has no
-//! engine, it is the libnfs loop that `plimsoll-nfs` is compared with. Neither side is pinned. The
+//! fio 3 with `io_uring`, one job and otherwise its defaults. On NFS, for which Debian's fio has no
+//! engine, it is the libnfs loop with which `plimsoll-nfs` is compared. Neither side is pinned. The
 //! order alternates. See `benches/README.md`.
 
 mod mail;
@@ -36,7 +36,7 @@ pub struct Options {
     /// Size of the file, in MiB; a quarter of it behind added delay.
     file_mib: u64,
     kinds: Vec<Kind>,
-    /// Rows whose name contains one of these; empty for all.
+    /// Rows whose name contains one of these words; empty for all rows.
     only: Vec<String>,
     sizes: Vec<u64>,
     depths: Vec<u64>,

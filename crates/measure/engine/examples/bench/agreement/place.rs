@@ -17,7 +17,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 pub struct Place {
     /// Lines of `[target]`.
     pub target: String,
-    /// Path of the device, if the target is one.
+    /// Path of the device; `None` if the target is not a device.
     pub device: Option<PathBuf>,
     /// Directory of the files.
     pub dir: PathBuf,
@@ -142,7 +142,7 @@ impl Place {
         Ok(())
     }
 
-    /// Returns the file that a run kept: the largest below the directory.
+    /// Returns the file that a run kept: the largest file in the directory.
     pub fn file(&self) -> Result<PathBuf, String> {
         if let Some(device) = &self.device {
             return Ok(device.clone());

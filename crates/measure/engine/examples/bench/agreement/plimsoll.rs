@@ -77,14 +77,14 @@ pub fn bundle(plimsoll: &Path, plan: &str, device: Option<&Path>) -> Result<Temp
     std::fs::write(&file, plan).map_err(text)?;
     let mut command = Command::new(plimsoll);
     command.arg("run").arg(&file).args(["--keep", "-q", "--json", "--out"]).arg(&out);
-    // Each run has its own ledger and catalogue; all runs share one calibration of this host.
+    // Each run has a separate ledger and catalogue; all runs share one calibration of this host.
     command.env("XDG_DATA_HOME", above.join("data")).env("XDG_STATE_HOME", state_home());
     if let Some(device) = device {
         command.arg("--destroy").arg(device);
     }
     let ran = command.stdin(Stdio::null()).output();
     let ran = ran.map_err(|error| format!("{}: {error}", plimsoll.display()))?;
-    // FAIL, INVALID and INCONCLUSIVE are verdicts on such a short run; other codes are failures.
+    // FAIL, INVALID and INCONCLUSIVE are normal verdicts on a short run; other codes are failures.
     if !ran.status.code().is_some_and(|code| [0, 1, 3].contains(&code)) {
         let error = String::from_utf8_lossy(&ran.stderr);
         return Err(format!("plimsoll run: {}{error}", String::from_utf8_lossy(&ran.stdout)));

@@ -95,7 +95,7 @@ const CHOSEN: [(u64, u64, u64); 12] = [
 const FEWER: [(u64, u64, u64); 6] =
     [(4, 1, 100), (4, 32, 100), (4, 128, 100), (4, 32, 0), (64, 4, 100), (1024, 4, 100)];
 
-/// Rows in which an operation takes little longer than its call.
+/// Rows in which an operation is only a little longer than its call.
 const SHALLOW: [(u64, u64, u64); 4] = [(4, 1, 100), (4, 2, 100), (4, 1, 0), (4, 2, 0)];
 
 /// Returns the rows of a kind.

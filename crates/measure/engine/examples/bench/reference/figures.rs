@@ -38,7 +38,7 @@ pub fn error(reported: f64, truth: f64) -> String {
     format!("{:+.1} %", 100.0 * (reported / truth - 1.0))
 }
 
-/// Returns the largest error of a reported latency, as a share of its bound of 1 % + 2 µs.
+/// Returns the largest error of a reported latency, as a fraction of its bound of 1 % + 2 µs.
 pub fn bound_share(reported: &Figures, truth: &Figures) -> f64 {
     let fields: [fn(&Figures) -> f64; 4] =
         [|f| f.mean_ns, |f| f.p50_ns, |f| f.p99_ns, |f| f.p999_ns];

@@ -33,7 +33,7 @@ struct Options {
     /// CPUs of the driver and of the device.
     cpu: usize,
     device_cpu: usize,
-    /// Cases whose name contains this.
+    /// Cases whose name contains this text.
     only: String,
 }
 
@@ -79,7 +79,7 @@ fn cases(law: Law, rate_per_s: f64) -> Vec<Case> {
     let stream = Driver::Stream;
     let case = |driver, load, servers, waiting| Case { law, driver, load, servers, waiting };
     let (closed, watching) = (Load::Closed { depth: busy }, WaitMode::Watching);
-    // Half the servers: each operation waits as long as it is served.
+    // Half the servers: each operation waits for as long as it is served.
     let half = busy.div_ceil(2);
     let open = Load::Open { rate_per_s };
     let mut cases = vec![

@@ -137,7 +137,7 @@ fn found(
         p999_ns: percentile("99.900000"),
     };
     let counted = number(&read["total_ios"]);
-    // Operations in flight at the end count for the latencies, but not for the rate.
+    // Operations in flight at the end count in the latencies, but not in the rate.
     if (known.len() as f64 - counted).abs() > f64::from(case.depth) {
         return Err(format!("{counted} reads were reported of {}", known.len()));
     }

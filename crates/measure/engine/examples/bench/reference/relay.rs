@@ -1,9 +1,9 @@
 //! NFS server with programmed delays that records its response times. The relay forwards calls to
 //! another server. It answers READ itself, after a drawn time, with data from earlier WRITEs.
 //!
-//! For each READ it records when it received the last byte and when it passed the answer to the
-//! socket. The relay causes all delay in between. Any further delay at the client is due to
-//! loopback and the client.
+//! For each READ it records the time at which it received the last byte and the time at which it
+//! passed the answer to the socket. The relay causes all delay in between. Any further delay at the
+//! client is due to loopback and the client.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use rustix::fs::{major, minor};
 
-/// Returns where the device of this number, or a partition of it, is mounted in this namespace.
+/// Returns the mount point of the device with this number, or of one of its partitions, in this
+/// namespace.
 pub(super) fn mount_point(number: u64) -> Option<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let all = numbers(number);

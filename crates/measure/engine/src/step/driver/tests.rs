@@ -92,7 +92,7 @@ fn the_device_never_waits_for_the_thread() {
 #[test]
 fn what_is_reported_is_what_was_drawn() {
     for law in LAWS {
-        // A server for each operation in flight, then for a quarter of them.
+        // First, one server for each operation in flight; then, one for four operations.
         for servers in [8, 2] {
             let (queue, took_ns) =
                 RandomLatencyDevice::queue(&VirtualClock::default(), 8, law, servers);

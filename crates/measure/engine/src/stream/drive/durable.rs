@@ -18,7 +18,7 @@ pub(super) struct CompletedOperation {
     pub result: Result<u32, i32>,
     /// Time at which the thread first saw the completion.
     pub completed_ns: u64,
-    /// True if its intended start came from a schedule.
+    /// True if the intended start was scheduled.
     pub scheduled: bool,
 }
 
@@ -73,7 +73,8 @@ pub(super) fn record(
 }
 
 impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
-    /// Records the writes that no flush has made durable: each has waited at least until now.
+    /// Records the writes that no flush has made durable: each of them has waited at least until
+    /// now.
     pub(super) fn record_unflushed(&mut self, snapshot: &mut Snapshot, ended_ns: u64) {
         let Self { durable, config, callbacks, .. } = self;
         let (Some(pending), Some(durable)) = (durable, callbacks.durable) else { return };

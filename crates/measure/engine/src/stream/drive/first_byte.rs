@@ -1,4 +1,4 @@
-//! Records each read until its first byte, from a target that tells when that arrives.
+//! Records each read until its first byte, on a target that reports the arrival of this byte.
 
 use plimsoll_record::cells::Snapshot;
 

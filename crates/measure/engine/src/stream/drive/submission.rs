@@ -40,8 +40,8 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         };
         let watch_from_ns = due_ns.saturating_sub(self.config.spin_ns);
         if watch_from_ns <= now_ns {
-            // The start is too near to sleep. With nothing in flight, the thread only watches the
-            // clock, because any other work of the loop would delay the next operation.
+            // The next start is too close for a sleep. With nothing in flight, the thread only
+            // watches the clock, because any other work of the loop would delay the next operation.
             if in_flight == 0 {
                 let until_ns = due_ns.min(self.interval_end_ns);
                 self.pacing.prepare();

@@ -1,5 +1,5 @@
-//! Tests of the production loop in virtual time: a simulated day takes little real time, and every
-//! figure is exact.
+//! Tests of the production loop in virtual time: the simulation of a day is short, and every figure
+//! is exact.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -289,7 +289,7 @@ fn arrivals_due_before_the_stop_are_started_after_it() {
     assert_eq!((end.ended, end.never_started), (10_000, 0));
     assert!(collected.window[0].operations <= 9_001, "the rate counts what was in time");
     assert!(collected.totals[0].latency.max_ns().unwrap() > 2_900_000_000);
-    // If even the drain is too short, the rest is counted.
+    // If even the drain is too short, the remaining operations are counted.
     let clock = VirtualClock::default();
     let mut queue = FixedLatencyDevice::queue(&clock, 4, 100_000);
     queue.device.stall = (9 * SECOND, 100 * SECOND);
@@ -298,7 +298,8 @@ fn arrivals_due_before_the_stop_are_started_after_it() {
     let (end, collected, _) = go(queue, open, short);
     assert_eq!(end.started + end.never_started, 10_000);
     assert_eq!(end.abandoned, 4);
-    // Nothing is lost: 9,000 were served, 4 waited in the target and 996 before it, each until now.
+    // No operation is missing: 9,000 were served, 4 waited in the target and 996 before it, each
+    // until now.
     let total = &collected.totals[0];
     assert_eq!((total.sums.abandoned, total.sums.never_started), (4, 996));
     assert_eq!(total.latency.count(), 10_000);
@@ -365,7 +366,7 @@ fn a_stop_that_is_asked_for_is_at_its_time_in_every_thread() {
         collector.take(&mut snapshot, &mut |_| ());
         returns.return_box(snapshot);
     }
-    // Eight each millisecond: 3,500 batches completed in time, one after it.
+    // Eight operations each millisecond: 3,500 batches completed in time, and one after the end.
     assert_eq!(collector.window[0].operations, 8 * 3_500);
     assert_eq!(collector.totals[0].sums.operations, 8 * 3_501);
 }
@@ -416,8 +417,8 @@ impl Device for Journal {
     }
 }
 
-/// Operations for such a device. The classes are the write call, the flush call and the durable
-/// write.
+/// Operations of a log on the device of the test. The classes are the write call, the flush call
+/// and the durable write.
 struct Log {
     writes: u32,
     given: u32,
@@ -495,7 +496,7 @@ fn an_open_loop_counts_from_the_writes_arrival_and_leaves_the_flushs_own_out() {
     let durable = &collected.totals[2];
     let mean_ns = durable.sums.latency_ns / durable.sums.operations.max(1);
     assert!((104_500_000..106_000_000).contains(&mean_ns), "250 ms apart: {mean_ns}");
-    // The rate exceeds the device's: writes wait for earlier ones, and these waits count.
+    // The rate exceeds that of the device: writes wait for earlier writes, and these waits count.
     let rate = Rate::per_s(40.0).unwrap();
     let schedule = Schedule::Constant { rate, warp: Warp::None };
     let collected = log_of(1, OpenLoop::new(vec![schedule.whole(1)], 1, 0));

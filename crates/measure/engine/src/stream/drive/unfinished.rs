@@ -10,8 +10,8 @@ use crate::stream::source::Source;
 use crate::timer::Timer;
 
 impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
-    /// Records the operations that have not completed, and the arrivals due before the stop that
-    /// never started. Each has waited at least this long.
+    /// Records the operations that have not completed, and the arrivals that were due before the
+    /// stop but never started. Each has waited at least this long.
     pub(super) fn record_unfinished(&mut self, snapshot: &mut Snapshot, ended_ns: u64) {
         self.record_unflushed(snapshot, ended_ns);
         let Self { source, pacing, in_flight, config, end, queue, callbacks, .. } = self;
@@ -20,7 +20,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         for (place, issued) in places.filter(|(_, issued)| issued.in_flight) {
             issued.in_flight = false;
             end.abandoned += 1;
-            // An operation that was not submitted yet has no service time.
+            // An operation that was not submitted has no service time.
             let submitted_ns = issued.submitted_ns;
             let from_ns = if scheduled { issued.intended_ns } else { submitted_ns };
             let waits = |class| cell_of(issued.client, class, config);

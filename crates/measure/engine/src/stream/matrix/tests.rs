@@ -123,7 +123,7 @@ fn overlapping_reads_and_writes_raise_no_false_alarm_and_every_read_is_checked()
 fn a_sample_is_checked_without_following_everything() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("f");
-    // The operations reach few units, so the sample contains every one.
+    // The operations address few units, so the sample contains every unit.
     let sample = Arc::new(Sample::new([UNITS as u64].into_iter(), 64, 7));
     let sampled = || WriteContent::Sampled { content: made(true), sample: Arc::clone(&sample) };
     let whole = config(0.0, Pattern::Sequential, 1 << 20);
@@ -146,7 +146,8 @@ fn a_sample_is_checked_without_following_everything() {
     assert!(error.to_string().contains(&format!("at byte {at}")), "{error}");
 }
 
-/// Passes the bytes to a source as if it had read them, and returns the results of its checks.
+/// Passes the bytes to a source as if the source had read them, and returns the results of its
+/// checks.
 fn checked(bytes: &mut [u8], generations: &Arc<[Generations]>, size_bytes: u32) -> Checks {
     let whole = config(100.0, Pattern::Sequential, size_bytes);
     let mut source = MatrixSource::new(whole, 0..1, followed(generations), 1).unwrap();
@@ -164,8 +165,8 @@ fn a_thousand_single_bit_flips_are_all_found() {
     let generations = untouched();
     lay_out(&path, &generations);
     let mut bytes = std::fs::read(&path).unwrap();
-    // Each flip is in a different unit, in every part of the unit, by a fixed sequence (Knuth's
-    // MMIX).
+    // Each flipped bit is in a different unit and at a different position of the unit, by a fixed
+    // sequence (Knuth's MMIX).
     let mut state = 12_345u64;
     for unit in 0..1000 {
         state = state.wrapping_mul(6_364_136_223_846_793_005);

@@ -1,5 +1,5 @@
 //! Pacing whose kind is known only at run time, so that the driver is compiled once for all kinds.
-//! The kind never changes during a drive, so the branch costs almost nothing.
+//! The kind never changes while the driver runs, so the branch costs almost nothing.
 
 use plimsoll_workload::planned::pace::{CapTurns, Pace, StartTimes};
 
@@ -20,7 +20,7 @@ pub enum AnyPacing {
     Open(OpenLoop<StartTimes>),
     /// Closed loop under a rate cap.
     Capped(Box<RateCap<AnyPacing, StartTimes>>),
-    /// Any of these, behind the gate of an event.
+    /// Any other pacing, behind the gate of an event.
     Gated(Box<Gated<AnyPacing>>),
 }
 

@@ -66,8 +66,8 @@ impl Pacing for BatchBarrier {
     }
 
     fn retire(&mut self, start: Start) {
-        // The loop retires the rest of the client's batch later, in turn. The batch never completes
-        // again, so the client stays ended.
+        // The loop retires the remaining operations of the client's batch later. The batch never
+        // completes again, so the client stays ended.
         self.places[start.client as usize].1 = 0;
     }
 

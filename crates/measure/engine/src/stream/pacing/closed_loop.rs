@@ -1,6 +1,6 @@
-//! Closed loops: a slot starts its next operation when its last one has completed, or a think time
-//! later. Ready slots start first come, first served: if not all of them can start, none waits
-//! forever.
+//! Closed loops: a slot starts its next operation when its previous operation has completed, or a
+//! think time later. Ready slots start in the order in which they became ready: even if not all can
+//! start, each starts eventually.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -1,7 +1,7 @@
 //! Pacing of a stream that starts at an event, and may end at its undo.
 //!
-//! The pacing behind the gate runs on a clock that starts with the gate. Until then the thread looks
-//! at the gate every few milliseconds.
+//! The pacing behind the gate runs on a clock that starts with the gate. Until then, the thread
+//! checks the gate every few milliseconds.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use plimsoll_workload::planned::gate::StreamGate;
 
 use super::{Pacing, Start};
 
-/// Interval at which a thread looks at its gate.
+/// Interval at which a thread checks its gate.
 const POLL_NS: u64 = 5_000_000;
 
 /// Pacing behind a gate. See the module.
@@ -63,7 +63,8 @@ impl<P: Pacing> Pacing for Gated<P> {
         let Some(from_ns) = self.from_ns else { return poll_ns };
         match self.inner.due_ns() {
             Some(due_ns) => Some(due_ns.saturating_add(from_ns)),
-            // A closed loop waits for a completion. After the undo, the run continues without it.
+            // A closed loop waits for a completion. After the undo, the run continues without this
+            // stream.
             None if self.is_closed => poll_ns,
             None => None,
         }
@@ -83,7 +84,7 @@ impl<P: Pacing> Pacing for Gated<P> {
 
     fn stop(&mut self, stop_ns: u64) {
         self.is_stopped = true;
-        // Nothing is due from a stream whose event never happened.
+        // If the event never happened, nothing of its stream is due.
         let since_ns = self.from_ns.map_or(0, |from_ns| stop_ns.saturating_sub(from_ns));
         self.inner.stop(since_ns);
     }

@@ -1,8 +1,8 @@
 //! Open loop: arrivals follow their schedule, whether or not earlier operations have completed.
 //!
-//! If every slot is in use, an arrival waits and keeps its intended time. The latencies therefore
-//! include every wait that the target causes (Gil Tene, "How NOT to Measure Latency", describes
-//! this omission). After the stop, arrivals that were intended before it still start.
+//! If every slot is in use, an arrival waits, and its intended time does not change. The latencies
+//! therefore include every wait that the target causes (Gil Tene, "How NOT to Measure Latency",
+//! describes this omission). After the stop, arrivals that were intended before it still start.
 
 use super::{Pacing, Start};
 
@@ -38,7 +38,7 @@ pub struct OpenLoop<A> {
     free: Vec<u32>,
     start_ns: u64,
     stop_ns: u64,
-    /// Time at which the queue was last full: it delayed the arrivals before that.
+    /// Time at which the queue was last full: earlier arrivals were delayed by it.
     full_until_ns: u64,
 }
 

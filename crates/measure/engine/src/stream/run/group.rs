@@ -30,8 +30,8 @@ use crate::{EngineError, stop_request};
 const SETTLE_TICK_NS: u64 = 100_000_000;
 const SETTLED_MAX: usize = 64;
 
-/// Sender that reports once that a thread is ready. If it is dropped before, it reports that the
-/// thread will not be ready.
+/// Sender that reports once that a thread is ready. If it is dropped earlier, it reports that the
+/// thread will not become ready.
 pub(super) struct ReadySignal(pub(super) Option<Sender<bool>>);
 
 impl ReadySignal {
@@ -99,7 +99,7 @@ pub(super) fn run_group(
             after_ns: stop_request::SETTLE_NS,
         });
     }
-    // This must precede closing the queue, which ends its workers.
+    // This must precede closing the queue, which ends its worker threads.
     let (punt_workers, punt_cpu) = ring_workers(thread_id());
     let remote = match queue {
         GroupQueue::Nfs(queue) => {
@@ -208,7 +208,8 @@ fn open_target(
         // Threads started by a pinned thread would stay on its CPU.
         workers => *place = Placement::with_workers(workers),
     }
-    // Buffers are never zero, and never equal: a source that fills nothing still writes data.
+    // Buffers are never zero, and no two are equal: even if a source does not fill them, it writes
+    // data.
     for place in 0..u64::from(depth) {
         let stride = stride_bytes(size_bytes_max);
         if let Some(bytes) = queue.bytes(place * stride, stride as u32) {

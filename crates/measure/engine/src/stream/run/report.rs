@@ -29,7 +29,7 @@ pub struct GroupReport {
     /// Network calls, if the target is remote.
     pub remote: Option<RemoteCalls>,
     /// Error that ended the group early, or that occurred when it closed. [`RunReport::error`] has
-    /// the first.
+    /// the first error.
     pub error: Option<EngineError>,
 }
 
@@ -63,7 +63,7 @@ impl RemoteCalls {
 }
 
 impl GroupReport {
-    /// Returns the first operation that failed, as an error with path and offset.
+    /// Returns the first failed operation, as an error with path and offset.
     #[must_use]
     pub fn failure(&self) -> Option<EngineError> {
         let Failure { op, result, .. } = self.end.failure?;
@@ -96,7 +96,7 @@ pub struct RunReport {
     /// Processor time of the whole process, including kernel workers, from start to end of the
     /// threads.
     pub process_cpu: CpuTime,
-    /// Error that ended the run early, other than a failed operation. Either a queue failed or did
+    /// Error that ended the run early, except for a failed operation. Either a queue failed or did
     /// not answer, or a thread panicked or was abandoned.
     pub error: Option<EngineError>,
 }

@@ -169,7 +169,7 @@ fn an_error_of_the_target_is_kept_with_all_that_was_measured() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("f");
     std::fs::write(&path, vec![1; 1 << 20]).unwrap();
-    // The file has 256 blocks: the 257th read is beyond its end.
+    // The file has 256 blocks: the 257th read is after its end.
     let read = Blocks { file_blocks: 1000, ..Blocks::new(OpKind::Read, u64::MAX) };
     let target = || {
         let files = vec![FileSource::read_only(&path)];

@@ -36,7 +36,8 @@ fn product(register: u32, by: u32) -> u64 {
     _mm_cvtsi128_si64(_mm_clmulepi64_si128::<0>(a, b)).cast_unsigned()
 }
 
-/// Feeds all complete three-lane strides at the start of `data`; returns the register and the rest.
+/// Processes all complete three-lane strides at the start of `data`; returns the register and the
+/// remaining bytes.
 #[target_feature(enable = "sse4.2,pclmulqdq")]
 #[inline]
 fn strides<const LANE: usize>(mut register: u32, data: &[u8], by: [u32; 2]) -> (u32, &[u8]) {

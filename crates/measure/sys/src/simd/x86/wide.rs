@@ -30,7 +30,7 @@ pub(super) fn cipher(key: [u64; 2], high: u64, low: u64) -> Cipher {
     Cipher { keys: schedule(key).map(both), next }
 }
 
-/// Returns the part from the two blocks `ahead` of the next.
+/// Returns the part that is generated from the two blocks `ahead` of the next block.
 #[target_feature(enable = "aes,vaes,avx2")]
 #[inline]
 pub(super) fn generate(from: &Cipher, ahead: i64) -> Part {

@@ -49,8 +49,8 @@ fn gaps(times: impl Iterator<Item = u64>, n: usize) -> Vec<f64> {
     times.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect()
 }
 
-/// At 200,000/s a gap is 5,000 ns on average. Whole nanoseconds move the distribution function by
-/// at most 1/5000, far less than the test's distance for 100,000 gaps.
+/// At 200,000 per second, a gap is 5,000 ns on average. Whole nanoseconds move the distribution
+/// function by at most 1/5000, far less than the test's distance for 100,000 gaps.
 #[test]
 fn poisson_gaps_are_exponential_whole_and_merged() {
     let schedule = Schedule::Poisson { rate: rate(200_000.0), warp: Warp::None };
@@ -86,7 +86,7 @@ fn poisson_keeps_its_rate() {
     }
 }
 
-/// The carried fraction keeps the mean even if a gap is a few nanoseconds.
+/// The carried fraction preserves the mean even if a gap is a few nanoseconds.
 #[test]
 fn fast_poisson_is_not_rounded_down() {
     let schedule = Schedule::Poisson { rate: rate(3e8), warp: Warp::None };

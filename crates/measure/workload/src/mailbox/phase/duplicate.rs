@@ -84,7 +84,7 @@ impl DuplicateSteps {
         true
     }
 
-    /// Creates the pages of the database at `to` from those that the lane has read.
+    /// Creates the pages of the database at `to` from the pages that the lane has read.
     fn restamp(
         &self,
         store: &mut Store,
@@ -95,7 +95,7 @@ impl DuplicateSteps {
         let g = store.geometry;
         let file = store.database_file(to);
         let state = store.databases.get_mut(to)?;
-        // A smaller database has no space for pages beyond its end.
+        // A smaller database has no space for pages after its end.
         let count = count.min(state.config.pages_max.saturating_sub(first));
         let pages = (first..first + count).zip(self.read.get(lane.number)?);
         for (page, &directory) in pages {

@@ -25,9 +25,9 @@ pub type Recover = Machine<RecoverSteps>;
 /// Start of the replay by [`Recover`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayFrom {
-    /// From the checkpoint: the required part only.
+    /// From the checkpoint: only the required part.
     Checkpoint,
-    /// At least this many log files before the end, as far as they still exist, with every page
+    /// At least this number of log files before the end, if they still exist; every page is
     /// rewritten. The soft recovery phase uses this for its I/O.
     LogFiles(u32),
 }
@@ -65,8 +65,8 @@ pub struct RecoverSteps {
 }
 
 impl Recover {
-    /// Recovers the databases of `store`. It uses only the generation maps of their states, and
-    /// derives the rest from the log. [`PhaseIo::chunk_bytes`] is the size of log reads.
+    /// Recovers the databases of `store`. Of the states, it uses only the generation maps, and
+    /// derives all other data from the log. [`PhaseIo::chunk_bytes`] is the size of log reads.
     pub fn new(store: Store, from: ReplayFrom, io: PhaseIo) -> Self {
         let log_file_bytes = u64::from(store.config.log_file_bytes);
         let (read, closed) = match from {

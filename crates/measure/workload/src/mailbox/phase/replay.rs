@@ -2,8 +2,8 @@
 //!
 //! No record states the end of the log. It is determined in two steps. Blocks that a crash left
 //! after the start of a newer epoch are discarded. Of the chains of consecutive blocks, the log is
-//! the last one that contains the checkpoint named by its own last block. Blocks beyond a gap (an
-//! earlier write was lost) do not contain theirs.
+//! the last chain that contains the checkpoint named by its own last block. Chains after a gap (an
+//! earlier write was lost) do not contain their checkpoint.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ const BLOCK: u64 = BLOCK_BYTES as u64;
 /// Determines the log among the blocks of a ring, given in any order.
 pub(crate) fn find_chain(heads: &mut Vec<BlockHead>) -> Option<Chain> {
     heads.sort_unstable_by_key(|head| (head.lsn, head.epoch));
-    // A crash left this older block beyond the end that recovery determined. It must not fill a gap
+    // A crash left this older block after the end that recovery determined. It must not fill a gap
     // among the blocks of the newer epoch.
     let mut epoch = 0;
     heads.retain(|head| {
@@ -83,7 +83,7 @@ impl Parser {
         let Some(mut rest) = block.get(BLOCK_HEADER_BYTES..used) else { return };
         let first = usize::from(head.first_record);
         if self.partial.is_empty() || first == 0 {
-            // A record that a crash cut short is followed by a block that starts with a new one.
+            // A record that a crash cut short is followed by a block that starts with a new record.
             self.partial.clear();
             match rest.get(first..) {
                 Some(records) => rest = records,
@@ -159,7 +159,7 @@ pub(crate) struct LogReader {
 enum Stage {
     /// Reading the whole ring for the headers of its blocks.
     Heads,
-    /// Reading the blocks from here on for their records.
+    /// Reading the blocks from this position on for their records.
     Records {
         chain: Chain,
         from_lsn: u64,
@@ -237,7 +237,7 @@ impl LogReader {
     }
 
     /// Returns the first position from `lsn` on that exists in its file; `end` if there is none
-    /// before it.
+    /// before `end`.
     fn readable(&self, store: &Store, mut lsn: u64, end: u64) -> u64 {
         let file_bytes = u64::from(store.config.log_file_bytes);
         while lsn < end {
@@ -304,7 +304,7 @@ impl LogReader {
         }
     }
 
-    /// Handles the end of the ring: determines the log in it, and lists the missing blocks.
+    /// Handles the end of the ring: determines the log in the ring, and lists the missing blocks.
     fn heads_read(&mut self, store: &Store, has_bytes: bool, notes: &mut Notes) {
         let state = &store.databases[self.place];
         let chain = if has_bytes {
@@ -350,7 +350,7 @@ impl LogReader {
         };
     }
 
-    /// Estimates the pages that this much log would have changed, without data.
+    /// Without data, estimates the number of pages that a log of this length would have changed.
     fn assume_changes(&mut self, store: &Store, log_bytes: u64) {
         let state = &store.databases[self.place];
         let mut choices = Choices::new(store.config.seed, u64::from(state.config.id) << 33);
@@ -405,7 +405,7 @@ mod tests {
         // Block 17 was lost and the two after it were not.
         let gap = [blocks(5..17, 1, 8), blocks(18..20, 1, 8)].concat();
         assert_eq!(ends(gap.clone()), Some((5, 17)));
-        // After recovery, a newer epoch fills the gap; blocks beyond it belong to the older epoch.
+        // After recovery, a newer epoch fills the gap; blocks after it belong to the older epoch.
         let filled = [gap, blocks(17..18, 2, 18)].concat();
         assert_eq!(ends(filled.clone()), Some((5, 18)));
         // Two blocks of the newer epoch were in flight and only the second survived. The block of

@@ -1,9 +1,9 @@
 //! Determines which blocks of a log's ring must exist, and the damage of missing ones.
 //!
 //! Every block between two positions was acknowledged and must not be overwritten before the next
-//! round of the ring. The later position is the end of the log. The earlier one is a ring's length
-//! before it, plus the distance that writes could reach beyond the end at a crash: a block is
-//! submitted at most a log buffer beyond the durable end.
+//! round of the ring. The later position is the end of the log. The earlier position is a ring's
+//! length before it, plus the distance that writes could reach after the end at a crash: a block is
+//! submitted at most a log buffer after the durable end.
 
 use std::collections::BTreeMap;
 
@@ -41,14 +41,14 @@ pub(crate) fn whole_from(store: &Store, chain: &Chain, closed: bool) -> u64 {
     let (ring, buffer) = (store.ring_bytes(), u64::from(store.config.log_buffer_bytes));
     let reach = if closed && chain.clean { 0 } else { buffer };
     let from = (chain.end_lsn + reach).saturating_sub(ring).max(LogPosition::FIRST_LSN);
-    // At the start of an epoch, a crash had interrupted writes beyond it.
+    // At the start of an epoch, a crash had interrupted the writes after this position.
     let crashed = chain.epoch > LogPosition::formatted().epoch;
     let cut = if crashed { (chain.epoch_lsn + buffer).saturating_sub(ring) } else { 0 };
     from.max(cut)
 }
 
 /// Returns the position up to which the log's own blocks prove that it was durable. If a block is a
-/// buffer's length beyond the end of the chain, all blocks before it were acknowledged when it was
+/// buffer's length after the end of the chain, all blocks before it were acknowledged when it was
 /// submitted.
 pub(crate) fn proven_durable_lsn(store: &Store, heads: &[BlockHead], chain: &Chain) -> u64 {
     let buffer = u64::from(store.config.log_buffer_bytes);
@@ -62,19 +62,20 @@ pub(crate) fn lsn_at(at: u64, end_lsn: u64, ring_bytes: u64) -> Option<u64> {
     (end_lsn - BLOCK.min(end_lsn)).checked_sub(back)
 }
 
-/// Blocks of a ring as read, to be judged once the end is known.
+/// Blocks of a ring, which are judged once the end of the log is known.
 #[derive(Debug, Default)]
 pub(crate) struct Ring {
     ring_bytes: u64,
     seen: Vec<RingBlock>,
-    /// Misplaced blocks: their position, by the byte of the ring where they are.
+    /// Misplaced blocks: their position in the log, by the byte of the ring at which they were
+    /// found.
     misdirected: BTreeMap<u64, u64>,
 }
 
 /// State of a slot of the ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum RingBlock {
-    /// Unreadable: the file ends before it.
+    /// The block cannot be read: the file ends before it.
     #[default]
     Nothing,
     /// A block of this log at its right place, of some round.
@@ -92,7 +93,8 @@ impl Ring {
         self.seen.resize((ring_bytes / BLOCK) as usize, RingBlock::Nothing);
     }
 
-    /// Records the block at byte `at` of the ring. Returns its header if it belongs there.
+    /// Records the block at byte `at` of the ring. Returns the header of a block if the block
+    /// belongs at this position.
     pub fn note(
         &mut self,
         g: &Geometry,

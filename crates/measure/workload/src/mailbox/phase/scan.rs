@@ -15,8 +15,8 @@ use super::{Chunks, Lane, Machine, Notes, PhaseIo, Request, Steps, chunk_pages};
 /// generation. After a damaged page, it lists the page and continues.
 ///
 /// The checksum phase reads the logs first. Every block of the last round of the ring was
-/// acknowledged, so it must be that of its position. This detects damage to the log that the load
-/// did not meet.
+/// acknowledged, so it must be the block of its position. This detects damage to the log that the
+/// load did not detect.
 pub type Scan = Machine<ScanSteps>;
 
 /// Purpose of a scan, which determines its class.
@@ -36,7 +36,7 @@ pub struct ScanSteps {
     kind: ScanKind,
     chunk_pages: u32,
     page_bytes: u32,
-    /// Database whose log is read next; past the last one if none is.
+    /// Number of the database whose log is read next; after the last, if none remains.
     log_place: usize,
     /// Next byte of its ring.
     log_byte: u64,

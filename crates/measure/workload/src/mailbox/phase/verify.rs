@@ -1,4 +1,4 @@
-//! Proves that every durably committed change exists, or names missing ones. Writes nothing.
+//! Proves that every durably committed change exists, or names the missing changes. Writes nothing.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ use super::{Lane, Machine, Notes, PhaseIo, Report, Request, Steps, chunk_pages};
 /// Reads each database's log, then every page.
 ///
 /// Every acknowledged block of the ring must exist, and the log must reach the last acknowledged
-/// commit. A page that the log mentions after the checkpoint may be in any state that a crash can
+/// commit. A page that is in the log after the checkpoint may be in any state that a crash can
 /// leave: the log determines its content. A page that the log mentions only before the checkpoint
-/// must contain that change. Any other page must be exactly as the generation map last acknowledged
-/// it. If the map is not reliable, the page must be whole and in its place, and is counted as
-/// unknown.
+/// must contain that change. Any other page must have the generation that the generation map last
+/// acknowledged. If the map is not reliable, the page must be whole and in its place, and is
+/// counted as unknown.
 pub type Verify = Machine<VerifySteps>;
 
 const LOG_READ: u16 = 0;
@@ -40,7 +40,7 @@ enum Stage {
 pub struct ExpectedCommits(BTreeMap<(u32, u32), BTreeMap<u8, Commit>>);
 
 impl ExpectedCommits {
-    /// Adds a commit; a later one of the same slot replaces an earlier one.
+    /// Adds a commit; a later commit of the same slot replaces an earlier one.
     pub fn add(&mut self, commit: Commit) {
         let page = self.0.entry((commit.database, commit.page)).or_default();
         let last = page.entry(commit.slot).or_insert(commit);
@@ -82,7 +82,7 @@ pub struct VerifySteps {
     checkpoint: u64,
     /// Whether the generation map of the current database is reliable.
     map_trusted: bool,
-    /// Last change of each page in the log, as far back as the log reaches.
+    /// Last change of each page in the log, for the whole existing log.
     replayed: BTreeMap<u32, LastChange>,
     next_page: u32,
     open_chunks: u32,
@@ -90,9 +90,9 @@ pub struct VerifySteps {
 }
 
 impl Verify {
-    /// Creates the verification of the databases of `store`. It uses only the generation maps of
-    /// their states, and derives the rest from the log. `expected` are further commits that must
-    /// exist.
+    /// Creates the verification of the databases of `store`. Of the states, it uses only the
+    /// generation maps, and derives all other data from the log. `expected` are further commits
+    /// that must exist.
     pub fn new(store: Store, expected: ExpectedCommits, io: PhaseIo) -> Self {
         let steps = VerifySteps {
             chunk_pages: chunk_pages(&store, io),
@@ -213,7 +213,7 @@ impl VerifySteps {
     }
 
     /// Determines the proof of a whole page that the log need not restore: its last change in the
-    /// log, which the checkpoint promised to be in the file; else the map; else none.
+    /// log, which the checkpoint promised to be in the file; otherwise the map; otherwise none.
     fn settled(
         &self,
         id: u32,

@@ -118,7 +118,7 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
             told.rebuilt += verify.report().pages_rebuilt.iter().sum::<u64>();
         }
         if seed.is_multiple_of(4) {
-            // With maps from before the load, as after a crash of the host.
+            // With maps from before the load, like after a crash of the host.
             let old: Vec<SharedGenerationMap> =
                 base.maps.iter().map(SharedGenerationMap::untrusted).collect();
             let mut verify = Verify::new(store(&config, &old), expected(), PHASE_IO);
@@ -206,7 +206,7 @@ fn catch(mutant: Mutant, shows: impl Fn(&Finding) -> bool) -> u64 {
     panic!("{mutant:?} was not noticed in 200 histories");
 }
 
-/// A store whose page writes are so slow that its log is full repeatedly.
+/// A store with such slow page writes that its log is repeatedly full.
 fn tight(seed: u64) -> MailboxConfig {
     MailboxConfig {
         checkpoint_step_bytes: TIGHT_STEP,
@@ -280,7 +280,8 @@ fn any(seed: u64) -> (MailboxConfig, Latency) {
     (config, latency)
 }
 
-/// Two hundred stores of random shapes, a few crashes each: none hangs, none loses a commit.
+/// Two hundred stores of random shapes, with a few crashes each: no store hangs, and none loses a
+/// commit.
 #[test]
 fn nothing_is_lost_whatever_the_shape() {
     let mut all = History::default();
@@ -353,7 +354,7 @@ fn nothing_is_lost_with_flushed_logs() {
     assert!(all.acknowledged > 5_000 && all.rebuilt > 500, "{all:?}");
 }
 
-/// Pages of the real size, whose 64 sectors tear in more ways.
+/// Pages of the real size, in which 64 sectors can tear in more ways.
 #[test]
 fn nothing_is_lost_with_pages_of_32_kib() {
     let config = MailboxConfig {

@@ -10,7 +10,7 @@ use crate::mailbox::{
 const PAGE: usize = 32 << 10;
 
 /// A store with pages of 32 KiB that was loaded and closed, and its files at three times: after
-/// creation, after a first load, after a second one.
+/// creation, after a first load, and after a second load.
 struct ClosedStore {
     config: MailboxConfig,
     maps: Vec<SharedGenerationMap>,
@@ -48,7 +48,7 @@ fn closed() -> ClosedStore {
 }
 
 impl ClosedStore {
-    /// Returns a page of database 1 at one of the times.
+    /// Returns a page of database 1 at one of these times.
     fn page(disk: &mut Disk, page: u32) -> &mut [u8] {
         &mut disk.bytes("db01.edb")[page as usize * PAGE..][..PAGE]
     }
@@ -169,7 +169,7 @@ fn mixed_sectors_are_torn() {
     });
 }
 
-/// A log without its end, with a map that records acknowledged commits beyond it.
+/// A log without its end, and a map that records acknowledged commits after that end.
 #[test]
 fn a_log_that_ends_early_is_noticed() {
     let closed = closed();

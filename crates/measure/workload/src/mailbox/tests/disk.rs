@@ -1,8 +1,8 @@
 //! A simulated disk in virtual time, with a volatile cache that a crash loses.
 //!
-//! Reads see every completed write. Durable are durable writes, and the writes that a flush covers:
-//! those that completed before the flush was issued. After a crash, every other write (also one in
-//! flight) has all of its sectors, none, the first ones, or any subset.
+//! Reads see every completed write. A write is durable if it was issued as a durable write, or if
+//! it completed before a later flush was issued. After a crash, every other write (also one in
+//! flight) may have any of its sectors: all, none, the first ones, or any subset.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -16,7 +16,7 @@ use crate::step::{
 
 const SECTOR: usize = 512;
 
-/// Latency of each kind of I/O, in ns; an I/O takes 0.5 to 1.5 times this.
+/// Latency of each kind of I/O, in ns; an I/O takes 0.5 to 1.5 times this latency.
 #[derive(Clone, Copy, Debug)]
 pub struct Latency {
     pub read_ns: u64,
@@ -68,7 +68,7 @@ pub struct Disk {
     pub log_writes: Vec<u64>,
     /// Kind of the last failed I/O.
     pub failed: Option<IoKind>,
-    /// Longest delay of an I/O from its intended start to its actual one.
+    /// Longest delay of an I/O from its intended start to its actual start.
     pub intended_lag_max_ns: u64,
     pub issued: u64,
 }
@@ -76,11 +76,11 @@ pub struct Disk {
 /// Fault of a write that the disk acknowledges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteFault {
-    /// No data is written.
+    /// The data is not written at all.
     Dropped,
     /// The last sector is not written.
     Torn,
-    /// One bit is flipped.
+    /// A bit of the data is flipped.
     Flipped,
     /// The data is written one block later, or at the start of the file.
     Misdirected,
@@ -91,11 +91,12 @@ pub enum WriteFault {
 pub enum NextStep {
     On,
     Stop,
-    /// Stops, and leaves everything in flight.
+    /// Stops, and drops everything in flight.
     Crash,
 }
 
-/// An I/O in flight: the bytes of a write, and the number of volatile writes that a flush covers.
+/// An I/O in flight: the bytes of a write, or the number of volatile writes that a flush makes
+/// durable.
 #[derive(Clone, Debug)]
 struct InFlight {
     io: Io,
@@ -329,7 +330,8 @@ impl Disk {
                 file.durable[start..end].copy_from_slice(&landed.bytes);
             }
             IoKind::Flush => {
-                // Flushes of a file may overlap; earlier ones have already covered their writes.
+                // Flushes of a file may overlap; earlier flushes have already made their writes
+                // durable.
                 let covers = landed.covers.min(file.volatile.len());
                 for write in file.volatile.drain(..covers) {
                     let end = write.offset + write.bytes.len();

@@ -1,4 +1,4 @@
-//! I/O errors end a run: it issues no further I/O, and keeps its results.
+//! After an I/O error, a run ends: it issues no further I/O, and its results are preserved.
 
 use super::disk::NextStep;
 use super::fixture::{PHASE_IO, finish, maps, prepared, small, store};

@@ -97,7 +97,7 @@ fn measure(config: &MailboxConfig, latency: Latency) -> Shape {
     after.unwrap()
 }
 
-/// Prints the figures beside the published ones.
+/// Prints the figures next to the published ones.
 fn show(name: &str, shape: &Shape) {
     println!(
         "{name}: reads to writes {:.3}, log write {:.0} B, log sequential {:.4}, database to log \
@@ -149,13 +149,13 @@ fn the_shape_of_a_small_store() {
     assert!(near(shape.of("commits_lazy"), commits * 0.7, 0.02));
 }
 
-/// 40 GiB in eight databases, where the cache hardly matters.
+/// 40 GiB in eight databases: with this size, the cache hardly matters.
 #[test]
 fn the_shape_of_a_large_store() {
     assert_shape("8 x 5 GiB, 16 sessions", &config(8, 163_840, 16), DISK);
 }
 
-/// A log whose flush takes as long as a read, and reads that are much faster than the log.
+/// A log whose flushes take as long as reads, and reads that are much faster than the log.
 #[test]
 fn the_shape_does_not_depend_on_the_disk() {
     let slow_log = Latency { durable_ns: 5_000_000, ..DISK };
@@ -176,7 +176,7 @@ fn each_copy_reads_the_log() {
     assert!(near(copied.operations as f64, alone.operations as f64, 0.03));
 }
 
-/// The open loop meets the target within 1 %, and does not slow down on a slow disk.
+/// The open loop reaches the target rate within 1 %, and does not slow down on a slow disk.
 #[test]
 fn the_open_loop_carries_its_target() {
     let pace = Pace::Target { rate_ios_per_s: 700.0 };
@@ -188,8 +188,8 @@ fn the_open_loop_carries_its_target() {
     assert!((1.5..=2.0).contains(&ratio), "reads to writes {ratio}");
 }
 
-/// With a target beyond any disk of this kind, sessions are always late. Latency counts from the
-/// arrival, so it grows, and the rate is that of the disk.
+/// With a target rate above the capability of any disk of this kind, sessions are always late.
+/// Latency counts from the arrival, so it grows, and the rate is that of the disk.
 #[test]
 fn the_open_loop_does_not_wait_for_the_disk() {
     let pace = Pace::Target { rate_ios_per_s: 20_000.0 };
@@ -209,8 +209,8 @@ fn the_open_loop_does_not_wait_for_the_disk() {
     assert!(lag_ns > 10 * SECOND, "arrivals waited for the disk: lag of only {lag_ns} ns");
     let rate = ios_at_stop.unwrap() as f64 / 20.0;
     assert!(rate < 2000.0, "{rate}");
-    // Operations that had arrived were started for another minute. The rest counts as backlog, and
-    // no arrival is after the stop.
+    // Operations that had arrived were started for another minute. The remaining arrivals count as
+    // backlog, and no arrival is after the stop.
     assert!(disk.now_ns >= 20 * SECOND + BACKLOG_NS, "ended at {} ns", disk.now_ns);
     let mut left = Vec::new();
     group.never_started(&mut |_, due_ns| left.push(due_ns));
@@ -296,7 +296,8 @@ fn phases_run_without_data() {
     assert!(disk.tallies["recovery_write"].count > 500);
 }
 
-/// A log write without its flush is not durable, and a limit on log writes covers both.
+/// A log write without its flush is not durable, and a limit on log writes applies to the two
+/// together.
 #[test]
 fn each_log_write_lasts_until_the_end_of_its_flush() {
     for durability in [Durability::DSync, Durability::Fdatasync] {

@@ -61,7 +61,7 @@ impl Base {
         (disk, maps)
     }
 
-    /// The store after its load, whatever its log contains.
+    /// Returns the store after its load, whatever its log contains.
     fn left(&self, maps: &[SharedGenerationMap]) -> Store {
         let mut store = store(&self.config, maps);
         for state in &mut store.databases {
@@ -107,7 +107,7 @@ fn no_lie_about_the_log_of_a_closed_store_is_believed() {
             let checked = base.verify(&honest, &maps, End::Closed);
             assert_eq!(checked.findings(), []);
             assert!(checked.report().log_blocks_checked > 60, "{:?}", checked.report());
-            // Of the last twenty writes: both logs have some, and none was overwritten since.
+            // Of the last twenty writes, each log has some, and none of them was overwritten later.
             let of_last = below(choices.bits(), 20) as usize;
             let victim = honest.log_writes[honest.log_writes.len() - 1 - of_last];
             let (disk, maps) = base.load(seed, End::Closed, Some((victim, lie)));
@@ -132,7 +132,7 @@ fn no_lie_about_what_recovery_needs_is_believed() {
         let seed = number / 4;
         let (honest, maps) = base.load(seed, End::Crashed, None);
         assert_eq!(base.verify(&honest, &maps, End::Crashed).findings(), []);
-        // The last ones may have been in flight, and then nothing is missing.
+        // The last of these writes may have been in flight, and then nothing is missing.
         let of_last = 8 + below(choices.bits(), 8) as usize;
         let victim = honest.log_writes[honest.log_writes.len() - 1 - of_last];
         let (disk, maps) = base.load(seed, End::Crashed, Some((victim, lie)));
@@ -140,8 +140,8 @@ fn no_lie_about_what_recovery_needs_is_believed() {
         let verify = base.verify(&disk, &maps, End::Crashed);
         assert!(of_log(verify.findings()), "verify: {told}");
         assert!(of_log(&base.recover(&disk, &maps, ReplayFrom::Checkpoint)), "recovery: {told}");
-        // The log proves the loss if blocks are far enough beyond the gap, and never reports one
-        // wrongly.
+        // The log proves the loss if there are blocks far enough after the gap, and never reports a
+        // loss wrongly.
         let untrusted: Vec<SharedGenerationMap> =
             maps.iter().map(SharedGenerationMap::untrusted).collect();
         let verify = base.verify(&honest, &untrusted, End::Crashed);
@@ -149,8 +149,8 @@ fn no_lie_about_what_recovery_needs_is_believed() {
     }
 }
 
-/// A map that is older than the data, as after a crash of the host, causes no findings; damage that
-/// the log proves is reported separately from unproven suspicions.
+/// A map that is older than the data, like after a crash of the host, causes no findings; damage
+/// that the log proves is reported separately from unproven suspicions.
 #[test]
 fn a_map_that_is_not_trusted_never_accuses() {
     let base = Base::new(Durability::DSync);
@@ -170,7 +170,7 @@ fn a_map_that_is_not_trusted_never_accuses() {
         assert_eq!(report.pages_by_log, trusted.pages_by_log);
         assert_eq!(report.pages_unknown, trusted.pages_by_map);
         assert_eq!(report.pages_checked, report.pages_by_log + report.pages_unknown);
-        // Commits that the map records beyond the log's end are reported, but are not evidence
+        // Commits that the map records after the end of the log are reported, but are not evidence
         // against the target.
         let mut ahead = maps[1].untrusted();
         ahead.set_durable_lsn(1 << 40);

@@ -48,8 +48,8 @@ fn ops(config: &StreamConfig, client: u32, n: usize) -> Vec<Op> {
     (0..n).map(|_| part.next(client).unwrap()).collect()
 }
 
-/// Every share within 0.5 % of all operations after 20,000 of one client: reads, four sizes of reads and two
-/// of writes, metadata and its eight kinds.
+/// After 20,000 operations of one client, every share is within 0.5 % of all operations: reads,
+/// four sizes of reads and two of writes, metadata and its eight kinds.
 #[test]
 fn shares_are_met_within_half_a_percent() {
     let size = |kib: u64, share| SizeShare { size_bytes: (kib * KIB) as u32, share };
@@ -174,7 +174,7 @@ fn writes_are_synced_as_often_as_asked() {
     assert!(all.iter().all(|op| op.kind == OpKind::WriteDurable && op.class == 1));
 }
 
-/// In a replay, every create makes a new name, and every remove and rename finds its name.
+/// In a replay, every create makes a new name, and the name of every remove and rename exists.
 #[test]
 fn small_files_exist_when_they_are_touched() {
     let config = StreamConfig { metadata_percent: 100.0, ..config() };
@@ -210,7 +210,7 @@ fn classes_are_those_of_the_operations() {
         assert_eq!(class.kind, op.kind);
         seen.insert(class.name.clone());
     }
-    // The class of durable writes has no operations of its own: it times a write and its flush.
+    // The class of durable writes has no separate operations: it times a write and its flush.
     assert_eq!(seen.len(), classes.len() - 1);
     assert!(seen.contains("matrix.read") && seen.contains("matrix.setattr"));
 }

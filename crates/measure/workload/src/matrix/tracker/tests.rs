@@ -42,8 +42,8 @@ fn what_was_written_is_read_and_what_was_not_is_found() {
     assert_eq!(first.damage, Damage::Lost { found: 3 });
 }
 
-/// Only a sample is checked: checking all of a large read would take the driver longer than the
-/// device.
+/// Only a sample is checked: checking all of a large read would need more time in the driver than
+/// in the device.
 #[test]
 fn of_a_sampled_read_the_sample_is_checked_and_nothing_else() {
     let mut tracker = tracker(64, 4);
@@ -90,7 +90,8 @@ fn reads_beside_writes_may_find_either() {
     assert!(tracker.counts().torn >= 1);
 }
 
-/// A failed write leaves either version; the next successful one settles it.
+/// After a failed write, the unit may have either version; the next successful write ends the
+/// uncertainty.
 #[test]
 fn failed_writes_leave_a_doubt() {
     let mut tracker = tracker(64, 4);

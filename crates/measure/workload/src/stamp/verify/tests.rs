@@ -81,8 +81,8 @@ fn damaged(
             ("misdirected", unit_of(content, to, from, 1 + dice.below(1 << 20) as u32))
         }
         4 => {
-            // Bits anywhere, of a current unit or an old one; a range of random bytes; a foreign
-            // sector.
+            // Flipped bits anywhere, in a current unit or an old unit; a range of random bytes; a
+            // foreign sector.
             let back = dice.below(2) as u32;
             let mut bytes = unit_of(content, target, unit, generation - back);
             let size = bytes.len() as u64;
@@ -114,7 +114,7 @@ fn damaged(
     }
 }
 
-/// 10,000 damaged units of the six kinds, in content of several shapes: all get the right name.
+/// 10,000 damaged units of the six kinds, in content of several shapes: each is named correctly.
 #[test]
 fn ten_thousand_damaged_units_are_named_right() {
     let mut dice = Dice { seed: 2026, throws: 0 };
@@ -173,7 +173,7 @@ fn a_thousand_single_bits_are_all_found() {
     }
 }
 
-/// Records of 2300 bytes, as etcd writes them: 500 single bits flipped, in whole sectors and after
+/// Records of 2300 bytes, like those of etcd: 500 single bits flipped, in whole sectors and after
 /// them.
 #[test]
 fn single_bits_of_records_that_are_not_whole_sectors_are_found() {

@@ -39,7 +39,7 @@ pub struct ClaimedFigures {
 }
 
 impl ClaimedFigures {
-    /// Returns the claim as a result; `None` if no figure is claimed.
+    /// Returns the claim as a result; `None` if the user claims no figure.
     pub fn result(&self, options: &Options) -> Result<Option<ToolResult>, CliError> {
         let any = [&self.iops, &self.bandwidth, &self.latency, &self.size, &self.duration];
         if any.iter().all(|figure| figure.is_none()) && self.read_percent.is_none() {

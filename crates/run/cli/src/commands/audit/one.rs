@@ -1,5 +1,5 @@
-//! Judges one result as a run: fio's JSON and the tables of docs/audit.md. Uses the rules for runs,
-//! and checks the consistency of the figures.
+//! Judges one result as a run: fio's JSON, and the tables described in `docs/audit.md`. Uses the
+//! rules for runs, and checks the consistency of the figures.
 
 use std::path::Path;
 

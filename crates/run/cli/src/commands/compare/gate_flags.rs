@@ -31,7 +31,7 @@ pub struct GateFlags {
     markdown: Option<PathBuf>,
 }
 
-/// Comparison with its gate, as JSON.
+/// Comparison and its gate, as JSON.
 #[derive(Serialize)]
 struct Gated<'a> {
     #[serde(flatten)]
@@ -51,7 +51,7 @@ impl GateFlags {
         Allowances::parse(&self.fail_if_worse).map(Some).map_err(|error| usage(&error, None))
     }
 
-    /// Checks the allowances before anything is read or run.
+    /// Checks the allowances before results are read or runs are made.
     ///
     /// # Errors
     /// An invalid allowance, or a number of targets other than two.
@@ -65,7 +65,7 @@ impl GateFlags {
     /// Rejects a gate for results without runs of one plan.
     ///
     /// # Errors
-    /// A gate was given.
+    /// A gate was requested.
     pub fn refuse_for(&self, what: &str) -> Result<(), CliError> {
         if self.fail_if_worse.is_empty() {
             return Ok(());

@@ -106,7 +106,7 @@ impl PlanFlags {
         Ok(LoadPlan { plan, meanings })
     }
 
-    /// Returns what happens to an interrupted comparison of the same plan.
+    /// Returns the treatment of an interrupted comparison of the same plan.
     pub fn earlier(&self) -> EarlierComparison {
         if self.anew { EarlierComparison::Ignore } else { EarlierComparison::Resume }
     }
@@ -153,7 +153,7 @@ fn side(name: &str, kind: &str, place: Value) -> Value {
     Value::Table(fields.into_iter().collect())
 }
 
-/// Returns names of directories: their last parts, or the paths where two have the same.
+/// Returns short names of directories: their last parts, or the paths if two last parts are equal.
 fn side_names(paths: &[String]) -> Vec<String> {
     let last = |path: &String| {
         let name = Path::new(path).file_name().and_then(|name| name.to_str());

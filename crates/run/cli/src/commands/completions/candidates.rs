@@ -73,7 +73,7 @@ fn plans() -> Vec<(String, String)> {
     plimsoll_plan::gallery().iter().flat_map(of).collect()
 }
 
-/// Maximum number of runs, the latest ones.
+/// Maximum number of runs; the latest are listed.
 const RUNS: u32 = 100;
 
 /// Runs with bundles, with plan and verdict, latest first; empty if the catalogue is unreadable.

@@ -1,4 +1,4 @@
-//! The flags of `durability` as a request.
+//! Converts the flags of `durability` to a request.
 
 use std::path::Path;
 use std::time::Duration;

@@ -38,7 +38,7 @@ pub struct HostSelection {
 /// Adds agents and prints the next steps.
 ///
 /// # Errors
-/// As [`setup::add`].
+/// The errors of [`setup::add`].
 pub fn add(options: &Add, common: &Globals) -> Result<Exit, CliError> {
     let HostSelection { directory, names } = &options.of;
     let changed = setup::add(directory, names, &options.allow_path, options.authority.as_deref())?;
@@ -50,7 +50,7 @@ pub fn add(options: &Add, common: &Globals) -> Result<Exit, CliError> {
 /// Removes agents and prints the next steps.
 ///
 /// # Errors
-/// As [`setup::remove`].
+/// The errors of [`setup::remove`].
 pub fn remove(of: &HostSelection, common: &Globals) -> Result<Exit, CliError> {
     let changed = setup::remove(&of.directory, &of.names)?;
     let left: Vec<String> = changed.agents.iter().map(|path| shown(path)).collect();

@@ -37,7 +37,7 @@ pub struct Options {
 /// Sets up a fleet and prints the next steps.
 ///
 /// # Errors
-/// As [`set_up`].
+/// The errors of [`set_up`].
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let agents = match options.agents.parse::<u32>() {
         Ok(count) => (1..=count.min(AGENTS_MAX + 1)).map(|at| format!("node{at}")).collect(),

@@ -1,4 +1,4 @@
-//! Starts plans on a fleet from the page, as `plimsoll run --fleet` does.
+//! Starts plans on a fleet from the page, like `plimsoll run --fleet`.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ struct PageFleet {
     places: Places,
 }
 
-/// Returns the hosts of a fleet, and the way to start plans on them if that is allowed.
+/// Returns the hosts of a fleet, and the object that starts plans on them, if that is allowed.
 ///
 /// # Errors
-/// As [`runner`].
+/// The errors of [`runner`].
 pub fn fleet(
     named: Option<&str>,
     is_allowed: bool,

@@ -61,7 +61,7 @@ pub fn hosts(fleet: &str) -> Result<FindHosts, CliError> {
     }))
 }
 
-/// Drains agents, or all if none is named, or undoes that.
+/// Drains the named agents (without names, all), or undoes this.
 ///
 /// # Errors
 /// An unreachable server, or an agent that is not connected.

@@ -99,7 +99,7 @@ fn publish_to_page(
     Some((CounterPoller::begin(told, read).ok()?, door))
 }
 
-/// Prints the address on stdout, so that scripts can wait for it.
+/// Prints the address on stdout, for scripts that wait for it.
 fn say(model: &ConfiguredModel, served: ServerAddresses, common: &Globals) -> Result<(), CliError> {
     let ServerAddresses { nfs, metrics } = served;
     let name = &model.spec().name;

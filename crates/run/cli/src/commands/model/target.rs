@@ -12,7 +12,7 @@ use crate::model_run;
 /// this plan.
 ///
 /// # Errors
-/// A plan without a model if none is named, or invalid parameters.
+/// The plan has no model and no model is named, or the parameters are invalid.
 pub fn on_model(
     plan: Plan,
     model: Option<&str>,
@@ -40,7 +40,7 @@ pub fn on_model(
     plan.on_target(target).map_err(|errors| CliError::usage(errors.to_string()))
 }
 
-/// Converts a parameter's value: a number if it is one, else text.
+/// Converts a parameter's value: to a number if possible, otherwise to text.
 fn of_text((path, text): (String, String)) -> (String, toml::Value) {
     let read = format!("value = {text}").parse::<Table>().ok();
     let value = read.and_then(|mut table| table.remove("value"));

@@ -69,7 +69,7 @@ fn is_trace(path: &Path) -> bool {
     head(path).is_some_and(|head| trace::opens(&head))
 }
 
-/// Returns why a file is neither a job nor a trace. A job has sections and options.
+/// Returns the reason why a file is neither a job nor a trace. A job has sections and options.
 fn refusal(path: &Path) -> Option<String> {
     let head = head(path)?;
     let text = String::from_utf8_lossy(&head);

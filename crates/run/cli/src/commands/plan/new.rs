@@ -71,7 +71,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
 /// Writes a plan to a new file.
 ///
 /// # Errors
-/// An existing file, or one that cannot be created.
+/// The file exists, or cannot be created.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), CliError> {
     let opened = OpenOptions::new().write(true).create_new(true).open(path);
     let mut file = opened.map_err(|error| match error.kind() {

@@ -40,7 +40,7 @@ impl Replay {
     /// Returns the plan that replays the trace, and a description of the trace.
     ///
     /// # Errors
-    /// Not a trace, no target, or invalid values.
+    /// The file is not a trace, there is no target, or values are invalid.
     pub fn plan(
         &self,
         load: &LoadFlags,

@@ -23,7 +23,7 @@ pub fn export(directory: &Path, to: &Path, common: &Globals) -> Result<Exit, Cli
 /// Imports an archive of another machine.
 ///
 /// # Errors
-/// Not an archive, or no evidence in it.
+/// The file is not an archive, or has no evidence.
 pub fn import(archive: &Path, common: &Globals) -> Result<Exit, CliError> {
     done(common, "imported", &catalogue::import_archive(&Places::from_environment()?, archive)?)
 }

@@ -32,7 +32,7 @@ pub fn list(of: &RunFilter, common: &Globals) -> Result<Exit, CliError> {
         bundle::print(&bundle::json(&runs)?)?;
         return Ok(Exit::Ok);
     }
-    // One more than shown, to detect further runs.
+    // One run more than is shown, to detect further runs.
     let shown = of.limit.unwrap_or(LISTED_DEFAULT) as usize;
     filter.limit = Some(of.limit.unwrap_or(LISTED_DEFAULT).saturating_add(1));
     let mut runs = catalogue.runs(&filter).map_err(catalogue::catalogue_error)?;

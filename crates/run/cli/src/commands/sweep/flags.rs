@@ -48,8 +48,8 @@ impl Flags {
         load.sweep_plan(request, changes)
     }
 
-    /// Returns a size of files beyond the host's memory; `None` with --quick, without space, or if
-    /// the memory is unknown.
+    /// Returns a size of files that exceeds the host's memory; `None` with --quick, without enough
+    /// space, or if the memory is unknown.
     fn beyond_memory(&self, changes: &Changes, files: u32) -> Option<SizeBytes> {
         let path = changes.path.first().filter(|_| !self.quick)?;
         let seen = plimsoll_observe::environment::collect(&[Path::new(path)]);
@@ -58,8 +58,8 @@ impl Flags {
     }
 }
 
-/// Returns the size of each of `files` files that together take twice the memory, limited to a
-/// third of the free space. Below 1 GiB the plan's default applies.
+/// Returns the size of each of `files` files that together have twice the size of the memory,
+/// limited to a third of the free space. Below 1 GiB the plan's default applies.
 fn file_size(memory_bytes: u64, free_bytes: u64, files: u32) -> Option<SizeBytes> {
     const GIB: u64 = 1 << 30;
     let all = memory_bytes.saturating_mul(2).min(free_bytes / 3);

@@ -41,8 +41,8 @@ fn latency_begins_at_the_hand_over_and_the_time_before_is_lag() {
 
 #[test]
 fn latency_and_lag_together_are_all_the_time_that_there_is() {
-    // Each slot is always either in flight or ready in this thread. A completion that arrived with
-    // others and waited until it was taken counts as lag only.
+    // Each slot is always either in flight or ready in this thread. If a completion arrived
+    // together with others, its wait until it was reaped counts only as lag.
     for (depth, held_ns) in [(1, 1), (4, 1), (32, 32 * PipelinedDevice::SERVICE_NS * 9 / 10)] {
         let (achieved, collected) = run(depth, PipelinedDevice::COSTS, held_ns);
         let (sums, group) = (&collected.totals[0].sums, &collected.groups[0]);

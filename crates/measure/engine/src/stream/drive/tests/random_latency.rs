@@ -19,7 +19,7 @@ fn check<P: Pacing>(law: Law, servers: usize, seconds: u64, pacing: P) -> usize 
 #[test]
 fn a_closed_loop_reports_what_was_drawn() {
     for law in LAWS {
-        // A server for each operation in flight, then for a quarter of them.
+        // First, one server for each operation in flight; then, one for four operations.
         for servers in [8, 2] {
             check(law, servers, 1, ClosedLoop::new(&[8], 0));
         }
@@ -36,7 +36,8 @@ fn an_open_loop_reports_what_was_drawn_at_the_rate_that_was_asked() {
         let rate = check(law, 4096, 60, open()) as f64 / 60.0;
         // A Poisson count of 60,000 has a standard deviation of 0.4 %.
         assert!((rate / rate_per_s - 1.0).abs() < 0.02, "{rate}");
-        // With four servers, operations wait for one in the target, and these waits count.
+        // With four servers, operations wait in the target for a free server, and these waits
+        // count.
         check(law, 4, 60, open());
     }
 }

@@ -9,8 +9,8 @@ use crate::commands::plan_changes::Changes;
 use crate::error::CliError;
 use crate::notes;
 
-/// Prompts for plan, directories, amount of data, duration and file. Invalid answers are asked
-/// again.
+/// Prompts for plan, directories, amount of data, duration and file. After an invalid answer, the
+/// question is repeated.
 ///
 /// # Errors
 /// Input that ends too early, or invalid flags.
@@ -83,7 +83,8 @@ mod tests {
 
     #[test]
     fn wrong_answers_are_asked_for_again_and_nothing_is_what_the_plan_has() {
-        // A number beyond the list, an unknown name, then an invalid mailbox count and duration.
+        // A number that is not in the list, an unknown name, then an invalid mailbox count and
+        // duration.
         let answers = "99\nmail\nexchange-1000-heavy\n/mnt/a\n/mnt/l\nmany\n50\n\n1 day\n10m\n";
         let (name, changes) = answered(answers, false).unwrap_or_else(|says| panic!("{says}"));
         assert_eq!(name, "exchange-1000-heavy");
