@@ -257,12 +257,14 @@ impl Entry {
         let run: Run = serde_json::from_slice(&run_file).ok()?;
         let verdict_file = file("verdict.json");
         let verdict = StoredVerdict::parse(verdict_file.as_deref());
-        let environment: Environment = file("environment.json")
-            .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        let (environment_file, plan_file) = (file("environment.json"), file("resolved.toml"));
+        let environment: Environment = environment_file
+            .as_deref()
+            .and_then(|bytes| serde_json::from_slice(bytes).ok())
             .unwrap_or_default();
         // The run is listed even if a newer version wrote its plan; only the search by target
         // misses it.
-        let plan = file("resolved.toml").and_then(|bytes| toml::from_slice::<Plan>(&bytes).ok());
+        let plan = plan_file.as_deref().and_then(|bytes| toml::from_slice::<Plan>(bytes).ok());
         // Commands that show labels report labels that cannot be read.
         let labels = Labels::of(&scanned.directory).unwrap_or_default();
         let id = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -295,7 +297,9 @@ impl Entry {
             entry.reason = Some("modelled: the verdict's file differs".to_owned());
         }
         let verdict_file = verdict_file.as_deref().map(|bytes| (bytes, word.as_str()));
-        let sealed = [("run.json", &run_file[..])];
+        let mut sealed = vec![("run.json", &run_file[..])];
+        sealed.extend(environment_file.as_deref().map(|bytes| ("environment.json", bytes)));
+        sealed.extend(plan_file.as_deref().map(|bytes| ("resolved.toml", bytes)));
         entry.verify(record, &scanned.directory, &sealed, verdict_file);
         Some(entry)
     }
@@ -310,8 +314,8 @@ impl Entry {
         let verdict_file = file("verdict.json");
         let verdict = StoredVerdict::parse(verdict_file.as_deref());
         let word = verdict.as_ref().map(|verdict| verdict.verdict.clone()).unwrap_or_default();
-        let plan =
-            file("all/resolved.toml").and_then(|bytes| toml::from_slice::<Plan>(&bytes).ok());
+        let plan_file = file("all/resolved.toml");
+        let plan = plan_file.as_deref().and_then(|bytes| toml::from_slice::<Plan>(bytes).ok());
         let labels = Labels::of(&scanned.directory).unwrap_or_default();
         let id = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
         let hosts: Vec<String> = fleet.hosts.iter().map(|host| host.name.clone()).collect();
@@ -353,7 +357,8 @@ impl Entry {
             ..Self::default()
         };
         let verdict_file = verdict_file.as_deref().map(|bytes| (bytes, word.as_str()));
-        let sealed = [("fleet.json", &fleet_file[..])];
+        let mut sealed = vec![("fleet.json", &fleet_file[..])];
+        sealed.extend(plan_file.as_deref().map(|bytes| ("resolved.toml", bytes)));
         entry.verify(record, &scanned.directory.join("all"), &sealed, verdict_file);
         Some(entry)
     }

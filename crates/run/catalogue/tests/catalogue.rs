@@ -121,6 +121,18 @@ fn verdicts_come_from_the_ledger() {
     // The first file is one of the two that the ledger has.
     fs::write(bundle.join("verdict.json"), unchanged).unwrap();
     assert_eq!(first().doubt, None);
+    // Host and target are evidence too.
+    for name in ["environment.json", "resolved.toml"] {
+        let (file, verdict) = (bundle.join(name), bundle.join("verdict.json"));
+        let sealed = fs::read(&file).unwrap();
+        fs::write(&file, [&sealed[..], b"\n"].concat()).unwrap();
+        // The index reads a bundle again if its verdict's file is newer.
+        fs::write(&verdict, fs::read(&verdict).unwrap()).unwrap();
+        assert_eq!(first().verdict.as_deref(), Some("UNVERIFIED"), "{name}");
+        fs::write(&file, sealed).unwrap();
+        fs::write(&verdict, fs::read(&verdict).unwrap()).unwrap();
+        assert_eq!(first().doubt, None);
+    }
     edit(&bundle.join("run.json"), |run| run["started_unix_ns"] = json!(5));
     let edited = first();
     assert_eq!(edited.verdict.as_deref(), Some("UNVERIFIED"));

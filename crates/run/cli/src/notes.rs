@@ -77,8 +77,8 @@ pub fn clean(text: &str) -> String {
     lines.join("\n")
 }
 
-/// Removes characters that a terminal would interpret, except our own colours. Texts of reports are
-/// clean already; this guards all others. JSON and tables contain no control characters.
+/// Removes characters that a terminal would interpret, except our own colours. Texts of reports are clean
+/// already; this guards all others. JSON escapes ASCII control characters only.
 pub fn without_control(text: &str) -> Cow<'_, str> {
     let is_kept = |at: usize, c: char| match c {
         '\n' | '\t' | '\r' => true,
@@ -87,7 +87,7 @@ pub fn without_control(text: &str) -> Cow<'_, str> {
             let digits = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';');
             digits.starts_with('m')
         }
-        c => !c.is_ascii_control(),
+        c => !is_unprintable(c),
     };
     match text.char_indices().all(|(at, c)| is_kept(at, c)) {
         true => Cow::Borrowed(text),
@@ -217,6 +217,7 @@ mod tests {
         assert_eq!(shown, "warning: \u{fffd}[2Jn1\u{fffd}PASS\u{fffd}31m\nhint: x");
         let result = without_control("\x1b[31mred\x1b[0m\x1b]0;x\x07\ta\r\n");
         assert_eq!(result, "\x1b[31mred\x1b[0m\u{fffd}]0;x\u{fffd}\ta\r\n");
+        assert_eq!(without_control("\u{9b}31m\u{202e}x"), "\u{fffd}31m\u{fffd}x");
         let long = clean(&"x".repeat(3_000_000));
         assert!(long.ends_with("… (3000000 bytes)") && long.len() < 5_000);
         assert!(clean(&"x\n".repeat(10_000)).lines().count() <= LINES_MAX + 1);

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use plimsoll_catalogue::TeamClient;
+use plimsoll_catalogue::{Address, TeamClient};
 
 use crate::common::Globals;
 use crate::error::CliError;
@@ -21,10 +21,14 @@ static CLIENT: OnceLock<TeamClient> = OnceLock::new();
 pub fn configure(common: &Globals) -> Result<(), CliError> {
     let named = common.catalogue.clone().or_else(|| std::env::var(VARIABLE).ok());
     let Some(named) = named.filter(|named| !named.is_empty()) else { return Ok(()) };
-    let address = named.parse().map_err(|says| {
+    let failed = |says: String| {
         CliError::usage(format!("--catalogue: {says}"))
             .hint("postgres://user@host/database; the password is taken from PGPASSWORD")
-    })?;
+    };
+    let address: Address = named.parse().map_err(failed)?;
+    if address.has_password() && common.catalogue.is_some() {
+        return Err(failed("all users of this host can see a password in an argument".to_owned()));
+    }
     let places = Places::from_environment()?;
     // The client is set once.
     let _ = CLIENT.set(TeamClient::new(address, &places.state, &places.cache));

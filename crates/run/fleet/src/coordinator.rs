@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::try_join_all;
+use futures_util::stream::{self, StreamExt, TryStreamExt};
 use plimsoll_evidence::fleet::Offset;
 use plimsoll_evidence::ledger::{Ledger, Start};
 use plimsoll_evidence::run::{LedgerPosition, Membership};
@@ -44,6 +45,9 @@ pub use queries::{AgentStatus, PlanAcceptance, check_acceptance, drain, release,
 const SEND_TIMEOUT: Duration = Duration::from_secs(50);
 
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
+/// Number of hosts that are prepared at the same time. One after the other, 128 hosts at 20 ms would take
+/// 40 s; many at once would make the round trips longer, and with them the error of the clocks.
+const PREPARED_AT_ONCE: usize = 8;
 
 /// Settings of a fleet run.
 #[derive(Clone, Debug)]
@@ -173,17 +177,10 @@ async fn coordinate(
             report(Event::Note(format!("{name} runs {}", overlap::describe(own))));
         }
     }
-    let mut hosts = Vec::new();
-    for card in chosen {
-        let (card, offset) = confirm_host(&broker, card).await?;
-        hosts.push(HostState::new(card, offset));
-    }
-    // Before the order is issued, because the order expires after a minute and this step is slow
-    // with many hosts.
-    for host in &hosts {
-        let made = broker.create_evidence_store(&host.card.name).await;
-        made.map_err(|error| broker.error("create the evidence store", &error))?;
-    }
+    // Do this before issuing the order, which expires after a minute: it takes long with many
+    // hosts.
+    let prepared = stream::iter(chosen).map(|card| prepare_host(&broker, card));
+    let hosts: Vec<HostState> = prepared.buffered(PREPARED_AT_ONCE).try_collect().await?;
     let started_unix_ns = clock::realtime_ns();
     order.issue(started_unix_ns);
     let signed = order.sign(signer)?;
@@ -348,6 +345,14 @@ fn clock_error(agent: &str) -> String {
     format!(
         "cannot compare the monotonic clock of agent {agent} with this host's: the agent does not answer"
     )
+}
+
+/// Measures an agent's clock and creates the bucket for its evidence.
+async fn prepare_host(broker: &Broker, card: Card) -> Result<HostState, RunnerError> {
+    let (card, offset) = confirm_host(broker, card).await?;
+    let made = broker.create_evidence_store(&card.name).await;
+    made.map_err(|error| broker.error("create the evidence store", &error))?;
+    Ok(HostState::new(card, offset))
 }
 
 /// Measures an agent's clock, and returns it with the agent's current card. A card outlives its

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::target::{has_user, is_http, small};
+use super::target::{is_http, small, without_user};
 use crate::raw::{CompareRaw, EngineRaw, MetricsRaw, ObserveRaw, RepeatRaw};
 use crate::read::Cx;
 use crate::resolved::{EngineChoice, MetricsEndpoint, Observe, Repeat};
@@ -64,11 +64,7 @@ fn endpoint(raw: &MetricsRaw, cx: &mut Cx) -> Option<MetricsEndpoint> {
     if !is_http(&url.value.0) {
         cx.fail(&url.at, "is not an address", "write \"http://host:port/metrics\"");
     }
-    if has_user(&url.value.0) {
-        // A plan becomes evidence, which others read.
-        let help = "remove it: Plimsoll does not send it, and evidence would contain it";
-        cx.fail(&url.at, "contains a user or password", help);
-    }
+    without_user(&url.value.0, &url.at, cx);
     if raw.interval.value.0 == 0 {
         cx.fail(&raw.interval.at, "is 0", "write a duration such as \"1s\"");
     }

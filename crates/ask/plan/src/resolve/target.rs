@@ -151,6 +151,7 @@ fn s3_bucket(raw: &TargetRaw, s3: &Located<Name>, cx: &mut Cx) -> Option<TargetK
             "write \"https://host:port\" or \"http://host:port\"",
         );
     }
+    without_user(&endpoint.value.0, &endpoint.at, cx);
     Some(TargetKind::S3 {
         url: s3.value.0.clone(),
         endpoint: endpoint.value.0.clone(),
@@ -163,10 +164,14 @@ pub(super) fn is_http(url: &str) -> bool {
     rest.is_some_and(|host| !host.is_empty() && !host.starts_with('/') && !host.contains(' '))
 }
 
-/// Returns whether a URL has a user or password before its host.
-pub(super) fn has_user(url: &str) -> bool {
+/// Rejects a URL with a user or password before its host.
+pub(super) fn without_user(url: &str, at: &Position, cx: &mut Cx) {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest);
-    host.split(['/', '?', '#']).next().is_some_and(|host| host.contains('@'))
+    if host.split(['/', '?', '#']).next().is_some_and(|host| host.contains('@')) {
+        // A plan becomes evidence, which others read.
+        let help = "remove it: Plimsoll does not send it, and evidence would contain it";
+        cx.fail(at, "contains a user or password", help);
+    }
 }
 
 fn export(url: &str, at: &Position, cx: &mut Cx) -> String {
@@ -174,6 +179,7 @@ fn export(url: &str, at: &Position, cx: &mut Cx) -> String {
     if !parts.is_some_and(|(host, path)| !host.is_empty() && !path.is_empty()) {
         cx.fail(at, "is not an NFS export", "write \"nfs://host/export\"");
     }
+    without_user(url, at, cx);
     url.to_owned()
 }
 

@@ -19,6 +19,8 @@ pub struct Address {
     /// Certificate authorities that replace those of the host.
     pub(super) authority: Option<PathBuf>,
     display: String,
+    /// Whether the address itself has the password.
+    has_password: bool,
 }
 
 impl fmt::Debug for Address {
@@ -50,9 +52,8 @@ impl FromStr for Address {
             let user = std::env::var("PGUSER").or_else(|_| std::env::var("USER"));
             config.user(&user.map_err(|_| "the address has no user".to_owned())?);
         }
-        if config.get_password().is_none()
-            && let Ok(password) = std::env::var("PGPASSWORD")
-        {
+        let has_password = config.get_password().is_some();
+        if !has_password && let Ok(password) = std::env::var("PGPASSWORD") {
             config.password(password);
         }
         config.connect_timeout(CONNECT_TIMEOUT).application_name("plimsoll");
@@ -69,11 +70,17 @@ impl FromStr for Address {
             config.ssl_mode(if is_near { SslMode::Disable } else { SslMode::Require });
         }
         let display = display(&config);
-        Ok(Self { config, authority, display })
+        Ok(Self { config, authority, display, has_password })
     }
 }
 
 impl Address {
+    /// Returns whether the address itself has the password.
+    #[must_use]
+    pub fn has_password(&self) -> bool {
+        self.has_password
+    }
+
     /// Returns the address without the password, for messages.
     pub fn without_password(&self) -> String {
         self.display.clone()
@@ -123,6 +130,8 @@ mod tests {
         let address: Address = "postgres://ann:s3cret@db.example:5433/storage".parse().unwrap();
         assert_eq!(address.without_password(), "postgres://ann@db.example:5433/storage");
         assert_eq!(address.config.get_password(), Some(&b"s3cret"[..]));
+        assert!(address.has_password());
+        assert!(!"postgres://ann@db/x".parse::<Address>().unwrap().has_password());
         assert!(!format!("{address:?}").contains("s3cret"));
         for wrong in ["postgres://ann:s3cret@db/x?what=1", "postgres://ann:s3cret@db:port/x"] {
             let error = wrong.parse::<Address>().unwrap_err();

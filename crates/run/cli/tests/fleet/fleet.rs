@@ -386,3 +386,20 @@ fn one_two_and_four_hosts_far_from_the_server_carry_one_load_and_begin_together(
         fs::rename(&fleet, sandbox.path(&format!("of-{count}"))).unwrap();
     }
 }
+
+/// Agents that measured this host's ceilings themselves would disturb each other, for two minutes.
+#[test]
+fn agents_of_this_host_share_one_calibration() {
+    let sandbox = Sandbox::new();
+    let plan = plan(&sandbox, &sandbox.data().join("{host}"), "1s");
+    let mut command = sandbox.command(&["run", &plan, "--fleet", "local:3", "-q"]);
+    let ran = command.env_remove("PLIMSOLL_CALIBRATE").output().unwrap();
+    assert!([0, 3].contains(&ran.status.code().unwrap()), "{ran:?}");
+    let hosts = fs::read_dir(fleet_in(&sandbox.path("share/plimsoll/runs")).join("hosts")).unwrap();
+    let bundles = hosts.flatten().flat_map(|host| fs::read_dir(host.path()).unwrap().flatten());
+    let taken: Vec<u64> = bundles
+        .map(|bundle| json(&bundle.path().join("environment.json")))
+        .map(|environment| environment["calibration"]["taken_unix_ns"].as_u64().unwrap())
+        .collect();
+    assert!(taken.len() == 3 && taken.iter().all(|time| *time == taken[0]), "{taken:?}");
+}

@@ -316,6 +316,20 @@ fn planted_secrets_are_found_nowhere() {
     refused.says("contains a user or password");
     assert!(!refused.stderr.contains(METRICS_PASSWORD), "{}", refused.stderr);
     fs::remove_file(&metrics).unwrap();
+    let store = sandbox.path("store.toml");
+    let target =
+        format!("s3 = \"s3://b/p\"\nendpoint = \"http://ann:{METRICS_PASSWORD}@127.0.0.1:1\"");
+    let text =
+        format!("version = 1\n[target]\n{target}\n[workload.matrix]\nfile_size = \"4MiB\"\n");
+    fs::write(&store, text).unwrap();
+    let refused = sandbox.run(&["run", store.to_str().unwrap()]).expect(2);
+    refused.says("contains a user or password");
+    assert!(!refused.stderr.contains(METRICS_PASSWORD), "{}", refused.stderr);
+    fs::remove_file(&store).unwrap();
+    let team = format!("postgres://ann:{PG_PASSWORD}@127.0.0.1:1/x");
+    let refused = sandbox.run(&["runs", "--catalogue", &team]).expect(2);
+    refused.says("can see a password in an argument");
+    assert!(!refused.stderr.contains(PG_PASSWORD), "{}", refused.stderr);
 
     // A store sees the signature in a header.
     let store = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
