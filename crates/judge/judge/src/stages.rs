@@ -145,7 +145,7 @@ mod tests {
         assert_eq!(all.with(VerdictKind::Measured).count(), 1);
         let plan = "[target]\npath = \"/x\"\n[workload.matrix]\nsizes = \"8KiB\"\nreads = 70\n";
         let plan = Plan::parse(plan, "t").unwrap().resolve();
-        assert_eq!(does(&plan), format!("{}, 1 × 1 outstanding", transfers(&plan)));
+        assert_eq!(does(&plan), format!("{}, 1 × 4 outstanding", transfers(&plan)));
         assert!(transfers(&plan).contains("8 KiB, 70 % reads"), "{}", transfers(&plan));
     }
 }
