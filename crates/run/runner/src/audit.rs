@@ -281,6 +281,6 @@ mod tests {
     #[test]
     fn a_missing_result_is_named_once_with_one_reason() {
         let error = study(&["/none.json".into()]).unwrap_err().to_string();
-        assert!(error.starts_with("/none.json: cannot be read: No such file"), "{error}");
+        assert!(error.starts_with("error: /none.json: cannot be read: No such file"), "{error}");
     }
 }
