@@ -72,7 +72,7 @@ pub use plan::Plan;
 pub use quickstart::{QuickstartError, QuickstartFacts, quickstart};
 pub use reference::{FieldReference, field_reference, reference_markdown};
 pub use resolved::*;
-pub use sweep::{SweepRequest, sweep_plan};
+pub use sweep::{SweepRequest, is_device_path, sweep_plan};
 pub use trace_request::{TraceRequest, trace_plan};
 pub use units::{
     BytesPerS, DurationNs, OpsPerS, Percent, Share, SizeBytes, UnitError, sizes_from_text,

@@ -22,7 +22,7 @@ pub struct Change {
 const TARGET_STAYS: [&str; 2] = ["name", "outage_max"];
 
 impl Change {
-    /// Parses `field=value` from a flag. Values are parsed as TOML (`4`, `true`, `["a", "b"]`). If
+    /// Parses `field=value` from a flag. An empty value removes the field. Values are parsed as TOML (`4`, `true`, `["a", "b"]`). If
     /// that fails, they are text, which needs no quotes (`10m`, `8KiB`); the same applies to list
     /// entries (`[4KiB, 8KiB]`).
     ///
@@ -42,7 +42,8 @@ impl Change {
                 one_line(field)
             ));
         }
-        Ok(Self { path, value: Some(read_value(value.trim())) })
+        let value = value.trim();
+        Ok(Self { path, value: (!value.is_empty()).then(|| read_value(value)) })
     }
 
     /// Removes the field or section of this name.
@@ -184,6 +185,14 @@ mod tests {
     fn changed(changes: &[&str]) -> String {
         let changes: Vec<Change> = changes.iter().map(|c| Change::parse(c).unwrap()).collect();
         overlay(TEXT, "t", &changes).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    #[test]
+    fn an_empty_value_removes_a_field() {
+        let text = changed(&["phases.measure=", "workload.matrix.log.sizes= ", "phases.gone="]);
+        let table: Table = text.parse().unwrap();
+        assert!(!text.contains("1h") && !text.contains("8KiB"), "{text}");
+        assert_eq!(table["workload"]["matrix"][0]["sizes"].as_str(), Some("4KiB"));
     }
 
     #[test]

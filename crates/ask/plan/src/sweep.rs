@@ -78,6 +78,12 @@ fn list<T>(values: &[T], show: impl Fn(&T) -> String) -> String {
     format!("[{}]", values.iter().map(show).collect::<Vec<_>>().join(", "))
 }
 
+/// Returns true if a target given on the command line names a device. `/dev/shm` holds directories.
+#[must_use]
+pub fn is_device_path(place: &str) -> bool {
+    place.starts_with("/dev/") && place != "/dev/shm" && !place.starts_with("/dev/shm/")
+}
+
 pub(crate) fn target(targets: &[String]) -> String {
     let first = targets.first().map_or("", String::as_str);
     if targets.iter().any(|t| t.starts_with("nfs://")) || targets.len() > 1 {
@@ -86,7 +92,7 @@ pub(crate) fn target(targets: &[String]) -> String {
     match (first, first.strip_prefix("model:")) {
         ("null", _) => "null = true".to_owned(),
         (_, Some(model)) => format!("model = {}", quoted(model)),
-        (device, None) if device.starts_with("/dev/") => format!("device = {}", quoted(device)),
+        (device, None) if is_device_path(device) => format!("device = {}", quoted(device)),
         (path, None) => format!("path = {}", quoted(path)),
     }
 }
@@ -123,4 +129,16 @@ fn text(request: &SweepRequest) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn directories_in_memory_are_no_devices() {
+        assert!(is_device_path("/dev/nvme0n1") && is_device_path("/dev/shmem0"));
+        assert!(!is_device_path("/dev/shm") && !is_device_path("/dev/shm/a"));
+        assert_eq!(target(&["/dev/shm/a".to_owned()]), "path = \"/dev/shm/a\"");
+    }
 }

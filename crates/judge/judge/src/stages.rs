@@ -85,12 +85,24 @@ impl Stages {
 /// Describes the workload of a plan in words.
 #[must_use]
 pub fn does(plan: &ResolvedPlan) -> String {
+    describe(plan, true)
+}
+
+/// Describes the workload of a plan without its load: threads, clients and queue depth.
+#[must_use]
+pub fn transfers(plan: &ResolvedPlan) -> String {
+    describe(plan, false)
+}
+
+fn describe(plan: &ResolvedPlan, with_load: bool) -> String {
     let streams = match &plan.workload {
         Workload::Matrix(matrix) => &matrix.streams[..],
         Workload::Mailbox(store) => {
             let size = SizeBytes(store.mailbox_size_bytes).about();
-            let (mailboxes, threads) = (store.mailboxes, store.threads);
-            return format!("a mail store of {mailboxes} mailboxes of {size}, {threads} threads");
+            let store_of = format!("a mail store of {} mailboxes of {size}", store.mailboxes);
+            let load =
+                if with_load { format!(", {} threads", store.threads) } else { String::new() };
+            return store_of + &load;
         }
     };
     let one = |stream: &Stream| {
@@ -99,11 +111,9 @@ pub fn does(plan: &ResolvedPlan) -> String {
             _ => "mixed sizes".to_owned(),
         };
         let (clients, depth) = (stream.clients, stream.queue_depth);
-        format!(
-            "{} {size}, {} % reads, {clients} × {depth} outstanding",
-            stream.pattern.word(),
-            stream.read_percent
-        )
+        let load = format!(", {clients} × {depth} outstanding");
+        let load = if with_load { load.as_str() } else { "" };
+        format!("{} {size}, {} % reads{load}", stream.pattern.word(), stream.read_percent)
     };
     let all: Vec<String> = streams.iter().map(one).collect();
     all.join("; ")
@@ -135,6 +145,7 @@ mod tests {
         assert_eq!(all.with(VerdictKind::Measured).count(), 1);
         let plan = "[target]\npath = \"/x\"\n[workload.matrix]\nsizes = \"8KiB\"\nreads = 70\n";
         let plan = Plan::parse(plan, "t").unwrap().resolve();
-        assert!(does(&plan).contains("8 KiB, 70 % reads"), "{}", does(&plan));
+        assert_eq!(does(&plan), format!("{}, 1 × 4 outstanding", transfers(&plan)));
+        assert!(transfers(&plan).contains("8 KiB, 70 % reads"), "{}", transfers(&plan));
     }
 }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::checks::STALLS;
 use crate::figures::{self, Pick};
+use crate::stages;
 use crate::stats::Refusal;
 use crate::stats::tune::{Goal, Loop, Outcome, Point, STEPS_MAX, Search, Step};
 use crate::steady;
@@ -63,6 +64,9 @@ pub struct TuneStep {
     pub reason: String,
     /// CPU time per operation of the load generator, including kernel time.
     pub cpu_ns_per_op: Option<f64>,
+    /// Workload in words, without the load; empty in searches by older versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub does: String,
     /// Host, storage and time; `None` in searches by older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<PointPlace>,
@@ -300,6 +304,7 @@ impl Tuner {
             verdict: verdict.verdict,
             reason: verdict.reason.clone(),
             cpu_ns_per_op: figures::cpu_ns_per_op(bundle),
+            does: stages::transfers(&bundle.plan),
             place: Some(PointPlace::of(bundle)),
         }
     }
@@ -435,7 +440,7 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
     let said = unsettled.filter(|_| !none_steady);
     if let Some((step, rate_per_s)) = said.and_then(|step| Some((step, step.rate_per_s?))) {
         remarks.push(format!(
-            "At {name} {} {rate_per_s:.1}/s met every ceiling, but never became steady: its \
+            "At {name} {}, {rate_per_s:.0} I/Os per second met every ceiling, but never became steady: their \
              long-term rate is unknown. Measure each step for longer, after a longer warm-up.",
             step.load
         ));

@@ -186,18 +186,32 @@ pub fn group_thousands(number: &str) -> String {
 const NAMES: [&str; 9] =
     ["process", "pid", "port", "run", "no.", "line", "seed", "user", "version"];
 
-/// Separates groups of three digits in whole numbers of five or more digits in a sentence. Four
-/// digits may be a year. Numbers after `process`, `port` and the like are identifiers.
+/// Words that follow a number of things.
+const COUNTED: [&str; 6] = ["I/Os", "reads", "writes", "operations", "pages", "blocks"];
+
+/// Separates groups of three digits in rates, and in whole numbers of five or more digits in a
+/// sentence. Four digits may be a year, unless a counted thing follows. Numbers after `process`,
+/// `port` and the like, and those in brackets after a name, are identifiers.
 pub fn group_counts(sentence: &str) -> String {
     let mut out = String::with_capacity(sentence.len() + 8);
     let mut before = "";
-    for word in sentence.split_inclusive(' ') {
+    let mut words = sentence.split_inclusive(' ').peekable();
+    while let Some(word) = words.next() {
+        let after = words.peek().map_or("", |word| word.trim_end());
         let opened = word.trim_start_matches('(');
-        let digits = opened.len() - opened.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        let (number, rest) = opened.split_at(digits);
-        let closed = rest.trim_end_matches(' ').trim_end_matches(['.', ',', ';', ':', ')']);
-        let is_count = digits > 4 && closed.is_empty() && !number.starts_with('0');
-        match is_count && !NAMES.contains(&before.to_lowercase().as_str()) {
+        let digits =
+            |text: &str| text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let (number, rest) = opened.split_at(digits(opened));
+        let fraction = rest.strip_prefix('.').map_or(0, |rest| 1 + digits(rest));
+        let is_rate = rest[fraction..].starts_with("/s");
+        let rest_of = if is_rate { &rest[fraction + 2..] } else { rest };
+        let closed = rest_of.trim_end_matches(' ').trim_end_matches(['.', ',', ';', ':', ')']);
+        let digits_min = if is_rate || COUNTED.contains(&after) { 4 } else { 5 };
+        let is_count = number.len() >= digits_min && closed.is_empty() && !number.starts_with('0');
+        let is_bracketed = opened.len() < word.len() && rest.starts_with(')');
+        let is_name = NAMES.contains(&before.to_lowercase().as_str())
+            || is_bracketed && !COUNTED.contains(&before);
+        match is_count && !is_name {
             true => {
                 out.push_str(&word[..word.len() - opened.len()]);
                 out.push_str(&group_thousands(number));
@@ -318,7 +332,10 @@ mod tests {
                 "12345 of 1234567 reads (98765) failed, 54321.",
                 "12,345 of 1,234,567 reads (98,765) failed, 54,321.",
             ),
-            ("1234 reads in 2026", "1234 reads in 2026"),
+            ("1234 reads in 2026", "1,234 reads in 2026"),
+            ("4283 I/Os per second of 2291 hosts", "4,283 I/Os per second of 2291 hosts"),
+            ("2019.5/s is below 50000/s; 999.5/s", "2,019.5/s is below 50,000/s; 999.5/s"),
+            ("its server (plimsoll (11840)) moved", "its server (plimsoll (11840)) moved"),
             (
                 "Process 12345 and port 65000: /dev/sda12345 at 12345.678 or 0012345",
                 "Process 12345 and port 65000: /dev/sda12345 at 12345.678 or 0012345",

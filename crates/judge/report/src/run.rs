@@ -31,7 +31,7 @@ pub use self::inside::{explain, explained_json};
 
 use self::kinds::Operation;
 use crate::document::{Document, Fact, Headline, Section};
-use crate::number::{Unit, elapsed};
+use crate::number::{Unit, elapsed, group_counts};
 use crate::table::{Cell, Tone};
 use crate::time::utc;
 
@@ -40,11 +40,11 @@ pub fn run_document(bundle: &Bundle, verdict: &Verdict) -> Document {
     let sections = [
         checks::section(verdict),
         events::section(bundle),
-        carried::section(bundle, verdict),
         replay::section(bundle),
         inside::brief(bundle),
         io::brief(bundle),
         timeline::section(bundle, verdict),
+        carried::section(bundle, verdict),
         findings::section(verdict),
         findings::claims_line(verdict),
         condition::section(bundle),
@@ -180,7 +180,7 @@ fn headline(bundle: &Bundle, verdict: &Verdict) -> Headline {
             false => verdict.verdict.label().to_owned(),
         },
         tone: if modelled { Tone::Plain } else { verdict_tone(verdict.verdict) },
-        reason: sentence(&reason),
+        reason: group_counts(&sentence(&reason.replace("achieved iops", "achieved I/Os"))),
         figures,
     }
 }

@@ -35,7 +35,10 @@ pub fn sweep_document(sweep: &Sweep) -> Document {
         document.headline.tone = Tone::Good;
     }
     let at = usize::from(!sweep.key_figures.is_empty());
-    document.sections.splice(at..at, [bends(sweep), findings(sweep), verdict_basis(sweep)]);
+    document.sections.insert(at, bends(sweep));
+    // After the figures and charts, and before the conditions.
+    let at = document.sections.len() - usize::from(!sweep.conditions.is_empty());
+    document.sections.splice(at..at, [findings(sweep), verdict_basis(sweep)]);
     document.sections.retain(|section| !section.blocks.is_empty());
     document
 }
@@ -215,7 +218,13 @@ fn fact(kept: &KeyFigure) -> Fact {
     let latency = kept.latency_ns_avg.map_or(String::new(), |ns| {
         format!(", {} on average", Unit::Latency.show(ns as f64, Letters::Unicode))
     });
-    Fact::new(&kept.name, cell).note(format!("{}{latency}", other.show(None, Letters::Unicode)))
+    let other = other.show(None, Letters::Unicode);
+    // The point at which it was reached is in brackets in the name, and too long for a heading.
+    let (name, point) = match kept.name.strip_suffix(')').and_then(|name| name.split_once(" (")) {
+        Some((name, point)) => (name, format!("{point}: ")),
+        None => (kept.name.as_str(), String::new()),
+    };
+    Fact::new(name, cell).note(format!("{point}{other}{latency}"))
 }
 
 #[cfg(test)]
@@ -280,6 +289,9 @@ mod tests {
         let document = sweep_document(&sweep);
         let text = crate::text::document(&document, &Default::default());
         assert!(text.contains("all 2 points") && text.contains("It fell."), "{text}");
+        let sections: Vec<&str> = document.sections.iter().map(|s| s.id.as_str()).collect();
+        let at = |id: &str| sections.iter().position(|one| *one == id);
+        assert!(at("points") < at("findings"), "figures first: {sections:?}");
         assert!(document.demonstration.is_some_and(|says| says.contains("more than 5 s")));
         let names: Vec<&str> = document.identity.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(

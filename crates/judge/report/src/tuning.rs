@@ -4,7 +4,7 @@ use plimsoll_judge::VerdictKind;
 use plimsoll_judge::tuning::{TuneStep, TunedLoad, Tuning};
 
 use crate::document::{Document, Fact};
-use crate::number::{Letters, Unit};
+use crate::number::{Letters, Unit, group_counts};
 use crate::places;
 use crate::run::checks::label;
 use crate::study::{Curve, Step};
@@ -13,7 +13,14 @@ use crate::table::{Cell, Tone};
 /// Returns the report of a search: curve with load line, steps, conclusions.
 pub fn tuning_document(tuning: &Tuning) -> Document {
     let mut document = curve(tuning).document();
-    document.identity = places::facts(tuning.steps.iter().filter_map(|step| step.place.as_ref()));
+    let works = tuning.steps.iter().map(|step| step.does.clone()).filter(|does| !does.is_empty());
+    let works = places::listed(works);
+    if !works.is_empty() {
+        document.identity.push(("workload".to_owned(), works));
+    }
+    document
+        .identity
+        .extend(places::facts(tuning.steps.iter().filter_map(|step| step.place.as_ref())));
     document.identity.push(("plan".to_owned(), tuning.name.clone()));
     let verdict = tuning.verdict();
     document.headline.word = match (tuning.load_line, verdict) {
@@ -106,7 +113,7 @@ pub fn curve(tuning: &Tuning) -> Curve {
         load_line,
         fewest,
         required_per_s: tuning.required_per_s,
-        remarks: tuning.remarks.clone(),
+        remarks: tuning.remarks.iter().map(|remark| group_counts(remark)).collect(),
         steps: steps.into_iter().map(shown).collect(),
     }
 }

@@ -34,6 +34,10 @@ fn pages() -> Vec<(&'static str, String)> {
     let mut long = common::bundle(Sample { read_ms: 40.0, stall: true, buffered: true, ..QUICK });
     long.run.plan_sha256 = "0123456789abcdef".repeat(4);
     long.run.instances.iter_mut().for_each(|i| i.path = format!("/mnt/{LONG_WORD}/{LONG_WORD}"));
+    let mut quickstart = common::bundle(QUICK);
+    quickstart.plan.name = "quickstart".to_owned();
+    let quickstart = run(&quickstart);
+    assert!(quickstart.contains("What this storage would carry"));
     let mut comparison = studies::comparison();
     comparison.headline.reason = format!("No winner is called: {LONG_WORD}, {LONG_WORD} differ.");
     comparison.unlike.push((LONG_WORD.to_owned(), vec![LONG_WORD.to_owned(); 2]));
@@ -43,6 +47,7 @@ fn pages() -> Vec<(&'static str, String)> {
     vec![
         ("run", run(&common::bundle(QUARTER))),
         ("failed-run", run(&long)),
+        ("quickstart", quickstart),
         ("sweep", study(&studies::sweep().document())),
         ("comparison", study(&comparison.document())),
         ("search", study(&studies::curve().document())),
@@ -78,8 +83,9 @@ fn pages_fit_and_can_be_read_on_telephones_and_screens_in_light_and_dark() {
     std::fs::create_dir_all(&directory).unwrap();
     let mut pages = pages();
     // A page that is too wide and faint must be detected.
-    let wrong =
-        "<body style=\"background:#fff\"><p style=\"width:600px;color:#ccc\">wide and faint</p>";
+    let wrong = "<body style=\"background:#fff\"><p style=\"width:600px;color:#ccc\">wide and faint</p>\
+         <style>td{display:flex;width:300px}td::before{content:attr(data-title);width:60px}</style>\
+         <div class=scroll><table><tr><td data-title=\"a name that is squeezed\">1</table></div>";
     pages.push(("wrong", wrong.to_owned()));
     for (name, page) in &pages {
         std::fs::write(directory.join(format!("{name}.html")), page).unwrap();
@@ -93,5 +99,6 @@ fn pages_fit_and_can_be_read_on_telephones_and_screens_in_light_and_dark() {
         lines[..lines.len() - 1].iter().copied().partition(|line| line.starts_with("wrong "));
     assert!(seen.iter().any(|line| line.contains("wrong 390 light: 6")), "{told}");
     assert!(seen.iter().any(|line| line.contains("too faint")), "{told}");
+    assert!(seen.iter().any(|line| line.contains("390 light: squeezed")), "{told}");
     assert!(amiss.is_empty(), "{}", amiss.join("\n"));
 }

@@ -366,7 +366,8 @@ impl Entry {
 
 /// Returns the mean latency of reads or writes. A write that waits for a flush ends with the flush.
 fn mean_ns(run: &Run, is_read: bool) -> Option<u64> {
-    let has_durable = run.classes.iter().any(|class| class.group == "durable");
+    // A mail store that flushes nothing has such a class without operations.
+    let has_durable = run.classes.iter().any(|class| class.group == "durable" && class.count > 0);
     let group = if has_durable && !is_read { "durable" } else { "transactional" };
     let pick = |class: &ClassTotals| class.group == group && class.is_read == is_read;
     let sum_ns = run.sum(pick, |class| class.latency_ns_sum);

@@ -17,7 +17,7 @@ use crate::scan::{self, Fingerprint, Roots, ScannedDirectory};
 use crate::verification::LedgerRecord;
 
 /// Version of the tables. An index of another version is rebuilt.
-const VERSION: i32 = 4;
+const VERSION: i32 = 5;
 
 const TABLES: &str = "
     CREATE TABLE runs (

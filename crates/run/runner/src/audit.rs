@@ -229,8 +229,7 @@ pub fn audit_run_file(
 pub fn study(paths: &[PathBuf]) -> Result<Study, RunnerError> {
     let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
     plimsoll_import::read(&paths).map_err(|error| {
-        RunnerError::usage(format!("cannot read {error}"))
-            .hint("name a file, directory or archive of results")
+        RunnerError::usage(error.to_string()).hint("name a file, directory or archive of results")
     })
 }
 
@@ -274,4 +273,15 @@ fn worst(bundles: &[Bundle], verdicts: &[Verdict]) -> Exit {
         return if verdicts.iter().any(fails) { Exit::NoVerdict } else { Exit::Ok };
     }
     exits.next().unwrap_or(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_result_is_named_once_with_one_reason() {
+        let error = study(&["/none.json".into()]).unwrap_err().to_string();
+        assert!(error.starts_with("error: /none.json: cannot be read: No such file"), "{error}");
+    }
 }

@@ -233,10 +233,13 @@ fn document(
     let (word, reason) = match smallest(sizing) {
         Some(least) => {
             let headroom = headroom(least, request).unwrap_or(0.0);
+            let headroom = match headroom > plimsoll_judge::judge::HEADROOM_SHOWN_MAX {
+                true => "more than 10 times this rate as its load line".to_owned(),
+                false => format!("{:.0} % headroom", 100.0 * headroom),
+            };
             let says = format!(
-                "modelled: the smallest that carries {required:.0} I/Os/s, with {:.0} % headroom; the \
-                 next bottleneck is {}, now at {:.0} %.",
-                100.0 * headroom,
+                "modelled: the smallest that carries {required:.0} I/Os/s, with {headroom}; the next \
+                 bottleneck is {}, now at {:.0} %.",
                 least.bottleneck,
                 100.0 * least.utilisation.unwrap_or(0.0)
             );

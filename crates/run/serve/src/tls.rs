@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// The file cannot be read or is not PEM.
-    #[error("{path}: {message}")]
+    #[error("cannot read {path}: {message}")]
     Unreadable {
         /// The file.
         path: PathBuf,

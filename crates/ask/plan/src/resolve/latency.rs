@@ -46,7 +46,15 @@ pub(super) fn check_classes(
         }
         let on_s3 = targets.iter().all(|target| matches!(target.kind, TargetKind::S3 { .. }));
         if *class == FirstByte && fits && !on_s3 {
-            let help = format!("write `{}`", LatencyLimit::field(Read, *statistic));
+            let first = LatencyLimit::field(FirstByte, *statistic);
+            let read = LatencyLimit::field(Read, *statistic);
+            let limit = given.value;
+            let is_limited = written.iter().any(|(c, s, _)| *c == Read && s == statistic);
+            let whole = match is_limited {
+                true => String::new(),
+                false => format!(" --set requirement.{read}={limit}"),
+            };
+            let help = format!("name a bucket, or remove it: --set requirement.{first}={whole}");
             cx.fail(
                 &given.at,
                 "limits the first byte of objects, and the target is no bucket",

@@ -144,7 +144,15 @@ impl Frame {
         out.push_str("<g class=\"ticks\">");
         for mark in &self.y.marks {
             let (x, y) = (px(self.left), px(self.y_px(mark.value) - 9.0));
-            let _ = write!(out, "<text x=\"{x}\" y=\"{y}\">{}</text>", html(&mark.label));
+            // The plate keeps a vertical line from crossing the name.
+            let _ = write!(
+                out,
+                "<rect class=\"plate\" x=\"{x}\" y=\"{}\" width=\"{}\" height=\"14\"/>\
+                 <text x=\"{x}\" y=\"{y}\">{}</text>",
+                px(self.y_px(mark.value) - 20.0),
+                px(text_px(&mark.label)),
+                html(&mark.label)
+            );
         }
         out.push_str("</g>");
     }

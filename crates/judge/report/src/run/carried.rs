@@ -73,9 +73,8 @@ fn words(capacity: &MailboxEstimate) -> Vec<String> {
         all.push("The run is INVALID: no figure here can be relied on.".to_owned());
     }
     all.push(format!(
-        "Rate: {rate} transactional I/Os, by four sessions. The 95 % intervals are of this half minute: they can't know \
-         what a minute on little data doesn't show, caches that the real data exceeds, and storage that is full or has \
-         been written to for hours."
+        "Rate: {rate} transactional I/Os, by four sessions. The 95 % intervals describe this half minute. They do not \
+         cover data that exceeds the caches, nor storage that is full or has been written to for hours."
     ));
     all.push(format!("Space: {free}."));
     if !capacity.limits_broken.is_empty() {

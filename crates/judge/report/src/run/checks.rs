@@ -5,7 +5,7 @@ use plimsoll_judge::verdict::{Check, Quantity};
 
 use super::empty_section;
 use crate::document::{Block, Section};
-use crate::number::Unit;
+use crate::number::{Unit, group_counts};
 use crate::table::{Cell, Column, Table, Tone, Value};
 
 pub(super) fn section(verdict: &Verdict) -> Section {
@@ -77,7 +77,7 @@ fn row(check: &Check) -> Vec<Cell> {
         measured,
         interval,
         result,
-        Cell::text(check.note.clone()),
+        Cell::text(group_counts(&check.note)),
     ]
 }
 

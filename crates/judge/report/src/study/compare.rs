@@ -2,9 +2,12 @@
 
 use crate::chart::plot::{Dot, RuleKind};
 use crate::chart::{Axis, Mark, Plot, Rule};
-use crate::document::{Block, Document, Headline, Section};
-use crate::number::Unit;
+use crate::document::{Block, Document, Fact, Headline, Section};
+use crate::number::{Letters, Unit};
 use crate::table::{Cell, Column, Table, Tone, Value};
+
+/// Maximum number of sides that the headline shows.
+const FIGURES_MAX: usize = 4;
 
 /// Value of a metric in one experiment.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -198,6 +201,25 @@ impl Comparison {
         cells
     }
 
+    /// Returns the first metric of each side for the headline, and the ratio of two sides.
+    fn figures(&self) -> Vec<Fact> {
+        let Some(metric) = self.metrics.first().filter(|_| self.names.len() <= FIGURES_MAX) else {
+            return Vec::new();
+        };
+        let fact = |(name, side): (&String, &Side)| {
+            let name = format!("{name}: {}", metric.name);
+            Fact::new(&name, Cell::maybe(metric.unit, side.mean))
+        };
+        let mut figures: Vec<Fact> = self.names.iter().zip(&metric.sides).map(fact).collect();
+        if let [_, Side { ratio: Some(ratio), ratio_interval, .. }] = &metric.sides[..] {
+            let note = ratio_interval.map_or(String::new(), |ends| {
+                format!("95 %: {}", interval(Unit::Plain, Some(ends)).show(None, Letters::Unicode))
+            });
+            figures.push(Fact::new("ratio", Cell::number(Unit::Plain, *ratio)).note(note));
+        }
+        figures
+    }
+
     /// Returns the report of a comparison.
     pub fn document(&self) -> Document {
         let mut sections = vec![
@@ -228,12 +250,9 @@ impl Comparison {
             let list = Block::List(self.remarks.clone());
             sections.push(Section::brief("remarks", "Remarks").with(list));
         }
-        Document {
-            title: self.names.join(" and "),
-            headline: self.headline.clone(),
-            sections,
-            ..Document::default()
-        }
+        let mut headline = self.headline.clone();
+        headline.figures.extend(self.figures());
+        Document { title: self.names.join(" and "), headline, sections, ..Document::default() }
     }
 }
 

@@ -62,17 +62,7 @@ impl Curve {
         .size(860.0, 340.0)
         .says(format!("Labels are the load ({}). Bars are 95 % intervals.", self.load_name));
         for (i, name) in self.latency_names.iter().enumerate() {
-            // Steps at one load are close together: only the first has the label.
-            let mut labelled = f64::NAN;
-            let dot = |step: &Step| {
-                let dot = self.dot(step, i)?;
-                let label = if step.load == labelled { String::new() } else { dot.label };
-                labelled = step.load;
-                Some(Dot { label, ..dot })
-            };
-            let dots: Vec<Dot> = self.steps.iter().filter_map(dot).collect();
-            let (name, colour) = (name.clone(), i as u8);
-            plot = plot.mark(Mark::Dots { name, colour, dots, joined: true });
+            plot = self.marks(name, i as u8, &|step| self.dot(step, i)).fold(plot, Plot::mark);
         }
         for (ceiling, names) in self.ceilings() {
             let shown = Unit::Latency.show_round(ceiling, Letters::Unicode);
@@ -89,25 +79,57 @@ impl Curve {
     /// Returns the charts of rate and of the first latency over the load.
     pub fn load_plots(&self) -> [Plot; 2] {
         let x = || Axis { scale: AxisScale::Log2, ..Axis::linear(&self.load_name, Unit::Plain) };
-        let dots = |y: &dyn Fn(&Step) -> Option<(f64, Option<(f64, f64)>)>| -> Vec<Dot> {
+        type Height = (f64, Option<(f64, f64)>);
+        let latency = self.latency_names.first().map_or("latency", String::as_str);
+        let plot = |id: &str, title: &str, y: Axis, height: &dyn Fn(&Step) -> Option<Height>| {
             let dot = |step: &Step| {
-                let (y, y_range) = y(step)?;
+                let (y, y_range) = height(step)?;
                 Some(Dot { x: step.load, y, y_range, ..Dot::default() })
             };
-            self.steps.iter().filter_map(dot).collect()
-        };
-        let rates = dots(&|step| Some((step.rate_per_s, step.rate_interval)));
-        let latencies = dots(&|step| Some((step.latency_ns.first().copied().flatten()?, None)));
-        let latency = self.latency_names.first().map_or("latency", String::as_str);
-        let plot = |id: &str, title: &str, y: Axis, dots: Vec<Dot>| {
-            Plot::new(id, &format!("{title} against {}", self.load_name), x(), y)
-                .size(860.0, 240.0)
-                .mark(Mark::Dots { name: title.to_owned(), colour: 0, dots, joined: true })
+            let plot = Plot::new(id, &format!("{title} against {}", self.load_name), x(), y)
+                .size(860.0, 240.0);
+            self.marks(title, 0, &dot).fold(plot, Plot::mark)
         };
         [
-            plot("load-rate", "I/Os per second", Axis::linear("I/Os", Unit::Rate), rates),
-            plot("load-latency", latency, Axis::log("latency", Unit::Latency), latencies),
+            plot("load-rate", "I/Os per second", Axis::linear("I/Os", Unit::Rate), &|step| {
+                Some((step.rate_per_s, step.rate_interval))
+            }),
+            plot("load-latency", latency, Axis::log("latency", Unit::Latency), &|step| {
+                Some((step.latency_ns.first().copied().flatten()?, None))
+            }),
         ]
+    }
+
+    /// Returns a line through one step of each load, and points without a label for its other
+    /// measurements.
+    fn marks(
+        &self,
+        name: &str,
+        colour: u8,
+        dot: &dyn Fn(&Step) -> Option<Dot>,
+    ) -> impl Iterator<Item = Mark> + use<> {
+        let (mut joined, mut others) = (Vec::new(), Vec::new());
+        for steps in self.steps.chunk_by(|a, b| a.load == b.load) {
+            let first = self.steps.partition_point(|step| step.load < steps[0].load);
+            let concluded = [self.load_line, self.fewest].into_iter().flatten();
+            let concluded = concluded.filter_map(|at| at.checked_sub(first));
+            let steady = steps.iter().rposition(|step| step.steady == Some(true));
+            let kept = concluded
+                .into_iter()
+                .find(|at| *at < steps.len())
+                .or(steady)
+                .unwrap_or(steps.len() - 1);
+            for (at, step) in steps.iter().enumerate() {
+                match dot(step) {
+                    Some(dot) if at == kept => joined.push(dot),
+                    Some(dot) => others.push(Dot { label: String::new(), ..dot }),
+                    None => {}
+                }
+            }
+        }
+        let line = Mark::Dots { name: name.to_owned(), colour, dots: joined, joined: true };
+        let others = Mark::Dots { name: String::new(), colour, dots: others, joined: false };
+        [line, others].into_iter()
     }
 
     /// Returns the distinct ceilings with their latencies.

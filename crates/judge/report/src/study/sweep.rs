@@ -336,9 +336,13 @@ impl Sweep {
         let measured = self.cells.iter().filter(|cell| cell.rate_per_s.is_some()).count();
         let reason = format!("{measured} of {} points have figures.", self.cells.len());
         let mut sections = Vec::new();
+        let (top, others): (Vec<Fact>, Vec<Fact>) =
+            self.remember.iter().cloned().partition(|fact| fact.name.starts_with("top "));
         if !self.remember.is_empty() {
+            // The page has the notes of the headline's figures, the terminal has not.
+            let section = if others.is_empty() { Section::terminal } else { Section::brief };
             let facts = Block::Facts(self.remember.clone());
-            sections.push(Section::brief("remember", "Key figures").with(facts));
+            sections.push(section("remember", "Key figures").with(facts));
         }
         let mut grids = Section::terminal("grids", "Operations per second and average latency");
         let groups = self.groups();
@@ -376,7 +380,7 @@ impl Sweep {
                 word: "SWEEP".to_owned(),
                 tone: Tone::Plain,
                 reason,
-                figures: Vec::new(),
+                figures: top,
             },
             sections,
             ..Document::default()

@@ -2,8 +2,12 @@
 
 use crate::markup;
 use crate::studies;
-use plimsoll_report::document::Document;
-use plimsoll_report::number::Letters;
+use plimsoll_report::chart::Mark;
+use plimsoll_report::chart::plot::Dot;
+use plimsoll_report::document::{Document, Fact};
+use plimsoll_report::number::{Letters, Unit};
+use plimsoll_report::study::Step;
+use plimsoll_report::table::Cell;
 use plimsoll_report::{Style, html, text};
 
 fn drawn(document: &Document) -> String {
@@ -55,4 +59,52 @@ fn a_comparison_sets_off_only_what_is_clear_of_the_noise() {
     use plimsoll_report::table::Tone::{Bad, Good, Plain};
     assert_eq!(tones, [Good, Plain, Bad]);
     insta::assert_snapshot!(drawn(&comparison.document()));
+}
+
+#[test]
+fn a_line_joins_one_step_of_each_load_and_repeats_are_points_beside_it() {
+    let mut curve = studies::curve();
+    let at = curve.load_line.unwrap();
+    let repeat = Step { rate_per_s: 1.0, steady: Some(true), ..curve.steps[at].clone() };
+    curve.steps.insert(at + 1, repeat.clone());
+    curve.steps.insert(0, Step { load: 0.5, steady: Some(false), ..repeat.clone() });
+    curve.steps.insert(0, Step { load: 0.5, steady: Some(true), rate_per_s: 2.0, ..repeat });
+    (curve.load_line, curve.fewest) = (Some(at + 2), curve.fewest.map(|at| at + 2));
+    let loads = curve.steps.len() - 2;
+    let plots = [vec![curve.plot()], curve.load_plots().to_vec()].concat();
+    for plot in plots {
+        let dots = |joined: bool| {
+            let of = |mark: &Mark| match mark {
+                Mark::Dots { dots, joined: is, .. } if *is == joined => Some(dots.clone()),
+                _ => None,
+            };
+            plot.marks.iter().find_map(of).unwrap()
+        };
+        let (line, others) = (dots(true), dots(false));
+        assert_eq!((line.len(), others.len()), (loads, 2), "{}", plot.id);
+        let drawn = |dots: &[Dot], rate: f64| dots.iter().any(|dot| dot.x == rate || dot.y == rate);
+        if plot.id != "load-latency" {
+            assert!(drawn(&line, 2.0), "the steady step of a load");
+            assert!(drawn(&line, curve.steps[at + 2].rate_per_s), "the load line");
+        }
+        assert!(others.iter().all(|dot| dot.label.is_empty()));
+    }
+}
+
+#[test]
+fn the_headline_has_the_figures_that_answer() {
+    let compared = studies::comparison().document();
+    let shown = |document: &Document| -> Vec<String> {
+        let figures = document.headline.figures.iter();
+        figures.map(|f| format!("{} {}", f.name, f.cell.show(None, Letters::Unicode))).collect()
+    };
+    assert_eq!(
+        shown(&compared),
+        ["ext4: I/Os per second 331.8/s", "Btrfs: I/Os per second 351.7/s", "ratio 1.060"]
+    );
+    let mut sweep = studies::sweep();
+    let fact = |name: &str| Fact::new(name, Cell::number(Unit::Bandwidth, 4e8)).note("at q16");
+    sweep.remember = vec![fact("top read bandwidth"), fact("4 KiB random, 75 % reads, depth 4")];
+    assert_eq!(shown(&sweep.document()), ["top read bandwidth 400 MB/s"]);
+    assert!(page(&sweep.document()).contains("4 KiB random, 75 % reads, depth 4"));
 }

@@ -10,6 +10,7 @@ use toml::Value;
 
 use super::job;
 use crate::error::CliError;
+pub use crate::error::plan_error;
 
 /// Changes to a plan.
 #[derive(Clone, Debug, Default, Args)]
@@ -29,7 +30,8 @@ pub struct Changes {
     /// Model to run on, instead of the plan's target.
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["path", "logs", "device", "nfs"])]
     pub model: Option<String>,
-    /// A field of the plan to change, such as `phases.measure=10m`. May be given several times.
+    /// A field of the plan to change, such as `phases.measure=10m`; an empty value removes the
+    /// field. May be given several times.
     #[arg(long, value_name = "FIELD=VALUE")]
     pub set: Vec<String>,
 }
@@ -174,11 +176,4 @@ fn with_fields(name: &str, changes: &[Change]) -> Result<Result<Plan, PlanErrors
         None => error,
     };
     Err(error.hint("`plimsoll plan list` lists the built-in plans"))
-}
-
-/// Converts a plan's errors to a message.
-pub fn plan_error(errors: &PlanErrors) -> CliError {
-    // The text already begins with "error:".
-    let text = errors.to_string();
-    CliError::usage(text.trim_end().trim_start_matches("error: ").to_owned())
 }

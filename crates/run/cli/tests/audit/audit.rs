@@ -255,7 +255,10 @@ fn what_is_no_result_is_refused_with_a_reason() {
     sandbox.run(&["audit", "x.json"]).expect(2).says("not a fio result");
     std::fs::write(sandbox.path("x.csv"), "a,b\n1,2\n").unwrap();
     sandbox.run(&["audit", "x.csv"]).expect(2).says("neither a rate nor a bandwidth");
-    sandbox.run(&["audit", "nowhere.json"]).expect(2).says("cannot read");
+    sandbox
+        .run(&["audit", "nowhere.json"])
+        .expect(2)
+        .says("error: nowhere.json: cannot be read: No such file");
     std::fs::write(sandbox.path("r.json"), result("1", 1, 1)).unwrap();
     sandbox.run(&["audit", "r.json", "--link", "fast"]).expect(2).says("is not a bandwidth");
     sandbox.run(&["audit", "r.json", "--media", "tape"]).expect(2).says("is not a kind of media");

@@ -190,7 +190,7 @@ const LONGER_COMMANDS: &[(&str, usize, &str)] = &[
     ("bundle.rs", 135, "what every command prints of a bundle, and how an argument names one"),
     (
         "plan_changes.rs",
-        184,
+        179,
         "the flags that name paths and change fields, and the plan that results",
     ),
     (

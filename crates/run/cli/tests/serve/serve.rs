@@ -829,6 +829,8 @@ fn the_dashboard_asks_for_metrics_that_exist() {
     let plan = std::fs::read_to_string(sandbox.path("plan.toml")).unwrap();
     assert!(plan.contains("[requirement]"), "limits have metrics too");
     given.extend(metric_names(&sandbox.run(&["report", &ids[0], "--export", "prometheus"]).stdout));
+    let readme = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../README.md");
+    assert!(std::fs::read_to_string(readme).unwrap().contains("contrib/grafana/plimsoll.json"));
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../contrib/grafana/plimsoll.json");
     let dashboard: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     let mut asked = metric_names(&dashboard["templating"].to_string());

@@ -128,3 +128,34 @@ fn trend(number: usize, (plan, target): Subject<'_>, latest_first: &[&Entry]) ->
         figure => Value::from_safe_string(plot.figure()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trend_has_the_runs_of_one_plan_and_target_and_no_points_of_a_sweep() {
+        let run = |name: &str, target: &str, experiment: Option<&str>, rate: f64| Entry {
+            name: name.to_owned(),
+            target: Some(target.to_owned()),
+            experiment: experiment.map(str::to_owned),
+            bundle: Some("/b".to_owned()),
+            achieved_iops_per_s: Some(rate),
+            ..Entry::default()
+        };
+        let sweep = Some("20261126-010203-oltp-sweep-1a2b");
+        let runs = [
+            run("oltp", "/a", None, 4_321.0),
+            run("oltp", "/b", None, 9_999.0),
+            run("oltp", "/a", sweep, 8_888.0),
+            run("etcd", "/a", None, 7_777.0),
+            run("oltp", "/a", None, 1_234.0),
+        ];
+        let trends = trends(&runs.iter().collect::<Vec<_>>());
+        let [trend] = &trends[..] else { panic!("{} trends", trends.len()) };
+        let shown = |field: &str| trend.get_attr(field).unwrap().to_string();
+        assert_eq!([shown("plan"), shown("target"), shown("runs")], ["oltp", "/a", "2"]);
+        assert_eq!([shown("now"), shown("before")], ["4,321/s", "1,234/s"]);
+        assert!(shown("figure").contains(">I/Os, per second<"));
+    }
+}

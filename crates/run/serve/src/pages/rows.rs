@@ -17,6 +17,9 @@ pub const LISTED: u32 = 50;
 /// And at most.
 pub const LISTED_MAX: u32 = 2_000;
 
+/// Targets of an experiment that its row names.
+const TARGETS_MAX: usize = 3;
+
 /// A run in a list.
 #[derive(Debug, Serialize)]
 pub struct Row {
@@ -121,7 +124,9 @@ impl Row {
             let ends =
                 known.iter().copied().reduce(f64::min).zip(known.iter().copied().reduce(f64::max));
             ends.map_or("n/a".to_owned(), |(low, high)| {
-                let [low, high] = [low, high].map(|end| unit.show(end, Letters::Unicode));
+                // A number and its unit stay in one line.
+                let show = |end| unit.show(end, Letters::Unicode).replace(' ', "\u{a0}");
+                let [low, high] = [low, high].map(show);
                 if low == high { low } else { format!("{low} to {high}") }
             })
         };
@@ -138,9 +143,19 @@ impl Row {
                 .map_or(String::new(), |rate| Unit::Rate.show(rate, Letters::Unicode)),
             run_id: run.run_id.clone(),
         };
+        let mut targets: Vec<&str> = Vec::new();
+        for target in runs.iter().rev().filter_map(|run| run.target.as_deref()) {
+            if !targets.contains(&target) {
+                targets.push(target);
+            }
+        }
+        let more = targets.len().saturating_sub(TARGETS_MAX);
+        targets.truncate(TARGETS_MAX);
+        let more = if more > 0 { format!("; {more} more") } else { String::new() };
         Self {
             run_id: id.to_owned(),
             path: quoted(id),
+            target: targets.join("; ") + &more,
             is_there: runs.iter().any(|run| run.has_bundle()),
             number: experiment_kind(id).to_owned(),
             verdict: format!("{modelled}{}", counts.join(", ")),
@@ -221,6 +236,7 @@ mod tests {
             experiment: experiment.map(str::to_owned),
             achieved_iops_per_s: Some(rate),
             verdict: Some("MEASURED".to_owned()),
+            target: Some(format!("/{run_id} (ext4)")),
             ..Entry::default()
         };
         let sweep = "20261126-010203-oltp-sweep-1a2b";
@@ -236,6 +252,7 @@ mod tests {
         let row = &rows[1];
         assert_eq!((row.number.as_str(), row.verdict.as_str()), ("sweep", "2 MEASURED"));
         assert_eq!((row.points.len(), row.rate.as_str()), (2, "100.0/s to 300.0/s"));
+        assert_eq!(row.target, "/a (ext4); /c (ext4)");
         assert!(rows[0].points.is_empty());
         assert_eq!(experiment_kind("oddly"), "");
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use plimsoll_judge::stats::welch::RUNS_MIN;
-use plimsoll_plan::Change;
+use plimsoll_plan::{Change, is_device_path};
 use plimsoll_runner::arms::EarlierComparison;
 use toml::Value;
 
@@ -138,7 +138,7 @@ fn target(given: &str) -> Result<Value, CliError> {
     let (kind, place) = match place.strip_prefix("model:") {
         Some(model) => ("model", text(model)),
         None if place.starts_with("nfs://") => ("nfs", Value::Array(vec![text(place)])),
-        None if place.starts_with("/dev/") => ("device", text(place)),
+        None if is_device_path(place) => ("device", text(place)),
         None => ("path", text(place)),
     };
     Ok(side(name, kind, place))

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use plimsoll_plan::{DurationNs, Plan, SizeBytes, TraceMap, TraceRequest, trace_plan};
+use plimsoll_plan::{
+    DurationNs, Plan, SizeBytes, TraceMap, TraceRequest, is_device_path, trace_plan,
+};
 use plimsoll_runner::trace::{Survey, survey};
 
 use crate::commands::load_flags::{LoadFlags, targets};
@@ -54,7 +56,7 @@ impl Replay {
             return Err(CliError::usage(says).hint("name one --path, --device, --nfs or --model"));
         };
         let survey = survey(path)?;
-        let of_trace = || (!target.starts_with("/dev/")).then(|| survey.file_size());
+        let of_trace = || (!is_device_path(target)).then(|| survey.file_size());
         let file_size = load.file_size().or_else(of_trace);
         let pace = self.pace.clone().unwrap_or_else(|| "recorded".to_owned());
         let mut request = request("plimsoll run", path, &survey)?;

@@ -25,7 +25,8 @@ pub fn page(error: ServeError) -> CliError {
 pub fn tokens(error: TokensError) -> CliError {
     let says = CliError::usage(error.to_string());
     match error {
-        TokensError::Unreadable { .. } => CliError::environment(error.to_string()),
+        TokensError::Unreadable { .. } => CliError::environment(error.to_string())
+            .hint("create it: a line is `view TOKEN NAME` or `run TOKEN NAME`"),
         TokensError::Line { .. } | TokensError::Empty(_) => {
             says.hint("a line is `view TOKEN NAME` or `run TOKEN NAME`")
         }

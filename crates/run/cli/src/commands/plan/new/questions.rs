@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use plimsoll_plan::{SizeBytes, gallery, gallery_plan};
+use plimsoll_plan::{SizeBytes, gallery, gallery_plan, is_device_path};
 
 use super::prompter::Prompter;
 use crate::commands::plan_changes::Changes;
@@ -40,7 +40,7 @@ pub fn ask(
         asked.until_accepted(asks, "", name.name, &mut changes, &|changes, place| match place {
             "" => {}
             export if export.starts_with("nfs://") => changes.nfs.push(export.to_owned()),
-            device if device.starts_with("/dev/") => changes.device = Some(device.to_owned()),
+            device if is_device_path(device) => changes.device = Some(device.to_owned()),
             path => changes.path.push(path.to_owned()),
         })?;
         if is_mail && !changes.path.is_empty() {
