@@ -27,8 +27,7 @@ const TABLES: &str = "
     ) WITHOUT ROWID;
     CREATE INDEX runs_started ON runs (started);
     CREATE TABLE experiments (id TEXT PRIMARY KEY, directory TEXT NOT NULL) WITHOUT ROWID;
-    CREATE TABLE mirrors (identity TEXT PRIMARY KEY, change INTEGER NOT NULL) WITHOUT ROWID;
-    PRAGMA user_version = 4;";
+    CREATE TABLE mirrors (identity TEXT PRIMARY KEY, change INTEGER NOT NULL) WITHOUT ROWID;";
 
 /// Conditions for listed runs; `None` accepts every run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -276,6 +275,7 @@ fn create_tables(mut connection: Connection) -> rusqlite::Result<Connection> {
     let work = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     if version(&work)? == 0 {
         work.execute_batch(TABLES)?;
+        work.pragma_update(None, "user_version", VERSION)?;
     }
     work.commit()?;
     Ok(connection)

@@ -54,7 +54,9 @@ pub(super) fn check_classes(
                 true => String::new(),
                 false => format!(" --set requirement.{read}={limit}"),
             };
-            let help = format!("name a bucket, or remove it: --set requirement.{first}={whole}");
+            let help = format!(
+                "name a bucket, or limit whole reads instead: --set requirement.{first}={whole}"
+            );
             cx.fail(
                 &given.at,
                 "limits the first byte of objects, and the target is no bucket",

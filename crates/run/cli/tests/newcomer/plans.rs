@@ -70,7 +70,7 @@ fn each_plan_of_the_gallery_runs_in_small_and_its_bundle_is_in_order() {
             let without = "requirement.first_byte_latency_p99=";
             let refused = sandbox.run(&["run", ready.name, "--path", &data]).expect(2);
             refused.says(says);
-            refused.says(&format!("remove it: --set {without}"));
+            refused.says(&format!("reads instead: --set {without}"));
             refused.says(&format!("{} is built in", ready.name));
             sets.push(without);
         }
