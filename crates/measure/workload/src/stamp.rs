@@ -22,7 +22,7 @@ mod format;
 mod generations;
 mod verify;
 
-pub use damage::{Damage, DamageCounts, ExpectedContent, Finding, Verdict};
+pub use damage::{Damage, DamageCounts, ExpectedContent, Finding, ReadStart, Verdict};
 pub use format::{Origin, Stamp};
 pub(crate) use format::{filler_of, key_of};
 pub use generations::{Generations, Ticket};

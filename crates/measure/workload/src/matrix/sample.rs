@@ -12,9 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::InFlight;
 use crate::address::mix;
 use crate::content::{Content, ContentError};
-use crate::stamp::{
-    DamageCounts, ExpectedContent, Finding, Generations, Ticket, Verdict, Verifier,
-};
+use crate::stamp::{DamageCounts, Finding, Generations, ReadStart, Ticket, Verdict, Verifier};
 
 /// Largest number of units per sampled unit, as a power of two.
 const PERIOD_BITS_MAX: u32 = 8;
@@ -136,8 +134,8 @@ impl Sample {
 struct Entry {
     picked: SampledUnit,
     ticket: Option<Ticket>,
-    /// Oldest generation that a read may return.
-    oldest: u32,
+    /// State at the start of a read.
+    start: ReadStart,
 }
 
 /// State of an operation in flight.
@@ -212,7 +210,7 @@ impl Sampler {
         file: u32,
         offset_bytes: u64,
         size_bytes: u32,
-        begin: impl Fn(&Generations, u64) -> Option<(Option<Ticket>, u32)>,
+        begin: impl Fn(&Generations, u64) -> Option<(Option<Ticket>, ReadStart)>,
     ) -> Option<InFlight> {
         let Self { content, sample, slots, free, .. } = self;
         let first = content.first_unit(offset_bytes, size_bytes as usize).ok()?;
@@ -230,8 +228,8 @@ impl Sampler {
         (slot.file, slot.first) = (file, first);
         slot.entries.clear();
         for picked in picked {
-            if let Some((ticket, oldest)) = begin(generations, picked.group) {
-                slot.entries.push(Entry { picked, ticket, oldest });
+            if let Some((ticket, start)) = begin(generations, picked.group) {
+                slot.entries.push(Entry { picked, ticket, start });
             }
         }
         if slot.entries.is_empty() {
@@ -255,7 +253,7 @@ impl Sampler {
             if ticket.is_none() {
                 generations.give_up(group);
             }
-            Some((Some(ticket?), 0))
+            Some((Some(ticket?), ReadStart::default()))
         })
     }
 
@@ -269,7 +267,7 @@ impl Sampler {
         size_bytes: u32,
     ) -> Option<InFlight> {
         self.begin(file, offset_bytes, size_bytes, |generations, group| {
-            Some((None, generations.expected(group).oldest()))
+            Some((None, generations.expected(group).read_start()))
         })
     }
 
@@ -345,8 +343,7 @@ fn check(
     if now.generation == GIVEN_UP {
         return true;
     }
-    let back = now.generation - entry.oldest.min(now.oldest());
-    let expected = ExpectedContent { back, ..now };
+    let expected = entry.start.expected(now);
     let mut verdict = Verdict::Good;
     let offset_bytes = unit * unit_bytes as u64;
     let checked =
@@ -355,7 +352,7 @@ fn check(
     found.counts.add(&verdict);
     match verdict {
         Verdict::Good => {
-            if !now.seen {
+            if !now.seen && entry.start.was_alone(now) {
                 generations.saw(group, now.generation);
             }
             true

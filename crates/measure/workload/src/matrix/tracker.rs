@@ -9,9 +9,7 @@ use std::sync::Arc;
 
 use super::{InFlight, Sample};
 use crate::content::{Content, ContentError};
-use crate::stamp::{
-    DamageCounts, ExpectedContent, Finding, Generations, Ticket, Verdict, Verifier,
-};
+use crate::stamp::{DamageCounts, Finding, Generations, ReadStart, Ticket, Verdict, Verifier};
 
 /// State of an operation in flight.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,8 +28,8 @@ pub struct Tracker {
     free: Vec<u32>,
     /// By slot: the tickets of a write, one per unit.
     tickets: Box<[Option<Ticket>]>,
-    /// By slot: the oldest possible generation of a read, one per unit.
-    oldest: Box<[u32]>,
+    /// By slot: the state at the start of a read, one per unit.
+    starts: Box<[ReadStart]>,
     units_max: usize,
     counts: DamageCounts,
     first_finding: Option<Finding>,
@@ -55,7 +53,7 @@ impl Tracker {
             slots: vec![Slot::default(); in_flight_max as usize].into(),
             free: (0..in_flight_max).rev().collect(),
             tickets: vec![None; all].into(),
-            oldest: vec![0; all].into(),
+            starts: vec![ReadStart::default(); all].into(),
             units_max,
             counts: DamageCounts::default(),
             first_finding: None,
@@ -165,7 +163,7 @@ impl Tracker {
         let base = number as usize * self.units_max;
         for i in 0..self.slots[number as usize].units {
             let expected = self.files[file as usize].expected(first + i as u64);
-            self.oldest[base + i] = expected.oldest();
+            self.starts[base + i] = expected.read_start();
         }
         Some(InFlight::from_number(number))
     }
@@ -209,13 +207,9 @@ impl Tracker {
         let unit_bytes = self.content.unit_bytes() as u64;
         let first = slot.offset_bytes / unit_bytes;
         let generations = &self.files[slot.file as usize];
-        let oldest = &self.oldest[base..base + slot.units];
-        let expected = |unit: u64| {
-            let now = generations.expected(unit);
-            let before = oldest.get((unit - first) as usize).copied().unwrap_or(0);
-            let back = now.generation - before.min(now.oldest());
-            ExpectedContent { back, ..now }
-        };
+        let starts = &self.starts[base..base + slot.units];
+        let start = |unit: u64| starts.get((unit - first) as usize).copied().unwrap_or_default();
+        let expected = |unit: u64| start(unit).expected(generations.expected(unit));
         let (mut all, mut found, mut is_good) = (DamageCounts::default(), None, true);
         for (from, units) in parts(slot, first) {
             let mut counts = DamageCounts::default();
@@ -234,7 +228,7 @@ impl Tracker {
             if counts.good == units {
                 for unit in from..from + units {
                     let now = generations.expected(unit);
-                    if !now.seen {
+                    if !now.seen && start(unit).was_alone(now) {
                         generations.saw(unit, now.generation);
                     }
                 }

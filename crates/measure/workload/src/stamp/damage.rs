@@ -31,6 +31,36 @@ impl ExpectedContent {
     pub fn oldest(&self) -> u32 {
         self.generation.saturating_sub(self.back)
     }
+
+    /// Returns the state that a read needs at its end, if this is the expectation at its start.
+    #[must_use]
+    pub fn read_start(&self) -> ReadStart {
+        ReadStart { oldest: self.oldest(), settled: (!self.in_flight).then_some(self.generation) }
+    }
+}
+
+/// State of a unit when a read of it started.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadStart {
+    /// Oldest generation that the read may return.
+    oldest: u32,
+    /// Newest generation; `None` if a write was in flight.
+    settled: Option<u32>,
+}
+
+impl ReadStart {
+    /// Returns what the read may return, given the expectation at its end.
+    #[must_use]
+    pub fn expected(self, now: ExpectedContent) -> ExpectedContent {
+        ExpectedContent { back: now.generation - self.oldest.min(now.oldest()), ..now }
+    }
+
+    /// Returns true if no write overlapped the read. Only then does its data remain on the target:
+    /// of two writes in flight, the older one may reach the target after the read.
+    #[must_use]
+    pub fn was_alone(self, now: ExpectedContent) -> bool {
+        !now.in_flight && self.settled == Some(now.generation)
+    }
 }
 
 /// Kind of damage to a unit. The kinds exclude each other; each describes how it is recognised.

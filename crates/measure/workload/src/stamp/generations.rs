@@ -133,8 +133,8 @@ impl Generations {
         });
     }
 
-    /// Records that a read returned the current generation intact: from then on, an older
-    /// generation is stale rather than lost.
+    /// Records that a read without an overlapping write ([`super::ReadStart::was_alone`]) returned
+    /// the current generation intact: from then on, an older generation is stale rather than lost.
     #[inline]
     pub fn saw(&self, unit: u64, generation: u32) {
         self.change(unit, |count, state| {

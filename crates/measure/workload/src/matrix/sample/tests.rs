@@ -147,3 +147,22 @@ fn small_files_are_sampled_as_one() {
     sampler.sample.written_once();
     assert!(sampler.sample.written(9).is_empty());
 }
+
+/// Of two writes in flight, the older one may reach the target last.
+#[test]
+fn a_read_beside_two_writes_does_not_settle_which_came_last() {
+    let mut sampler = sampler(&[1], 4, UNIT as u32);
+    let (mut old, mut new) = (vec![0u8; UNIT as usize], vec![0u8; UNIT as usize]);
+    let writes = [(); 2].map(|()| sampler.begin_write(0, 0, UNIT as u32).unwrap());
+    sampler.fill(writes[0], 9, &mut old).unwrap();
+    sampler.fill(writes[1], 9, &mut new).unwrap();
+    let during = sampler.begin_read(0, 0, UNIT as u32).unwrap();
+    for write in writes {
+        sampler.end_write(write, true);
+    }
+    assert!(sampler.end_read(during, &new));
+    for (data, is_good) in [(&old, true), (&new, true), (&old, false)] {
+        let read = sampler.begin_read(0, 0, UNIT as u32).unwrap();
+        assert_eq!(sampler.end_read(read, data), is_good, "{:?}", sampler.found());
+    }
+}

@@ -90,6 +90,30 @@ fn reads_beside_writes_may_find_either() {
     assert!(tracker.counts().torn >= 1);
 }
 
+/// Of two writes in flight, the older one may reach the target last. A read before that returns the
+/// newer one, and must not make the older one an error.
+#[test]
+fn a_read_beside_two_writes_does_not_settle_which_came_last() {
+    let mut tracker = tracker(64, 4);
+    let (mut old, mut new) = (vec![0u8; SIZE as usize], vec![0u8; SIZE as usize]);
+    let writes = [(); 2].map(|()| tracker.begin_write(0, 0, SIZE).unwrap());
+    tracker.fill(writes[0], &mut old).unwrap();
+    tracker.fill(writes[1], &mut new).unwrap();
+    let during = tracker.begin_read(0, 0, SIZE).unwrap();
+    for write in writes {
+        tracker.end_write(write, true);
+    }
+    assert!(tracker.end_read(during, &new));
+    let after = tracker.begin_read(0, 0, SIZE).unwrap();
+    assert!(tracker.end_read(after, &old), "{:?}", tracker.first_finding());
+    // A read without a write beside it settles it.
+    let alone = tracker.begin_read(0, 0, SIZE).unwrap();
+    assert!(tracker.end_read(alone, &new));
+    let then = tracker.begin_read(0, 0, SIZE).unwrap();
+    assert!(!tracker.end_read(then, &old));
+    assert_eq!(tracker.counts().stale, 4);
+}
+
 /// After a failed write, the unit may have either version; the next successful write ends the
 /// uncertainty.
 #[test]
