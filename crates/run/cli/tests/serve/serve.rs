@@ -712,13 +712,12 @@ fn nothing_is_started_that_is_not_allowed() {
         send("fedcba9876543210", &format!("[target]\n{target}\n{load}")).expect(403);
     }
     let touched = outside.join("touched");
-    for event in [format!("run = [\"touch\", {touched:?}]"), "prompt = \"Pull a disk\"".to_owned()]
-    {
-        let event = format!("[[event]]\nname = \"e\"\nat = \"1ms\"\n{event}\n");
-        let plan = format!("{}{event}", plan_on(&inside, "1s"));
-        let refused = send("fedcba9876543210", &plan).expect(403).json();
-        assert!(refused["error"]["message"].as_str().unwrap().contains("event \"e\""), "{refused}");
-    }
+    let event = format!("[[event]]\nname = \"e\"\nat = \"1ms\"\nrun = [\"touch\", {touched:?}]\n");
+    let plan = format!("{}{event}", plan_on(&inside, "1s"));
+    let refused = send("fedcba9876543210", &plan).expect(403).json();
+    assert!(refused["error"]["message"].as_str().unwrap().contains("event \"e\""), "{refused}");
+    // Who may only look answers no prompt.
+    server.ask("POST", "/api/mark", "Authorization: Bearer 0123456789abcdef\r\n", "").expect(403);
     send("fedcba9876543210", HOSTILE).expect(400);
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);
     assert!(sandbox.bundles().is_empty());
