@@ -108,3 +108,13 @@ fn the_headline_has_the_figures_that_answer() {
     assert_eq!(shown(&sweep.document()), ["top read bandwidth 400 MB/s"]);
     assert!(page(&sweep.document()).contains("4 KiB random, 75 % reads, depth 4"));
 }
+
+#[test]
+fn the_answer_of_a_comparison_is_above_the_conditions_that_differ() {
+    let mut compared = studies::comparison();
+    compared.unlike = vec![("kernel".to_owned(), vec!["6.1".to_owned(), "6.18".to_owned()])];
+    let html = page(&compared.document());
+    let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text}"));
+    let order = [at("ratio"), at("Side by side"), at("Conditions that differ")];
+    assert!(order.is_sorted(), "{order:?}");
+}
