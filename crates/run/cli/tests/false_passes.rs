@@ -16,10 +16,10 @@
 mod support;
 
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
 use serde_json::Value;
-use support::throttle::SpeedControl;
+use support::throttle::{DeviceSpeed, SpeedControl};
 use support::tricks::{Corner, Library, Role, Trick, row};
 use support::{LoopDevice, LoopFs, Sandbox};
 
@@ -157,6 +157,51 @@ fn a_log_whose_flush_takes_ten_times_the_limit_fails() {
     ];
     for verdict in play(&variants, 6000) {
         assert_eq!(verdict["verdict"], "FAIL", "{verdict:#}");
+    }
+}
+
+/// Returns the verdict of the built-in plan for etcd on ext4.
+fn etcd_verdict(speed: DeviceSpeed, measure_s: u64) -> Value {
+    let sandbox = Sandbox::new();
+    let fs = LoopFs::new(sandbox.root.path(), "ext4", 400, "noatime");
+    let sets = [
+        "phases.warm_up=1s".to_owned(),
+        format!("phases.measure={measure_s}s"),
+        format!("evidence.min_measure={measure_s}s"),
+    ];
+    let mount = fs.mount.to_str().unwrap();
+    let mut arguments = vec!["run", "container-volume", "--path", mount, "--json", "-q"];
+    sets.iter().for_each(|set| arguments.extend(["--set", set]));
+    let mut command = sandbox.command(&arguments);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    if let Some(control) = &SpeedControl::start(speed, &fs.device) {
+        assert!(control.take_in(child.id()), "the run ended at once");
+        return ended(child);
+    }
+    ended(child)
+}
+
+fn ended(child: Child) -> Value {
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {stderr}"))
+}
+
+#[test]
+fn the_plan_for_etcd_fails_on_a_slow_disk_and_passes_on_a_fast_one() {
+    let slow = etcd_verdict(DeviceSpeed::Limited(40), 10);
+    assert_eq!(slow["verdict"], "FAIL", "{slow:#}");
+    for name in ["sync_latency_p99", "write_latency_p99"] {
+        assert_eq!(row(&slow, name)["ok"], false, "{slow:#}");
+    }
+    // 30 s is the shortest measurement that can pass. A shorter one lacks nothing but time.
+    if all_run() {
+        let fast = etcd_verdict(DeviceSpeed::Full, 31);
+        assert_eq!(fast["verdict"], "PASS", "{fast:#}");
+    } else {
+        let fast = etcd_verdict(DeviceSpeed::Full, 10);
+        assert_eq!(fast["verdict"], "INCONCLUSIVE", "{fast:#}");
+        assert!(fast["reason"].as_str().unwrap().starts_with("measured for 10.0 s"), "{fast:#}");
     }
 }
 
