@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::fleets::{Hosts, Process, RATE, SWITCH, adds_up, fleet_in, ip, plan, was_disturbed};
 use crate::support::port::free_port;
@@ -113,6 +113,35 @@ fn a_server_that_hangs_in_mid_run_costs_no_evidence() {
     carried_all(&fleet_in(&sandbox.path("share/plimsoll/runs")));
 }
 
+/// The operator does not wait for a server that is away. The hosts' evidence is fetched later.
+#[test]
+fn a_run_that_is_interrupted_while_the_server_hangs_ends_and_is_resumed() {
+    let sandbox = Sandbox::new();
+    let key = make_key(&sandbox);
+    let broker = Server::start(&sandbox);
+    let _agents = [agent(&sandbox, &broker.url(), "one"), agent(&sandbox, &broker.url(), "two")];
+    let mut run = begun(&sandbox, two_agents(&sandbox, &broker.url(), "5s", &key), "run.log");
+    signal(&broker.process.0, "-STOP");
+    signal(&run.0, "-INT");
+    let began = Instant::now();
+    assert_eq!(run.wait(), 5, "{}", said(&sandbox));
+    assert!(began.elapsed() < Duration::from_secs(40), "{:?}", began.elapsed());
+    assert!(said(&sandbox).contains("plimsoll run --resume"), "{}", said(&sandbox));
+    signal(&broker.process.0, "-CONT");
+    let id = resumable_run(&sandbox);
+    let arguments = ["run", "--resume", &id, "--fleet", &broker.url(), "--sign", &key, "--json"];
+    let ran = sandbox.run(&arguments);
+    assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
+    carried_all(&fleet_in(&sandbox.path("share/plimsoll/runs")));
+}
+
+/// Returns the name of the run that can be resumed.
+fn resumable_run(sandbox: &Sandbox) -> String {
+    let kept = sandbox.path("state/plimsoll/fleet-runs");
+    let file = fs::read_dir(&kept).unwrap().next().unwrap().unwrap().path();
+    file.file_stem().unwrap().to_str().unwrap().to_owned()
+}
+
 #[test]
 fn a_server_that_is_killed_and_started_again_in_mid_run_costs_no_evidence() {
     let sandbox = Sandbox::new();
@@ -165,8 +194,7 @@ fn a_run_whose_coordinator_was_killed_is_taken_up_again() {
     run.0.kill().unwrap();
     run.0.wait().unwrap();
     let kept = sandbox.path("state/plimsoll/fleet-runs");
-    let name = fs::read_dir(&kept).unwrap().next().unwrap().unwrap().path();
-    let id = name.file_stem().unwrap().to_str().unwrap().to_owned();
+    let id = resumable_run(&sandbox);
     let resume = |id: &str| {
         sandbox.run(&["run", "--resume", id, "--fleet", &broker.url(), "--sign", &key, "--json"])
     };

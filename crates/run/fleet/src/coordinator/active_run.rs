@@ -31,6 +31,8 @@ const ACCEPT_TIMEOUT: Duration = Duration::from_secs(30);
 const START_LEAD_NS: u64 = 300_000_000;
 /// Silence after which the coordinator declares a host lost, if other hosts wait for it.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Outage of the server after which a run that was interrupted ends.
+const INTERRUPTED_OUTAGE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval of the coordinator's heartbeats to waiting hosts.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
 /// Time to wait for earlier messages when a run is resumed.
@@ -139,7 +141,7 @@ impl<'a> ActiveRun<'a> {
                 },
                 _ = poll.tick() => {
                     let now = self.broker.connections();
-                    if self.check_server(report)? || now != connections {
+                    if self.check_server(interrupt, report)? || now != connections {
                         (messages, cards) = (None, None);
                     }
                     if messages.is_none() || cards.is_none() {
@@ -296,10 +298,16 @@ impl<'a> ActiveRun<'a> {
     /// Reports outages of the server. Returns true if an outage has ended.
     ///
     /// # Errors
-    /// The outage is longer than the time for which hosts retry.
-    fn check_server(&mut self, report: &mut dyn FnMut(Event)) -> Result<bool, RunnerError> {
+    /// The outage is longer than the time for which hosts retry, or the operator does not wait so
+    /// long.
+    fn check_server(
+        &mut self,
+        interrupt: &AtomicBool,
+        report: &mut dyn FnMut(Event),
+    ) -> Result<bool, RunnerError> {
         let silent = self.server_health.silence();
-        if silent > OUTAGE_TIMEOUT {
+        let is_interrupted = interrupt.load(Ordering::Relaxed);
+        if silent > if is_interrupted { INTERRUPTED_OUTAGE_TIMEOUT } else { OUTAGE_TIMEOUT } {
             let reason = format!("the NATS server has not answered for {} s", silent.as_secs());
             return Err(RunnerError::environment(reason).hint(format!(
                 "hosts keep what they measured; when the server is back, continue with `plimsoll run --resume {}`",
