@@ -72,6 +72,8 @@ struct Reading {
 struct PhaseStart {
     reading: Reading,
     process: Option<ProcessReading>,
+    /// Time after these two readings.
+    counted_from_ns: u64,
     neighbours: NeighbourReading,
     raids: Vec<Raid>,
     network: Vec<NetworkMount>,
@@ -200,14 +202,18 @@ impl Observer {
             self.counters(clock(), phase, rows);
         }
         let now_ns = clock();
+        self.last = Reading::now(&self.devices, now_ns);
+        let process = ProcessReading::now();
+        // On a busy host, each reading may take milliseconds, while the load runs.
+        let counted_from_ns = clock();
         let kernel = KernelWatch::begin(now_ns);
         self.links.begin(&clock);
-        self.last = Reading::now(&self.devices, now_ns);
         self.metrics.iter_mut().for_each(Watch::begin);
         self.workload.begin(now_ns);
         self.phase_start = Some(PhaseStart {
             reading: self.last.clone(),
-            process: ProcessReading::now(),
+            process,
+            counted_from_ns,
             neighbours: NeighbourReading::now(&self.mine),
             raids: raid::find(self.devices.iter().map(|(number, _)| *number)),
             network: network::read(&self.mount_points),
@@ -285,7 +291,7 @@ impl Observer {
             true => self.last.clone(),
             false => Reading::now(&self.devices, now_ns),
         };
-        observed.counted_from_ns = Some(phase_start.reading.at_ns);
+        observed.counted_from_ns = Some(phase_start.counted_from_ns);
         observed.kernel = phase_start.kernel.end();
         self.end_links(now_ns, called_ns, &mut observed);
         observed.other_disks = Some(self.outside_devices.other_disks());
@@ -466,6 +472,21 @@ mod tests {
         assert_eq!(observed.file_systems.len(), 1);
         assert!(observed.memory.cached_bytes_after.is_some());
         assert_eq!(observed.clock.source_changed, None);
+    }
+
+    /// A load that starts while the counters are read may have moved much before they are.
+    #[test]
+    fn counters_count_from_the_end_of_their_first_reading() {
+        let mut observer = Observer::new(Vec::new(), 0);
+        let now_ns = std::cell::Cell::new(0);
+        let clock = || {
+            now_ns.set(now_ns.get() + 10);
+            now_ns.get()
+        };
+        observer.begin(0, clock, None);
+        let read_ns = observer.phase_start.as_ref().unwrap().reading.at_ns;
+        let counted_from_ns = observer.end(1_000).counted_from_ns.unwrap();
+        assert!(counted_from_ns > read_ns, "{counted_from_ns} {read_ns}");
     }
 
     #[test]

@@ -170,11 +170,15 @@ fn honest_runs_keep_their_balance_while_others_use_the_disk() {
     for busy in [false, true] {
         for place in &places {
             let verdict = run(&sandbox, place, "", DIRECT);
-            // If the hypervisor withheld CPU time, counters are read late, and the rule may then be
-            // unknown.
+            // If the hypervisor withheld CPU time or the host was busy, counters are read late, and
+            // the rule may then be unknown.
             let balance = found(&verdict, "bytes-balance");
-            let taken = found(&verdict, "cpu-steal") == "fail";
-            let holds = balance == "pass" || taken && balance == "unknown";
+            let is_late = verdict["findings"].as_array().unwrap().iter().any(|finding| {
+                let says = finding["says"].as_str().unwrap();
+                finding["rule"] == "bytes-balance" && says.contains("the counters were read first")
+            });
+            let late = is_late || found(&verdict, "cpu-steal") == "fail";
+            let holds = balance == "pass" || late && balance == "unknown";
             assert!(holds, "{busy} {place:?}: {verdict:#}");
             let fails = verdict["findings"].as_array().unwrap().iter();
             let fails: Vec<&Value> = fails.filter(|f| f["outcome"] == "fail").collect();
