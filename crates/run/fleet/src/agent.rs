@@ -20,7 +20,7 @@ use plimsoll_runner::places::Places;
 use plimsoll_runner::preflight;
 use plimsoll_sys::clock;
 
-use crate::broker::{Broker, Role, Server};
+use crate::broker::{Broker, MissingPart, Role, Server};
 use crate::card::{Card, boot_id, is_label, is_name};
 use crate::message::{AgentMessage, ClockReply};
 use crate::order::{self, Order, SignedOrder, verify};
@@ -91,19 +91,24 @@ async fn serve(
 ) -> Result<(), RunnerError> {
     let leftover = LeftoverData::of_agent(&options.places, &options.name);
     leftover.remove(&options.places).iter().for_each(|line| log(line));
-    let mut has_said = false;
-    let mut is_waiting = |missing: &str| {
-        if !std::mem::replace(&mut has_said, true) {
-            log(&format!(
-                "agent {} waits until a coordinator has prepared {} (`plimsoll fleet status FLEET` does): {missing}",
-                options.name, options.server.url
-            ));
+    let mut waits_for = None;
+    let mut is_waiting = |missing, error: &str| {
+        if waits_for.replace(missing) != Some(missing) {
+            let (name, url) = (&options.name, &options.server.url);
+            log(&match missing {
+                MissingPart::Server => {
+                    format!("agent {name} waits until it can reach {url}: {error}")
+                }
+                MissingPart::Storage => format!(
+                    "agent {name} waits until a coordinator has prepared {url} (`plimsoll fleet status FLEET` does): {error}"
+                ),
+            });
         }
         !stop.load(Ordering::Relaxed)
     };
     let role = Role::Agent(&options.name);
     let connected = Broker::connect(&options.server, role, &mut is_waiting).await;
-    if has_said && connected.is_err() && stop.load(Ordering::Relaxed) {
+    if waits_for.is_some() && connected.is_err() && stop.load(Ordering::Relaxed) {
         return Ok(());
     }
     let broker = connected?;

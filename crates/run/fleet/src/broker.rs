@@ -14,6 +14,7 @@
 //! ([`crate::permissions`]). The coordinator creates streams and buckets, each user has a separate
 //! inbox prefix, and consumers have the name of the agent.
 
+use std::io;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,7 @@ use async_nats::jetstream::{Context, kv};
 use async_nats::rustls::pki_types::pem::PemObject;
 use async_nats::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use async_nats::rustls::{ClientConfig, RootCertStore};
-use async_nats::{Client, ConnectOptions, jetstream};
+use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, jetstream};
 use plimsoll_runner::error::RunnerError;
 use rustls_native_certs::load_native_certs;
 use serde::Serialize;
@@ -116,29 +117,67 @@ pub(crate) struct Broker {
     salt: String,
 }
 
+/// What an agent waits for when it connects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MissingPart {
+    Server,
+    /// The streams and buckets that a coordinator creates.
+    Storage,
+}
+
+/// Returns true if the server or its name cannot be reached, now.
+fn is_unreachable(error: &ConnectError) -> bool {
+    match error.kind() {
+        ConnectErrorKind::Dns | ConnectErrorKind::TimedOut => true,
+        ConnectErrorKind::Io => {
+            let source = std::error::Error::source(error);
+            let io = source.and_then(|source| source.downcast_ref::<io::Error>());
+            io.is_some_and(|io| {
+                use io::ErrorKind as Kind;
+                matches!(
+                    io.kind(),
+                    Kind::ConnectionRefused
+                        | Kind::HostUnreachable
+                        | Kind::NetworkUnreachable
+                        | Kind::NetworkDown
+                        | Kind::TimedOut
+                )
+            })
+        }
+        _ => false,
+    }
+}
+
 impl Broker {
     /// Connects. The coordinator creates missing streams and buckets; an agent that may not create
-    /// them waits for the coordinator. Once a second, `is_waiting` receives the reason for the
-    /// wait, and returns false to give up.
+    /// them waits for the coordinator. An agent also waits for a server that it cannot reach: it may
+    /// start before its network or the server. Once a second, `is_waiting` receives what the agent
+    /// waits for and the error, and returns false to give up.
     pub(crate) async fn connect(
         server: &Server,
         role: Role<'_>,
-        is_waiting: &mut dyn FnMut(&str) -> bool,
+        is_waiting: &mut dyn FnMut(MissingPart, &str) -> bool,
     ) -> Result<Self, RunnerError> {
         let urls: Vec<&str> = server.url.split(',').map(str::trim).collect();
-        let client = connect_options(server)?
-            .name(role.client_name())
-            .custom_inbox_prefix(role.inbox())
-            .connect(&urls[..])
-            .await;
-        let client = client.map_err(|error| {
-            RunnerError::environment(format!("cannot connect to {}: {error}", server.url))
-                .hint("check that nats-server runs there and accepts this host")
-        })?;
+        let is_agent = matches!(role, Role::Agent(_));
+        let client = loop {
+            let options =
+                connect_options(server)?.name(role.client_name()).custom_inbox_prefix(role.inbox());
+            let error = match options.connect(&urls[..]).await {
+                Ok(client) => break client,
+                Err(error) => error,
+            };
+            let waits = is_agent && is_unreachable(&error);
+            if !waits || !is_waiting(MissingPart::Server, &error.to_string()) {
+                let says = format!("cannot connect to {}: {error}", server.url);
+                return Err(RunnerError::environment(says)
+                    .hint("check that nats-server runs there and accepts this host"));
+            }
+            tokio::time::sleep(WAIT_INTERVAL).await;
+        };
         let jetstream = jetstream::new(client.clone());
         let salt = nonce()?;
         let began = Instant::now();
-        let is_agent = matches!(role, Role::Agent(_));
         let mut may_create = true;
         loop {
             let opened = match role {
@@ -164,7 +203,7 @@ impl Broker {
             };
             // If two processes create the stream at the same moment, the server may reject one
             // request.
-            let waits = is_agent && is_waiting(&error);
+            let waits = is_agent && is_waiting(MissingPart::Storage, &error);
             if began.elapsed() > CREATE_TIMEOUT && !waits {
                 let error = RunnerError::environment(format!("cannot use JetStream on {}: {error}", server.url)).hint(
                     "start the server with JetStream (`nats-server -js`), and allow this user to use it",

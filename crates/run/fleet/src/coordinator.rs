@@ -163,7 +163,7 @@ async fn coordinate(
     let Some(signer) = options.places.signer.as_deref() else {
         return Err(unsigned_error());
     };
-    let broker = Broker::connect(&options.server, Role::Coordinator, &mut |_| false).await?;
+    let broker = Broker::connect(&options.server, Role::Coordinator, &mut |_, _| false).await?;
     let chosen = select_agents(&broker, options, &request.resolved).await?;
     let names: Vec<String> = chosen.iter().map(|card| card.name.clone()).collect();
     let plan = request.plan;
@@ -258,7 +258,7 @@ async fn select_agents(
 /// Too few agents are free, or the server cannot be reached.
 pub fn choose_agents(options: &Options, plan: &ResolvedPlan) -> Result<Vec<String>, RunnerError> {
     block_on_runtime(async {
-        let broker = Broker::connect(&options.server, Role::Coordinator, &mut |_| false).await?;
+        let broker = Broker::connect(&options.server, Role::Coordinator, &mut |_, _| false).await?;
         let cards = select_agents(&broker, options, plan).await?;
         Ok(cards.into_iter().map(|card| card.name).collect())
     })
@@ -315,7 +315,7 @@ pub fn resume(
     };
     let resolved = resolved.map_err(RunnerError::usage)?;
     block_on_runtime(async {
-        let broker = Broker::connect(&options.server, Role::Coordinator, &mut |_| false).await?;
+        let broker = Broker::connect(&options.server, Role::Coordinator, &mut |_, _| false).await?;
         let mut hosts = Vec::new();
         let is_same_boot = !record.boot_id.is_empty() && record.boot_id == boot_id();
         for (card, before) in record.hosts.clone() {

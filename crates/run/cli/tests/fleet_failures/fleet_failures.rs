@@ -113,6 +113,21 @@ fn a_server_that_hangs_in_mid_run_costs_no_evidence() {
     carried_all(&fleet_in(&sandbox.path("share/plimsoll/runs")));
 }
 
+/// A host may start before its network, or before the server.
+#[test]
+fn an_agent_that_starts_before_its_server_waits_for_it() {
+    let sandbox = Sandbox::new();
+    let port = free_port();
+    let mut early = agent(&sandbox, &format!("nats://127.0.0.1:{port}"), "one");
+    let said = || fs::read_to_string(sandbox.path("log-one")).unwrap();
+    wait_until("the agent to say so", || said().contains("agent one waits until it can reach"));
+    let broker = Server { process: server(&sandbox, port), port };
+    wait_until("the agent", || said().contains("waits for plans"));
+    let status = sandbox.run(&["fleet", "status", &broker.url(), "--json"]).expect(0).json();
+    assert_eq!(status[0]["name"], "one", "{status:#}");
+    assert!(early.0.try_wait().unwrap().is_none(), "{}", said());
+}
+
 /// The operator does not wait for a server that is away. The hosts' evidence is fetched later.
 #[test]
 fn a_run_that_is_interrupted_while_the_server_hangs_ends_and_is_resumed() {

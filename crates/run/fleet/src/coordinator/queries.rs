@@ -64,7 +64,7 @@ pub struct PlanAcceptance {
 /// The server cannot be reached.
 pub fn status(server: &Server) -> Result<Vec<AgentStatus>, RunnerError> {
     block_on_runtime(async {
-        let broker = Broker::connect(server, Role::Coordinator, &mut |_| false).await?;
+        let broker = Broker::connect(server, Role::Coordinator, &mut |_, _| false).await?;
         let found = read_cards(&broker, &AgentSelection::default()).await?;
         let drained = drained(&broker, &found).await?;
         let mut statuses = Vec::new();
@@ -91,7 +91,7 @@ pub fn drain(server: &Server, agents: &[String], undo: bool) -> Result<(), Runne
         return Err(RunnerError::usage(format!("{wrong:?} is not a valid agent name")));
     }
     block_on_runtime(async {
-        let broker = Broker::connect(server, Role::Coordinator, &mut |_| false).await?;
+        let broker = Broker::connect(server, Role::Coordinator, &mut |_, _| false).await?;
         let store = drained_store(&broker).await?;
         for name in agents {
             let noted = match undo {
@@ -160,7 +160,7 @@ pub fn check_acceptance(
     let shares = resolved.fleet.filter(|fleet| fleet.carries == Carries::Share);
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned_error()) };
     block_on_runtime(async {
-        let broker = Broker::connect(&options.server, Role::Coordinator, &mut |_| false).await?;
+        let broker = Broker::connect(&options.server, Role::Coordinator, &mut |_, _| false).await?;
         let mut found = read_cards(&broker, &AgentSelection::default()).await?;
         if let Some(fleet) = &shares {
             found.retain(|name, _| fleet.names.contains(name));
@@ -245,7 +245,7 @@ pub fn release(
 ) -> Result<Vec<(String, String)>, RunnerError> {
     let Some(signer) = options.places.signer.as_deref() else { return Err(unsigned_error()) };
     block_on_runtime(async {
-        let broker = Broker::connect(&options.server, Role::Coordinator, &mut |_| false).await?;
+        let broker = Broker::connect(&options.server, Role::Coordinator, &mut |_, _| false).await?;
         // An agent that is not connected removes its data later, at the timeout or in its next run.
         let there = read_cards(&broker, &AgentSelection::default()).await?;
         let names = &names
