@@ -16,7 +16,7 @@ const OPERATIONS_MIN: u64 = 1000;
 
 pub const RULE: Rule = Rule {
     id: "operations-missing",
-    asks: "was the mix of reads and writes as the plan and its requirement say?",
+    asks: "did the mix of reads and writes match the plan and its requirement?",
     explains: "A figure of reads alone shows nothing about a requirement with writes: writes \
         fill caches, cause parity reads and flash erasure. The rule counts completed operations. \
         A mix that differs from the declared one by more than 3 percentage points, a latency \
