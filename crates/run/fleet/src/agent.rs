@@ -166,7 +166,7 @@ async fn serve(
                     break;
                 }
                 if retained.is_expired(options.coordinator_timeout) {
-                    log("removing the data kept for the next run: none came");
+                    log("removing the data kept for the next run: no run followed");
                     log_unremoved(&retained.release().await, log);
                 }
                 let now = broker.connections();

@@ -317,7 +317,7 @@ fn one<T: Clone>(flag: &str, values: &[T]) -> Result<Option<T>, CliError> {
     match values {
         [] => Ok(None),
         [only] => Ok(Some(only.clone())),
-        _ => Err(CliError::usage(format!("--{flag}: several values, and a run has one"))
+        _ => Err(CliError::usage(format!("--{flag}: several values, but a run has only one"))
             .hint("`plimsoll sweep` with the same flags measures each combination")),
     }
 }

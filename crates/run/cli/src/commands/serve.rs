@@ -84,11 +84,19 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     let scheme = if tls.is_some() { "https" } else { "http" };
     let interrupt = interrupt::flag_on_signal()?;
     if options.insecure && !options.listen.ip().is_loopback() {
-        let open = "can read all evidence, note something on it and start what is allowed: it asks for \
-                    no token";
-        let plain = "is not protected from those on the way, who can read tokens and evidence";
-        let says = if tokens.is_none() { open } else { plain };
-        notes::tell(&format!("warning: anyone who can reach {} {says}", options.listen));
+        let listen = options.listen;
+        let says = if tokens.is_none() {
+            format!(
+                "anyone who can reach {listen} can read all evidence, write notes and start the \
+                 allowed runs: no token is required"
+            )
+        } else {
+            format!(
+                "connections to {listen} are not encrypted: others on the network path can read \
+                 tokens and evidence"
+            )
+        };
+        notes::tell(&format!("warning: {says}"));
     }
     let of = places.clone();
     let (hosts, fleet_runner) = page::fleet(options.fleet.as_deref(), options.allow_fleet)?;
