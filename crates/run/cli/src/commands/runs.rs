@@ -81,7 +81,7 @@ enum RunsCommand {
         to: PathBuf,
     },
     /// Copy runs with their bundles into the team's catalogue (--catalogue). Without names, copy
-    /// all that are new or changed.
+    /// all new or changed runs.
     Push {
         /// The runs or experiments.
         runs: Vec<String>,
