@@ -34,7 +34,7 @@ pub struct LoadFlags {
     /// Files per directory or export; 1 by default.
     #[arg(long, value_name = "N", visible_alias = "nrfiles")]
     files: Option<u32>,
-    /// Size of a file; 1 GiB by default, and all of a device. A sweep of a directory without
+    /// Size of a file; 1 GiB by default, or all of a device. A sweep of a directory without
     /// --quick makes files of twice this host's memory, but at most a third of the free space.
     #[arg(long, value_name = "SIZE")]
     file_size: Option<SizeBytes>,
