@@ -382,7 +382,7 @@ fn accept_order(options: &Options, payload: &[u8]) -> (String, Result<AcceptedOr
     let checked = || {
         let order = verify(&signed, &options.trust, &options.name, clock::realtime_ns())?;
         if order.run_id != run_id {
-            return Err("the order's run name is not valid".to_owned());
+            return Err("the run name in the order is not valid".to_owned());
         }
         let plan = order
             .plan_of(&options.name)
