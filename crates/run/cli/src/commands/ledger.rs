@@ -17,13 +17,12 @@ use crate::places::Places;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll ledger key ~/plimsoll.key            a key pair; store the \
-    secret key on another machine\n  plimsoll ledger sign --key ~/plimsoll.key     sign a \
-    statement of the ledger, for somebody else to store\n  plimsoll ledger check --key \
-    ~/plimsoll.key.pub\n  plimsoll ledger stamp token.tsr   attach a timestamp token (RFC 3161) to \
-    the latest statement\n\nStatements are text files that minisign checks: minisign -V -p \
-    plimsoll.key.pub -m ledger-000057.txt\nCreate a token of a statement with: openssl ts -query \
-    -data ledger-000057.txt -sha256 -cert -out request.tsq\nExit code 3: the ledger is broken, or \
-    differs from a statement."
+    secret key elsewhere\n  plimsoll ledger sign --key ~/plimsoll.key     a statement for others \
+    to store\n  plimsoll ledger check --key ~/plimsoll.key.pub\n  plimsoll ledger stamp \
+    token.tsr   attach a timestamp token (RFC 3161) to the latest statement\n\nStatements are \
+    text files that minisign checks: minisign -V -p plimsoll.key.pub -m ledger-000057.txt\nCreate \
+    a token of a statement with: openssl ts -query -data ledger-000057.txt -sha256 -cert -out \
+    request.tsq\nExit code 3: the ledger is broken, or differs from a statement."
 )]
 pub struct Options {
     #[command(subcommand)]

@@ -84,19 +84,11 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     let scheme = if tls.is_some() { "https" } else { "http" };
     let interrupt = interrupt::flag_on_signal()?;
     if options.insecure && !options.listen.ip().is_loopback() {
-        let listen = options.listen;
-        let says = if tokens.is_none() {
-            format!(
-                "anyone who can reach {listen} can read all evidence, write notes and start the \
-                 allowed runs: no token is required"
-            )
-        } else {
-            format!(
-                "connections to {listen} are not encrypted: others on the network path can read \
-                 tokens and evidence"
-            )
-        };
-        notes::tell(&format!("warning: {says}"));
+        let open = "no token is required: everyone who can reach this address can read all \
+                    evidence, write notes and start the allowed runs";
+        let plain = "connections are not encrypted: others can read tokens and evidence";
+        let says = if tokens.is_none() { open } else { plain };
+        notes::tell(&format!("warning: {}: {says}", options.listen));
     }
     let of = places.clone();
     let (hosts, fleet_runner) = page::fleet(options.fleet.as_deref(), options.allow_fleet)?;
