@@ -308,7 +308,7 @@ fn last_to_start(fleet: &Fleet) -> Option<&Host> {
 }
 
 fn check_simultaneous(fleet: &Fleet) -> Finding {
-    let late = last_to_start(fleet).map_or("nobody", |host| host.name.as_str());
+    let late = last_to_start(fleet).map_or("an unknown host", |host| host.name.as_str());
     let Some(window) = fleet.window else {
         let says = "at no time did all hosts measure together";
         // A run that was ended early is incomplete, but not wrong.
