@@ -26,8 +26,9 @@ pub struct QuickstartFacts {
 pub enum QuickstartError {
     /// Not even one mailbox fits.
     #[error(
-        "data of {data} (the least of 2 GiB, 5 % of the free {free} and {written} written in ten \
-         seconds) is less than one mailbox of 10 MiB; free some space or name another directory"
+        "the test may use {data} of data (the minimum of 2 GiB, 5 % of the free {free}, and the \
+         {written} written in ten seconds), which is less than one mailbox of 10 MiB; free some \
+         space or name another directory"
     )]
     TooSmall {
         /// Data size.

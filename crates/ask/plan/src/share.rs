@@ -67,8 +67,8 @@ impl Share {
             }
             _ => {
                 return Err(format!(
-                    "its target is a single place ({}); shares need a target that lists several: \
-                        `databases` or `nfs`",
+                    "its target ({}) cannot be shared: shares need a list of `databases` or `nfs` \
+                     exports",
                     target.kind_word()
                 ));
             }
@@ -187,7 +187,7 @@ impl Share {
         let of = self.of as u64;
         if all == 0 || !all.is_multiple_of(of) {
             return Err(format!(
-                "{all} {what} can't be shared by {of} hosts alike: name a multiple of {of}"
+                "{all} {what} cannot be divided equally among {of} hosts: name a multiple of {of}"
             ));
         }
         Ok(all / of)

@@ -201,7 +201,8 @@ fn limits(kind: CutKind) -> &'static str {
             "Cut: the machine stopped and its drives kept power. This tests the file system and the system's caches, and shows nothing about the drives' caches."
         }
         CutKind::Process => {
-            "Cut: a process was killed. Its machine kept all data that the process had handed over, so this shows nothing about the page cache or the drives' caches."
+            "Cut: a process was killed. Its machine kept all data that the process had submitted, \
+             so this shows nothing about the page cache or the drives' caches."
         }
         CutKind::Simulated => {
             "Cut: a layer dropped writes. This tests everything above that layer, and shows nothing about the hardware below it."

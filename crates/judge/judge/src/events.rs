@@ -200,7 +200,7 @@ pub(crate) fn is_of_load(plan: &ResolvedPlan, class: &ClassTotals) -> bool {
 
 fn search(bundle: &Bundle, grid: &Grid, first_ns: u64, action_ns: u64) -> Recovery {
     let Some((first, action)) = grid.index(first_ns).zip(grid.index(action_ns)) else {
-        return Recovery::Unknown("no whole interval follows it".to_owned());
+        return Recovery::Unknown("no whole interval follows the event".to_owned());
     };
     let samples = samples(bundle, grid, first);
     recovery::find(&samples[..first], &samples[action..], grid.width_ns)

@@ -308,7 +308,7 @@ fn last_to_start(fleet: &Fleet) -> Option<&Host> {
 }
 
 fn check_simultaneous(fleet: &Fleet) -> Finding {
-    let late = last_to_start(fleet).map_or("nobody", |host| host.name.as_str());
+    let late = last_to_start(fleet).map_or("an unknown host", |host| host.name.as_str());
     let Some(window) = fleet.window else {
         let says = "at no time did all hosts measure together";
         // A run that was ended early is incomplete, but not wrong.
@@ -322,7 +322,7 @@ fn check_simultaneous(fleet: &Fleet) -> Finding {
     let CommonWindow { duration_ns, start_skew_ns, start_skew_error_ns, end_skew_ns, .. } = window;
     let ms = |ns: u64| format!("{:.2} ms", ns as f64 / 1e6);
     let apart = format!(
-        "the measured phases began {} apart (known to {}), {late} last",
+        "the measured phases began {} apart (accurate to {}), the last on {late}",
         ms(start_skew_ns),
         ms(start_skew_error_ns)
     );
@@ -354,7 +354,8 @@ fn check_simultaneous(fleet: &Fleet) -> Finding {
     }
     if start_skew_error_ns > SKEW_NS_TOLD {
         return finding(Outcome::Warn, apart).advise(
-            "the connection to that agent is slow or busy, so its clock is known only this well",
+            "the connection to that agent is slow or busy, so its clock cannot be compared more \
+             exactly",
         );
     }
     finding(Outcome::Pass, apart)

@@ -177,7 +177,7 @@ pub fn of_fixed(rates: &[f64]) -> Steadiness {
     let unknown = |says: String| Steadiness { says, ..Steadiness::default() };
     if rates.len() < INTERVALS_MIN {
         return unknown(format!(
-            "{} intervals were measured, at least {INTERVALS_MIN} are needed to tell",
+            "{} intervals were measured, at least {INTERVALS_MIN} are needed",
             rates.len()
         ));
     }

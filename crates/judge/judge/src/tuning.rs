@@ -422,7 +422,10 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
                 top.0
             ));
         } else if last.0 > top.0 {
-            remarks.push(format!("The curve flattens: beyond {name} {} it gains nothing.", top.0));
+            remarks.push(format!(
+                "The curve flattens: above {name} {}, throughput does not rise.",
+                top.0
+            ));
         }
     }
     remarks.extend(outcome.bend.map(|bend| bend.sentence(name)));
@@ -431,9 +434,10 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
         !tuning.steps.is_empty() && tuning.steps.iter().all(|step| step.steady != Some(true));
     if none_steady {
         remarks.push(
-            "No step was steady, so no load is known to last. Measure each step for longer (--for 10m) after a longer \
-             warm-up (--set phases.warm_up=2m). If the rate still wanders, look for other load on this host or \
-             storage, and for caches and burst credit that run out."
+            "No step was steady, so it is unknown which load can be sustained. Measure each step \
+             for longer (--for 10m) after a longer warm-up (--set phases.warm_up=2m). If the rate \
+             still changes, look for other load on this host or storage, and for caches and burst \
+             credit that run out."
                 .to_owned(),
         );
     }
@@ -448,7 +452,7 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
     if let Some(line) = tuning.load_line.filter(|_| unsettled.is_none()) {
         let says = if tuning.confirmed {
             format!(
-                "The load line was measured {} times, and loads on both sides of it.",
+                "The load line was measured {} times; a lower and a higher load were measured too.",
                 line.measurements
             )
         } else {

@@ -135,9 +135,8 @@ fn explain(explanation: &Explanation) -> Option<Section> {
         let shown = Unit::Latency.show(ns.abs(), Letters::Unicode);
         let more = if ns < 0.0 { "less" } else { "more" };
         table.note = format!(
-            "the mean operation of the second side takes {shown} {more} than that of the first; \
-             what \
-             explains a share of it is not necessarily its cause"
+            "the mean operation of the second side takes {shown} {more} than that of the first; a \
+             row that explains a share of this difference is not necessarily its cause"
         );
         section = section.with(Block::Table(table));
     }

@@ -65,15 +65,16 @@ impl LedgerCheck {
     pub fn text(&self) -> String {
         let mut text = match (self.is_signed(), self.statements.is_empty()) {
             _ if !self.changed_before.is_empty() => {
-                "CHANGED: a later run found another last line than the run before had written\n\n"
+                "CHANGED: a run found another last line than the one that the previous run had \
+                 written\n\n"
                     .to_owned()
             }
             (false, _) => {
                 "NOT SIGNED: no statement of this ledger is signed with that key\n\n".to_owned()
             }
             (true, true) => {
-                "WHOLE: each line holds the hash of the one before, and the head that of the last; \
-                             nothing was signed\n\n"
+                "WHOLE: each line has the hash of the previous line, and the head has the hash of \
+                             the last line; nothing was signed\n\n"
                     .to_owned()
             }
             (true, false) => {

@@ -125,7 +125,7 @@ pub(crate) fn tier_words(tier: Tier, driver: Driver) -> &'static str {
 pub(crate) fn demonstration(bundle: &Bundle) -> String {
     let lasted = measured(bundle).filter(|phase| phase.duration_ns > 0);
     let Some(measured) = lasted.map(|phase| elapsed(phase.duration_ns as f64)) else {
-        return "This run ended before its measurement and says nothing about this storage."
+        return "This run ended before its measurement and shows nothing about this storage."
             .to_owned();
     };
     let bytes: u64 = bundle.run.instances.iter().map(|i| i.allocated_bytes).sum();

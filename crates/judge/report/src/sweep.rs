@@ -74,10 +74,9 @@ fn short(sweep: &Sweep) -> Option<String> {
         sweep.points.iter().filter_map(|point| point.place.as_ref()).map(|p| p.measured_ns);
     let longest = lengths.max().filter(|ns| *ns < SHORT_NS)?;
     Some(format!(
-        "No point was measured for more than {}. That is a first look: it shows neither what \
-         the storage sustains \
-         nor rare slow operations, and two points may differ by chance. Measure each point for \
-         ten minutes for reliable figures.",
+        "No point was measured for more than {}. That is a first look: it shows neither the \
+         sustained rate nor rare slow operations, and two points may differ by chance. Measure \
+         each point for ten minutes for reliable figures.",
         elapsed(longest as f64)
     ))
 }

@@ -57,8 +57,8 @@ fn reason(tuning: &Tuning) -> String {
     let rate = |per_s: f64| Unit::Rate.show(per_s, Letters::Unicode);
     let carried = match tuning.load_line {
         None if tuning.steps.iter().all(|step| step.steady != Some(true)) => {
-            "No step was steady, so no load is known to last: measure each step for longer (--for 10m), after a \
-             longer warm-up."
+            "No step was steady, so it is unknown which load can be sustained: measure each step \
+             for longer (--for 10m), after a longer warm-up."
                 .to_owned()
         }
         None if tuning.complete => "No load stays within every ceiling.".to_owned(),

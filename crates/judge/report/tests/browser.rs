@@ -37,7 +37,7 @@ fn pages() -> Vec<(&'static str, String)> {
     let mut quickstart = common::bundle(QUICK);
     quickstart.plan.name = "quickstart".to_owned();
     let quickstart = run(&quickstart);
-    assert!(quickstart.contains("What this storage would carry"));
+    assert!(quickstart.contains("What this storage would sustain"));
     let mut comparison = studies::comparison();
     comparison.headline.reason = format!("No winner is called: {LONG_WORD}, {LONG_WORD} differ.");
     comparison.unlike.push((LONG_WORD.to_owned(), vec![LONG_WORD.to_owned(); 2]));

@@ -192,8 +192,8 @@ fn uncertainty(
         says.push(band_text(name, unit, value, record.bands.get(kind)));
         if let (Some(band), "rate") = (record.bands.get(kind), kind) {
             says.push(match band.around(value).0 >= required {
-                true => "The low end of the load line also carries the load.".to_owned(),
-                false => "The low end of the load line does not carry the load: plan for more."
+                true => "The low end of the load line also sustains the load.".to_owned(),
+                false => "The low end of the load line does not sustain the load: plan for more."
                     .to_owned(),
             });
         }
@@ -237,8 +237,8 @@ fn document(
                 false => format!("{:.0} % headroom", 100.0 * headroom),
             };
             let says = format!(
-                "modelled: the smallest that carries {required:.0} I/Os/s, with {headroom}; the next \
-                 bottleneck is {}, now at {:.0} %.",
+                "modelled: the smallest that sustains {required:.0} I/Os/s, with {headroom}; the \
+                 next bottleneck is {}, now at {:.0} %.",
                 least.bottleneck,
                 100.0 * least.utilisation.unwrap_or(0.0)
             );
@@ -249,7 +249,7 @@ fn document(
             let (low, high) = request.range;
             let why = sizing.tried.last().map(|t| t.why.clone()).unwrap_or_default();
             let says =
-                format!("modelled: none from {low} to {high} carries the load; at {high}: {why}.");
+                format!("modelled: none from {low} to {high} sustains the load; at {high}: {why}.");
             (format!("MODELLED: no {}", sizing.field), says)
         }
     };
@@ -258,7 +258,7 @@ fn document(
         remarks.push(match sizing.smallest {
             Some(size) => format!("With {nodes} failed, {} = {size} is required.", sizing.field),
             None => format!(
-                "With {nodes} failed, no {} up to {} carries the load.",
+                "With {nodes} failed, no {} up to {} sustains the load.",
                 sizing.field, request.range.1
             ),
         });

@@ -114,7 +114,7 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
     /// Creates a backend over the caller's queue and clock, for targets with known service times.
     #[must_use]
     pub fn with_queue(queue: Q, clock: T) -> Self {
-        let why = "the caller brought its own queue";
+        let why = "the caller supplied its own queue";
         let report =
             BackendReport::without_files(BackendKind::Null, why, queue.capacity() as u32, 0);
         Self::assemble(queue, Vec::new(), report, clock)

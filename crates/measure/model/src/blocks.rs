@@ -85,7 +85,7 @@ pub(crate) fn make(
         None => {
             let near = crate::spec::most_like(kind, KINDS.iter().map(|(k, _)| *k));
             let near = near.map(|n| format!("; did you mean \"{n}\"?")).unwrap_or_default();
-            Err(reader.bad("kind", &format!("is \"{kind}\", which is no kind of block{near}")))
+            Err(reader.bad("kind", &format!("is \"{kind}\", which is not a kind of block{near}")))
         }
     }
 }

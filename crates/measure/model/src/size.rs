@@ -75,7 +75,7 @@ pub enum SizeError {
     #[error(transparent)]
     Model(#[from] ModelError),
     /// The model has no field for its size.
-    #[error("the model {model} names no sizing field; say which: {known}")]
+    #[error("the model {model} names no sizing field; name one of: {known}")]
     NoField {
         /// The model.
         model: String,
@@ -188,7 +188,7 @@ fn laid_out(
 fn point(mut system: System, asked: &SizeRequest, rate_ios_per_s: f64) -> Result<Point, String> {
     let load = MailLoad { rate_ios_per_s, ..asked.load };
     let Some(measured) = simulate(&mut system, load, WARM_UP_OPS, MEASURE_OPS, asked.seed) else {
-        return Err("the load is not carried: queues grow without end".to_owned());
+        return Err("the load is not sustained: queues grow without end".to_owned());
     };
     let mean = |name: &str| measured.latency_ns_mean(|class| class.name == name);
     let busiest = measured.bottleneck();

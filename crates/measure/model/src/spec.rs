@@ -4,7 +4,7 @@
 //! [model]
 //! name = "example"
 //! title = "One disk"
-//! entry = "disk"                 # the block that requests enter by
+//! entry = "disk"                 # the block that receives the requests
 //! nodes = 1
 //! from = "chosen"                # default provenance of the numbers of this table
 //!

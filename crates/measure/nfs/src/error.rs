@@ -56,7 +56,7 @@ pub enum Violation {
         limit_bytes: u32,
     },
     /// READ: the count differs from the length of the data.
-    #[error("READ says {count} bytes but carries {data_bytes}")]
+    #[error("READ states {count} bytes but contains {data_bytes}")]
     CountMismatch {
         /// The count field.
         count: u32,
@@ -64,7 +64,7 @@ pub enum Violation {
         data_bytes: u32,
     },
     /// WRITE: the server reports more bytes than were sent.
-    #[error("WRITE says {count} bytes written of the {size_bytes} sent")]
+    #[error("WRITE states {count} bytes written of the {size_bytes} sent")]
     CountTooLarge {
         /// The count field.
         count: u32,
@@ -225,7 +225,7 @@ pub fn explain(status: nfsstat3) -> &'static str {
             "the server had an internal error: look at the server's log"
         }
         nfsstat3::NFS3ERR_BADTYPE => "the server does not support objects of this type",
-        nfsstat3::NFS3ERR_JUKEBOX => "the server kept requesting to try again later",
+        nfsstat3::NFS3ERR_JUKEBOX => "the server repeatedly asked to try again later",
     }
 }
 

@@ -26,19 +26,19 @@ pub enum UrlError {
     #[error("`{0}` does not start with nfs://")]
     Scheme(String),
     /// The address has no host.
-    #[error("`{0}` names no host: nfs://HOST/EXPORT is wanted")]
+    #[error("`{0}` names no host: write nfs://HOST/EXPORT")]
     Host(String),
     /// The address has no export.
-    #[error("`{0}` names no export: nfs://HOST/EXPORT is wanted")]
+    #[error("`{0}` names no export: write nfs://HOST/EXPORT")]
     Export(String),
     /// A parameter is unknown.
-    #[error("`{name}` is no parameter of an nfs:// address: nfsport, mountport, uid, gid are")]
+    #[error("`{name}` is not a parameter of an nfs:// address: use nfsport, mountport, uid or gid")]
     Parameter {
         /// The parameter.
         name: String,
     },
     /// A number is invalid or out of range.
-    #[error("`{value}` is no value for {name}")]
+    #[error("`{value}` is not a valid value of {name}")]
     Number {
         /// The parameter.
         name: &'static str,
@@ -126,7 +126,9 @@ mod tests {
         assert!(error("nfs://host/").contains("no export"));
         assert!(error("nfs:///x").contains("no host"));
         assert!(error("nfs://h/x?version=4").contains("`version`"));
-        assert!(error("nfs://h/x?nfsport=99999").contains("`99999` is no value for nfsport"));
-        assert!(error("nfs://h:x/y").contains("`x` is no value for port"));
+        assert!(
+            error("nfs://h/x?nfsport=99999").contains("`99999` is not a valid value of nfsport")
+        );
+        assert!(error("nfs://h:x/y").contains("`x` is not a valid value of port"));
     }
 }

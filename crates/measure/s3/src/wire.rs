@@ -195,7 +195,7 @@ fn receive(session: &mut ClientConnection, fd: &OwnedFd) -> Result<usize, IoStop
     }
     match read {
         0 if session.is_handshaking() => {
-            Err(IoStop::Lost("the server ended the connection while TLS was agreed on".to_owned()))
+            Err(IoStop::Lost("the server ended the connection during the TLS handshake".to_owned()))
         }
         read => Ok(read),
     }

@@ -58,7 +58,7 @@ pub enum PushError {
         size_bytes: u32,
     },
     /// Metadata operation that this kind of target does not support.
-    #[error("this kind of target carries no operations on names or attributes")]
+    #[error("this kind of target has no operations on names or attributes")]
     NoNames,
     /// The file index is not in the table.
     #[error("file {0} is not in the file table")]

@@ -57,7 +57,7 @@ pub enum Command {
     Judge(commands::judge::Options),
     /// Judge another tool's result, and explain the audit rules.
     Audit(commands::audit::Options),
-    /// Run another benchmark and record what the underlying system did.
+    /// Run another benchmark and record the activity of the underlying system.
     Observe(commands::observe::Options),
     /// Run as one host of a fleet: carry out the runs that `run --fleet` sends.
     Agent(commands::agent::Options),

@@ -12,7 +12,7 @@ pub struct Globals {
     #[arg(long, short, global = true)]
     pub quiet: bool,
     /// The team's catalogue, postgres://user@host/database: finished runs are copied there, and
-    /// runs of others are listed. PLIMSOLL_CATALOGUE names it too; PGPASSWORD has its password.
+    /// runs of others are listed. PLIMSOLL_CATALOGUE sets it too; PGPASSWORD has the password.
     #[arg(long, global = true, value_name = "ADDRESS")]
     pub catalogue: Option<String>,
     /// When to use colour. NO_COLOR is respected.

@@ -44,8 +44,8 @@ pub fn signer(key: Option<&Path>) -> Result<Option<Signer>, CliError> {
         private_file::check(path)?;
         Signer::read(path, password).map_err(|error| {
             CliError::from(error).hint(
-                "`plimsoll ledger key FILE` makes one; `minisign -G` does too. A password is taken \
-                 from PLIMSOLL_KEY_PASSWORD, or asked for on the terminal",
+                "`plimsoll ledger key FILE` makes one; `minisign -G` does too. The password is \
+                 read from PLIMSOLL_KEY_PASSWORD, or prompted for on the terminal",
             )
         })
     };

@@ -23,7 +23,7 @@ pub fn configure(common: &Globals) -> Result<(), CliError> {
     let Some(named) = named.filter(|named| !named.is_empty()) else { return Ok(()) };
     let failed = |says: String| {
         CliError::usage(format!("--catalogue: {says}"))
-            .hint("postgres://user@host/database; the password is taken from PGPASSWORD")
+            .hint("postgres://user@host/database; the password is read from PGPASSWORD")
     };
     let address: Address = named.parse().map_err(failed)?;
     if address.has_password() && common.catalogue.is_some() {

@@ -438,11 +438,13 @@ fn hosts_carry_shares_of_one_mail_store() {
     assert_eq!(told.collect::<Vec<_>>(), ["one", "two", "nobody", "four"], "who has a share");
     check(&["--set", "workload.mailbox.mailboxes=33"])
         .expect(1)
-        .says("33 mailboxes can't be shared");
+        .says("33 mailboxes cannot be divided equally");
 
     let of = ["--fleet", fleet.server.url(), "--sign", &key, "--json"];
     let run = |more: &[&str]| sandbox.run(&[&["run", &plan][..], &of, more].concat());
-    run(&["--set", "workload.mailbox.databases=5"]).expect(2).says("5 databases can't be shared");
+    run(&["--set", "workload.mailbox.databases=5"])
+        .expect(2)
+        .says("5 databases cannot be divided equally");
     let ran = run(&[]);
     assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
     ran.says("two runs 16 mailboxes in 2 databases on");

@@ -171,7 +171,7 @@ async fn serve(
                     break;
                 }
                 if retained.is_expired(options.coordinator_timeout) {
-                    log("removing the data kept for the next run: none came");
+                    log("removing the data kept for the next run: no run followed");
                     log_unremoved(&retained.release().await, log);
                 }
                 let now = broker.connections();
@@ -387,7 +387,7 @@ fn accept_order(options: &Options, payload: &[u8]) -> (String, Result<AcceptedOr
     let checked = || {
         let order = verify(&signed, &options.trust, &options.name, clock::realtime_ns())?;
         if order.run_id != run_id {
-            return Err("the order's run name is not valid".to_owned());
+            return Err("the run name in the order is not valid".to_owned());
         }
         let plan = order
             .plan_of(&options.name)

@@ -48,7 +48,7 @@ pub(crate) fn check_operator(plan: &ResolvedPlan, has_page: bool) -> Result<(), 
     match plan.events.iter().find(|event| event.prompt.is_some()) {
         Some(event) if !has_page && !std::io::stdin().is_terminal() => {
             let says =
-                format!("event \"{}\" asks the operator, and there is no terminal", event.name);
+                format!("event \"{}\" needs an operator, but there is no terminal", event.name);
             Err(RunnerError::usage(says)
                 .hint("run it in a terminal or from the page of `plimsoll serve`, or write `run` instead of `prompt`"))
         }

@@ -28,8 +28,8 @@ section! {
         /// `phases.verify` and data of that size.
         capacity: SizeBytes | "none";
         /// Interval length for `max` latencies: each is the largest mean of an interval.
-        latency_max_of: DurationNs = "15s", "Jetstress 2013, LogInterval 15000; \
-            unconfirmed that it forms maxima like this";
+        latency_max_of: DurationNs = "15s", "Jetstress 2013, LogInterval 15000; unconfirmed \
+            whether it computes maxima like this";
         /// Maximum mean page-fault stalls per second (mail store): waits of a thread because no
         /// cache page can be freed.
         page_fault_stalls_max: NotNegative = 1.0, "Jetstress fails above 1 per second";

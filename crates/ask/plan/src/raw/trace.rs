@@ -34,8 +34,8 @@ section! {
         align: SizeBytes = "512B";
         /// Maximum operations in flight; more are delayed.
         queue_depth: Count | "256; fewer if their buffers would exceed 256 MiB";
-        /// Maximum lag behind the due times, for the 99th percentile and at the end. Beyond it, the
-        /// replay has fallen behind.
+        /// Maximum lag behind the due times, for the 99th percentile and at the end. A
+        /// replay with a larger lag has fallen behind.
         lag_max: DurationNs = "100ms";
         /// Direct or buffered I/O.
         direct: DirectIo | "`engine.direct`";

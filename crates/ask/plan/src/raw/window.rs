@@ -49,7 +49,11 @@ impl<T: ReadValue> ReadValue for OrShare<T> {
         match percent.filter(|percent| percent.is_finite() && *percent > 0.0) {
             Some(percent) => Some(Self::OfBefore(percent / 100.0)),
             None => {
-                cx.fail(at, "is not a share of before", "write such as \"70% of before\"");
+                cx.fail(
+                    at,
+                    "is not a share of the time before the events",
+                    "write such as \"70% of before\"",
+                );
                 None
             }
         }

@@ -181,7 +181,7 @@ const ALIKE: f64 = 0.75;
 fn suggest<'n>(name: &str, names: &[&'n str], section: &str) -> (String, Option<&'n str>) {
     let here = if section.is_empty() { "a plan" } else { section };
     if let Some(other) = crate::raw::section_of(name).filter(|other| *other != section) {
-        let place = if other.is_empty() { "the top of the plan" } else { other };
+        let place = if other.is_empty() { "the top level of the plan" } else { other };
         return (format!("`{name}` belongs to {place}, not to {here}"), None);
     }
     let lower = name.to_lowercase();

@@ -85,7 +85,7 @@ fn one(
         cx.fail(at, "does nothing", help);
     }
     if let (false, Some(prompt)) = (event.run.is_empty(), &raw.prompt) {
-        cx.fail(&prompt.at, "is given beside `run`", "make two events");
+        cx.fail(&prompt.at, "cannot be used with `run`", "make two events");
     }
     if let Some(undo_at) = raw.undo_at.as_ref().filter(|_| event.undo.is_empty() && !starts) {
         cx.fail(&undo_at.at, "has nothing to undo", "write `undo`, or remove it");
@@ -97,7 +97,7 @@ fn check_times(raw: &EventRaw, at: &Position, event: &Event, phases: &Phases, cx
     let measure = DurationNs(phases.measure_ns);
     match (&raw.at_time, &raw.after) {
         (Some(_), Some(after)) => {
-            cx.fail(&after.at, "is given beside `at`", "remove one of the two");
+            cx.fail(&after.at, "cannot be used with `at`", "remove one of the two");
         }
         (None, None) => cx.missing(at, "has no time", "write such as at = \"10m\""),
         _ => {}
@@ -147,7 +147,7 @@ fn check_order(raw: &[(EventRaw, Position)], events: &[Event], cx: &mut Cx) {
         } else if steps > events.len() {
             cx.fail(
                 &after.at,
-                "follows itself, by way of others",
+                "follows itself through other events",
                 "give one of them a time (`at`)",
             );
         }
@@ -170,8 +170,8 @@ fn check_streams(root: &Root, workload: &Workload, events: &[Event], cx: &mut Cx
     if let (true, Some((raw, _))) = (matrix.streams.iter().all(|s| waits(&s)), raw.first())
         && let Some(start) = &raw.start
     {
-        let help = "add a stream that runs from the start: it is what the events happen to";
-        cx.fail(&start.at, "leaves nothing to measure before the event", help);
+        let help = "add a stream that runs from the start, so that the events happen under load";
+        cx.fail(&start.at, "leaves no measured time before the event", help);
     }
 }
 

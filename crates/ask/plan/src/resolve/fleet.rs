@@ -47,8 +47,8 @@ fn check_shares(raw: &FleetRaw, at: &Position, placement: &Placement, cx: &mut C
     names.sort();
     names.dedup();
     if names.len() < 2 || names.len() < placement.names.len() {
-        let help = "write names = [\"node1\", \"node2\"]: places are assigned in their order";
-        cx.fail(at, "does not name the owners of the shares, each once", help);
+        let help = "write names = [\"node1\", \"node2\"]: shares are assigned in this order";
+        cx.fail(at, "does not name the owner of each share exactly once", help);
     }
     if let Some(host) = &raw.host {
         let help = "leave it out, or let each host run a whole plan of its own";
@@ -64,7 +64,7 @@ fn changes(raw: &FleetHostRaw, at: &Position, cx: &mut Cx) -> Option<HostChange>
     if name.is_some() == label.is_some() {
         cx.fail(
             at,
-            "has neither `name` nor `label`, or both",
+            "does not have exactly one of `name` and `label`",
             "write `name` of an agent, or a `label` of several",
         );
     }
@@ -150,11 +150,11 @@ mod tests {
         let says = [
             ("agents = 2", "agents = 0", "fleet.agents"),
             ("agents = 2", "agents = 2\nnames = [\"a\"]", "names 1 agents"),
-            ("name = \"b\"\n", "", "neither `name` nor `label`, or both"),
+            ("name = \"b\"\n", "", "exactly one of `name` and `label`"),
             (
                 "name = \"b\"\n",
                 "name = \"b\"\nlabel = \"c\"\n",
-                "neither `name` nor `label`, or both",
+                "exactly one of `name` and `label`",
             ),
             ("\"target.path\"", "\"fleet.agents\"", "belongs to the plan, not to a host"),
             (

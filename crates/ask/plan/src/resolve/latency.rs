@@ -42,7 +42,7 @@ pub(super) fn check_classes(
         };
         if *class == Sync && workload.matrix().is_some_and(|matrix| !flushes(matrix)) {
             let help = "write sync = \"fsync\" or \"fdatasync\" in the workload, or remove it";
-            cx.fail(&given.at, "limits flushes, and no stream flushes", help);
+            cx.fail(&given.at, "limits flushes, but no stream flushes", help);
         }
         let on_s3 = targets.iter().all(|target| matches!(target.kind, TargetKind::S3 { .. }));
         if *class == FirstByte && fits && !on_s3 {
@@ -59,7 +59,7 @@ pub(super) fn check_classes(
             );
             cx.fail(
                 &given.at,
-                "limits the first byte of objects, and the target is no bucket",
+                "limits the first byte of objects, but the target is not a bucket",
                 help,
             );
         }

@@ -132,7 +132,7 @@ fn reject_targets(root: &Root, targets: &[Target], cx: &mut Cx) {
             _ => continue,
         };
         let help = format!("{help} directories: databases = [\"/mnt/db1\"]");
-        cx.fail(at, format!("is {what}, and a mail store needs files in directories"), help);
+        cx.fail(at, format!("is {what}, but a mail store needs files in directories"), help);
     }
 }
 
@@ -143,7 +143,7 @@ fn databases(raw: &MailboxRaw, targets: &[Target], cx: &mut Cx) -> u32 {
     let count = small(given.value.0, DATABASES_MAX, &given.at, cx);
     if count < most {
         let message = format!("{count} leaves directories empty: the target names {most}");
-        cx.fail(&given.at, message, "have at least one database per directory");
+        cx.fail(&given.at, message, "use at least one database per directory");
     }
     count
 }
@@ -174,11 +174,7 @@ fn sizes(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Option<Sizes> {
             "\"{}\" makes a database of {capacity} pages with its reserve, which exceeds 31 bits",
             size.value
         );
-        cx.fail(
-            &size.at,
-            message,
-            "have more databases, fewer mailboxes or a smaller mailbox_size",
-        );
+        cx.fail(&size.at, message, "use more databases, fewer mailboxes or a smaller mailbox_size");
         return None;
     }
     let bytes = |pages: u128| u64::try_from(pages * page).ok();
@@ -209,7 +205,7 @@ fn iops(raw: &MailboxRaw, root: &Root, mailboxes: u64, margin: f64, cx: &mut Cx)
             // Rounding of a stated figure explains up to 0.5 %.
             if let Some(iops) = stated.filter(|g| (g.value.0 - target).abs() > 0.005 * target) {
                 let message = format!(
-                    "{} is not mailboxes × iops_per_mailbox × (1 + margin), {target}",
+                    "{} is not {target}, which is mailboxes × iops_per_mailbox × (1 + margin)",
                     iops.value.0
                 );
                 cx.fail(&iops.at, message, "state one of the two and leave the other out");
@@ -227,7 +223,7 @@ fn threads(raw: &MailboxRaw, databases: u32, target_iops: f64, cx: &mut Cx) -> (
     match (&raw.threads, &raw.threads_per_database) {
         (Some(_), Some(per)) => {
             let help = "state `threads` for all databases together, or this, not both";
-            cx.fail(&per.at, "is given beside `threads`", help);
+            cx.fail(&per.at, "cannot be used with `threads`", help);
             (guess, false)
         }
         (None, Some(per)) => {
@@ -237,7 +233,11 @@ fn threads(raw: &MailboxRaw, databases: u32, target_iops: f64, cx: &mut Cx) -> (
         (Some(given), None) => match given.value {
             WordOr::Word(_) => {
                 if target_iops <= 0.0 {
-                    cx.fail(&given.at, "has nothing to search for", "state a target above 0");
+                    cx.fail(
+                        &given.at,
+                        "cannot search: the required rate is 0",
+                        "state a target above 0",
+                    );
                 }
                 (guess, true)
             }
@@ -290,7 +290,7 @@ fn record_size(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     let size = raw.record_size.value;
     if !RECORD_BYTES.contains(&size.0) {
         let help = format!("write {}B to {}B", RECORD_BYTES.start(), RECORD_BYTES.end());
-        cx.fail(&raw.record_size.at, format!("\"{size}\" does not fit a page"), help);
+        cx.fail(&raw.record_size.at, format!("\"{size}\" does not fit in a page"), help);
     }
     size.0
 }
@@ -304,7 +304,7 @@ fn bias(raw: &MailboxRaw, databases: u32, cx: &mut Cx) -> Vec<f64> {
     }
     if !weights.iter().any(|w| *w >= WEIGHT_MIN) || weights.iter().any(|w| *w > WEIGHT_MAX) {
         let help = format!("write weights up to {WEIGHT_MAX}, one of them {WEIGHT_MIN} or more");
-        cx.fail(&given.at, "has no distinguishable weights", help);
+        cx.fail(&given.at, "has weights that are too large, or none that is large enough", help);
     }
     weights
 }
@@ -368,8 +368,8 @@ fn log_files(raw: &MailboxRaw, soft: u32, cx: &mut Cx) -> u32 {
             if given.value.0 < least {
                 let message = format!("{} is too few for recovery", given.value.0);
                 let help = format!(
-                    "write at least {least}: the checkpoint depth and two buffers, or what soft \
-                     recovery replays"
+                    "write at least {least}: the checkpoint depth and two buffers, or the logs \
+                     that soft recovery replays"
                 );
                 cx.fail(&given.at, message, help);
             }
@@ -398,7 +398,11 @@ fn replication_read(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
     let size = raw.replication_read.value;
     if size.0 == 0 || !size.0.is_multiple_of(LOG_BLOCK_BYTES) || size.0 > 16 << 20 {
         let help = "write a multiple of \"4KiB\" up to \"16MiB\"";
-        cx.fail(&raw.replication_read.at, format!("\"{size}\" is not whole log blocks"), help);
+        cx.fail(
+            &raw.replication_read.at,
+            format!("\"{size}\" is not a whole number of log blocks"),
+            help,
+        );
     }
     size.0
 }
@@ -416,7 +420,7 @@ fn cache_free_share(raw: &MailboxRaw, cx: &mut Cx) -> f64 {
 fn transfer(size: SizeBytes, at: &Position, cx: &mut Cx) -> u64 {
     if size.0 == 0 || !size.0.is_multiple_of(PAGE_BYTES) || size.0 > 16 << 20 {
         let help = "write a multiple of \"32KiB\" up to \"16MiB\"";
-        cx.fail(at, format!("\"{size}\" is not a transfer of whole pages"), help);
+        cx.fail(at, format!("\"{size}\" is not a whole number of pages"), help);
     }
     size.0
 }

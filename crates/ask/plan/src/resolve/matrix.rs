@@ -70,7 +70,7 @@ fn axes(raw: &MatrixRaw, many: bool, cx: &mut Cx) -> Option<MatrixAxes> {
     let single = |count: usize, at: &Position, cx: &mut Cx| {
         if many && count > 1 {
             let help = "give it one value: a sweep has one stream";
-            cx.fail(at, "has several values beside another stream", help);
+            cx.fail(at, "has several values, but the plan has another stream", help);
         }
     };
     single(raw.sizes.value.0.items.len(), &raw.sizes.at, cx);
@@ -83,7 +83,7 @@ fn axes(raw: &MatrixRaw, many: bool, cx: &mut Cx) -> Option<MatrixAxes> {
     let queue_depths = depths.map(|(n, at)| small(n.0, DEPTH_MAX, at, cx)).collect();
     let sizes_bytes = if raw.size_mix.is_some() {
         if raw.sizes.written {
-            cx.fail(&raw.sizes.at, "is given beside `size_mix`", "remove one of the two");
+            cx.fail(&raw.sizes.at, "cannot be used with `size_mix`", "remove one of the two");
         }
         Vec::new()
     } else {
@@ -269,7 +269,7 @@ fn reject_strays(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
         ),
     ];
     for (_, at, _, with) in strays.into_iter().filter(|(written, _, fits, _)| *written && !fits) {
-        cx.fail(at, format!("has an effect only with {with}"), "remove it, or write that");
+        cx.fail(at, format!("has an effect only with {with}"), "remove it, or add that setting");
     }
 }
 
@@ -383,7 +383,8 @@ fn shares(raw: &MatrixRaw, targets: &[Target], cx: &mut Cx) -> u32 {
     let Some(given) = &raw.shares else { return named };
     let shares = small(given.value.0, SHARES_MAX, &given.at, cx);
     if named > 1 && shares != named {
-        let message = format!("{shares} is not the number that the target names, {named}");
+        let message =
+            format!("{shares} is not {named}, the number of paths or exports of the target");
         cx.fail(&given.at, message, "leave it out");
     }
     shares
@@ -477,7 +478,7 @@ fn check(raw: &MatrixRaw, s: &Stream, axes: &MatrixAxes, targets: &[Target], cx:
     let sizes_at = raw.size_mix.as_ref().map_or(&raw.sizes.at, |g| &g.at);
     let room = s.files.file_size_bytes.map(|size| size.saturating_sub(s.files.offset_bytes));
     if let Some(room) = room.filter(|room| *room < largest.0) {
-        let message = format!("\"{largest}\" does not fit a file with \"{}\"", SizeBytes(room));
+        let message = format!("\"{largest}\" does not fit in a file with \"{}\"", SizeBytes(room));
         cx.fail(sizes_at, message, "write smaller transfers or larger files");
     }
     if let Some(set) = raw.working_set.as_ref().filter(|g| g.value < largest) {

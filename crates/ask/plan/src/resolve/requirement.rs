@@ -87,11 +87,11 @@ fn check_classes_of_rates(fields: &RequirementFields, workload: &Workload, cx: &
     let has_metadata = streams.iter().any(|stream| stream.metadata_percent > 0.0);
     let has_data = streams.is_empty() || streams.iter().any(|s| s.metadata_percent < 100.0);
     if let Some(iops) = fields.iops.as_ref().filter(|_| !has_data) {
-        let message = "requires I/Os, and the workload has only operations on names";
+        let message = "requires I/Os, but the workload has only operations on names";
         cx.fail(&iops.at, message, "write metadata_ops instead");
     }
     if let Some(metadata) = fields.metadata_ops.as_ref().filter(|_| !has_metadata) {
-        let message = "requires operations on names, and the workload has none";
+        let message = "requires operations on names, but the workload has none";
         cx.fail(&metadata.at, message, "write iops, or give a stream metadata");
     }
 }
@@ -105,7 +105,7 @@ fn check_capacity(
     cx: &mut Cx,
 ) {
     if targets.iter().any(|target| matches!(target.kind, TargetKind::Model { .. })) {
-        let help = "remove it: a model's capacity is a parameter of it";
+        let help = "remove it: a model's capacity is one of its parameters";
         return cx.fail(&capacity.at, "cannot be shown on a model, which stores nothing", help);
     }
     if !phases.verify {
@@ -129,7 +129,11 @@ fn check_capacity(
     if let Some(bytes) = laid_out_bytes.filter(|bytes| *bytes < capacity.value.0) {
         let (asked, bytes) = (capacity.value, SizeBytes(bytes));
         let message = format!("\"{asked}\" cannot be shown: the plan lays out {bytes}");
-        cx.fail(&capacity.at, message, "lay out as much data, or state what this plan can show");
+        cx.fail(
+            &capacity.at,
+            message,
+            "lay out that much data, or require a capacity that this plan can show",
+        );
     }
 }
 
@@ -176,7 +180,7 @@ fn check_max_of(root: &Root, phases: &Phases, cx: &mut Cx) {
     let (of, measure) = (given.value, DurationNs(phases.measure_ns));
     if of.0 == 0 || (interval.0 > 0 && of.0 % interval.0 != 0) {
         let help = format!("write a multiple of evidence.interval, \"{interval}\"");
-        cx.fail(&given.at, format!("\"{of}\" is not made of whole intervals"), help);
+        cx.fail(&given.at, format!("\"{of}\" is not a whole number of intervals"), help);
     } else if of > measure && measure.0 > 0 {
         let help = "write a shorter one, or measure longer";
         cx.fail(

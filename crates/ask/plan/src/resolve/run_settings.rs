@@ -71,8 +71,8 @@ fn endpoint(raw: &MetricsRaw, cx: &mut Cx) -> Option<MetricsEndpoint> {
     let mut known = BTreeMap::new();
     for (name, metric) in &names.value.0 {
         if !is_known(name) {
-            let help =
-                "known are data_reduction, read_source.* and write_destination.*: see docs/plan.md";
+            let help = "known names are data_reduction, read_source.* and write_destination.*: see \
+                 docs/plan.md";
             cx.fail(&names.at, format!("`{name}` is not a known metric name"), help);
         }
         // The value is still TOML: a metric name must be a string.

@@ -140,7 +140,7 @@ fn s3_bucket(raw: &TargetRaw, s3: &Located<Name>, cx: &mut Cx) -> Option<TargetK
         cx.fail(&s3.at, "is not a bucket", "write \"s3://bucket/prefix\"");
     }
     let Some(endpoint) = &raw.endpoint else {
-        let help = "say where the store answers, such as endpoint = \"https://store.example:9000\"";
+        let help = "write the store's address, such as endpoint = \"https://store.example:9000\"";
         cx.missing(&raw.at.unwritten("endpoint"), "is missing", help);
         return None;
     };
@@ -188,7 +188,7 @@ fn distinct(list: &Located<List<Name>>, cx: &mut Cx) -> Vec<String> {
     let names: Vec<String> = list.value.0.iter().map(|n| n.0.clone()).collect();
     for (i, name) in names.iter().enumerate() {
         if names[..i].contains(name) {
-            let help = "name it once: databases are dealt to the directories in turn";
+            let help = "name it once: databases are assigned to the directories in rotation";
             cx.fail(&list.at, format!("names {name} twice"), help);
         }
     }
@@ -198,7 +198,7 @@ fn distinct(list: &Located<List<Name>>, cx: &mut Cx) -> Vec<String> {
 /// Returns a number, and records an error if it exceeds `most`.
 pub(super) fn small(value: u64, most: u64, at: &Position, cx: &mut Cx) -> u32 {
     if value > most {
-        cx.fail(at, format!("{value} is too many"), format!("the most is {most}"));
+        cx.fail(at, format!("{value} is more than allowed"), format!("the most is {most}"));
     }
     u32::try_from(value).unwrap_or(u32::MAX)
 }

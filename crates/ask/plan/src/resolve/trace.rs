@@ -192,7 +192,11 @@ fn files(raw: &TraceRaw, targets: &[Target], largest: u64, cx: &mut Cx) -> Optio
 fn check_targets(raw: &TraceRaw, targets: &[Target], cx: &mut Cx) {
     if targets.iter().any(|target| target.share_count() > 1) {
         let help = "name one directory, device or export";
-        cx.fail(&raw.at, "is replayed on one file, but the target has several places", help);
+        cx.fail(
+            &raw.at,
+            "is replayed on one file, but the target has several directories or exports",
+            help,
+        );
     }
     if targets.iter().any(|target| matches!(target.kind, TargetKind::S3 { .. })) {
         let help = "name a directory, a device, an NFS export or a model";

@@ -28,7 +28,7 @@ pub(super) fn windows(
         let Some(given) = given else { continue };
         if root.event.is_none() {
             let help = "add an [[event]], or put the limits into [requirement]";
-            cx.fail(&given.at, "is a window around events, and the plan has none", help);
+            cx.fail(&given.at, "limits a time around events, but the plan has no events", help);
         }
         let recovery = given.value.fields.recovery_max.as_ref();
         if let Some(recovery) = recovery.filter(|_| window != Window::After) {
@@ -40,7 +40,7 @@ pub(super) fn windows(
         let errors = given.value.fields.errors_max.as_ref();
         if let Some(errors) = errors.filter(|_| workload.mailbox().is_some()) {
             let help = "remove it: a mail store ends at the first failed I/O";
-            cx.fail(&errors.at, "cannot be allowed to a mail store", help);
+            cx.fail(&errors.at, "cannot be allowed for a mail store", help);
         }
         windows.push(WindowLimits { window, limits: limits(given, workload, targets, cx) });
     }
@@ -109,7 +109,7 @@ fn reject_shares(raw: &WindowRaw, cx: &mut Cx) {
             .map(|g| &g.at),
     ];
     for at in rates.into_iter().flatten().chain(latencies.map(|(_, _, given)| &given.at)) {
-        cx.fail(at, "cannot be a share of before here", "write the value");
+        cx.fail(at, "cannot be a share of the time before the events", "write the value");
     }
 }
 

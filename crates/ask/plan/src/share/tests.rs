@@ -116,7 +116,7 @@ fn rejects_numbers_that_do_not_divide_evenly() {
     for (text, hosts, says) in [
         (STORE.to_owned(), 4, "2 directories of logs"),
         (STORE.to_owned(), 3, "4 directories of databases"),
-        (EXPORTS.to_owned(), 8, "4 exports can't be shared by 8"),
+        (EXPORTS.to_owned(), 8, "4 exports cannot be divided equally among 8"),
         (STORE.replace("databases = 8", "databases = 7"), 2, "7 databases"),
         (STORE.replace("mailboxes = 800", "mailboxes = 801"), 2, "801 mailboxes"),
         (STORE.replace("threads = 16", "threads = 15"), 2, "15 threads"),
@@ -130,7 +130,7 @@ fn rejects_numbers_that_do_not_divide_evenly() {
                 )
                 .replace("working_set = \"2GiB\"\n", ""),
             2,
-            "a single place (path)",
+            "its target (path) cannot be shared",
         ),
     ] {
         let said = refused(&text, hosts);
@@ -143,7 +143,7 @@ fn rejects_numbers_that_do_not_divide_evenly() {
     };
     for fleet in ["agents = 2", "names = [\"a\"]", "names = [\"a\", \"b\", \"a\"]"] {
         let said = wrong(&format!("carries = \"share\"\n{fleet}\n"));
-        assert!(said.contains("the owners of the shares"), "{said}");
+        assert!(said.contains("the owner of each share"), "{said}");
     }
     let both = "carries = \"share\"\nnames = [\"a\", \"b\"]\n[[fleet.host]]\nname = \"a\"\nset = { seed = 3 }\n";
     assert!(wrong(both).contains("run shares of one plan"));

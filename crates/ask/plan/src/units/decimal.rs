@@ -29,7 +29,10 @@ pub(super) fn split<'t>(text: &'t str, example: &str) -> Result<(Decimal, &'t st
         None if number.is_empty() => {
             Err(UnitError::new(format!("\"{text}\" does not begin with a number"), help()))
         }
-        None => Err(UnitError::new(format!("\"{number}\" is not a number that fits"), help())),
+        None => Err(UnitError::new(
+            format!("\"{number}\" is not a number, or has too many digits"),
+            help(),
+        )),
     }
 }
 

@@ -80,7 +80,7 @@ fn unknown_and_impossible_events_are_refused_at_their_field() {
         ("at = \"5m\"", "at = \"10m\"", "event[0].at: \"10m\" is outside the measured phase"),
         ("at = \"5m\"", "at = \"0s\"", "leaves no time before"),
         ("at = \"5m\"\n", "", "has no time"),
-        ("at = \"5m\"", "at = \"5m\"\nafter = \"backup\"", "given beside `at`"),
+        ("at = \"5m\"", "at = \"5m\"\nafter = \"backup\"", "cannot be used with `at`"),
         ("undo_at = \"8m\"", "undo_at = \"4m\"", "is not after the event"),
         ("undo_at = \"8m\"", "undo_at = \"20m\"", "outside the measured phase"),
         ("undo = [\"ssh\", \"bmc-3\", \"power\", \"on\"]\n", "", "has nothing to undo"),
@@ -88,7 +88,7 @@ fn unknown_and_impossible_events_are_refused_at_their_field() {
         ("after = \"power off node 3\"", "after = \"nothing\"", "is not an event of the plan"),
         ("after = \"power off node 3\"", "after = \"backup\"", "follows itself"),
         ("name = \"power off node 3\"\n", "", "event[0].name: is missing"),
-        ("run = [", "prompt = \"x\"\nrun = [", "given beside `run`"),
+        ("run = [", "prompt = \"x\"\nrun = [", "cannot be used with `run`"),
         ("run = [\"ssh\", \"bmc-3\", \"power\", \"off\"]\n", "", "does nothing"),
         ("run = [\"ssh\", \"bmc-3\", \"power\", \"off\"]", "run = \"poweroff\"", "a list"),
         ("start = \"event:backup\"", "start = \"event:x\"", "is not an event of the plan"),
@@ -97,20 +97,24 @@ fn unknown_and_impossible_events_are_refused_at_their_field() {
         (
             "name = \"database\"",
             "name = \"database\"\nstart = \"event:backup\"",
-            "leaves nothing to measure before",
+            "leaves no measured time before",
         ),
         ("path = \"/mnt/fs\"", "model = \"single-hdd\"", "not supported on a model yet"),
         ("[target]", "[fleet]\nagents = 2\n[target]", "not supported on a fleet yet"),
         ("[target]", "[phases]\nmeasure = \"until-steady\"\n[target]", "fixed length"),
-        ("iops = \"70% of before\"", "iops = \"70 of before\"", "is not a share of before"),
+        (
+            "iops = \"70% of before\"",
+            "iops = \"70 of before\"",
+            "is not a share of the time before the events",
+        ),
         ("outage_max = \"10s\"", "recovery_max = \"1s\"", "belongs to [requirement.after]"),
         (
             "read_latency_p99 = \"5ms\"\n",
             "read_latency_p99 = \"50% of before\"\n",
-            "share of before here",
+            "share of the time before the events",
         ),
         ("iops = 3000", "outage_max = \"1s\"", "limit of a window"),
-        ("iops = 3000", "iops = \"5% of before\"", "share of before here"),
+        ("iops = 3000", "iops = \"5% of before\"", "share of the time before the events"),
         ("outage_max", "outage", "did you mean `outage_max`"),
         (
             "[requirement]\n[requirement.before]\nread_latency_p99 = \"5ms\"\n[requirement.during]\niops = \"70% of before\"\noutage_max = \"10s\"\n[requirement.after]\nrecovery_max = \"5m\"\nlatency_p99 = \"125% of before\"\n",
@@ -128,5 +132,5 @@ fn unknown_and_impossible_events_are_refused_at_their_field() {
     assert!(said.contains("not supported in a sweep"), "{said}");
     let windows = "[target]\npath = \"/x\"\n[workload.matrix]\n[requirement.during]\niops = 1\n";
     let said = Plan::parse(windows, "p.toml").unwrap_err().to_string();
-    assert!(said.contains("the plan has none"), "{said}");
+    assert!(said.contains("the plan has no events"), "{said}");
 }

@@ -123,7 +123,8 @@ fn speed(slow: &Bundle, others: &[&Bundle]) -> Option<String> {
     let (names, used) = (links::names(observed(slow)?), evidence::percent(share));
     if own as f64 * TIMES_MIN <= least as f64 && share >= SLOWED_SHARE_MIN {
         return Some(format!(
-            "its link ({names}) is {}, used to {used} of that, the others' at least {}",
+            "its link ({names}) is {} and was used to {used} of that speed, the others' links are \
+             at least {}",
             rate(own),
             rate(least)
         ));

@@ -197,7 +197,7 @@ fn hosts_that_did_not_measure_together_are_told_by_the_last_ones_name() {
     let judged = judge_fleet(&apart, &verdicts, Some(&merged));
     assert_eq!(judged.verdict, VerdictKind::Pass);
     assert_eq!(found(&judged, TOGETHER).outcome, Outcome::Warn);
-    assert!(found(&judged, TOGETHER).says.contains("b last"));
+    assert!(found(&judged, TOGETHER).says.contains("the last on b"));
 
     let window = apart.window.as_mut().unwrap();
     (window.cut, window.duration_ns) = (true, 9_400_000_000);
@@ -207,7 +207,7 @@ fn hosts_that_did_not_measure_together_are_told_by_the_last_ones_name() {
     apart.window.as_mut().unwrap().duration_ns = 5 * SECOND;
     let judged = judge_fleet(&apart, &verdicts, Some(&merged));
     assert_eq!(judged.verdict, VerdictKind::Invalid);
-    assert!(judged.reason.contains("b last"), "{}", judged.reason);
+    assert!(judged.reason.contains("the last on b"), "{}", judged.reason);
 
     apart.window = None;
     let judged = judge_fleet(&apart, &verdicts, Some(&merged));

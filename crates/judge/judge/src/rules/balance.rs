@@ -235,10 +235,10 @@ impl<'a> Scale<'a> {
         let worst = steps.iter().find(short).or_else(|| steps.iter().find(open)).cloned();
         match worst {
             Some(BalanceResult::Short(says)) if self.requested < REQUESTED_MIN => {
-                BalanceResult::Open(format!("too little was {} to tell: {says}", self.verb()))
+                BalanceResult::Open(format!("too little was {} to judge: {says}", self.verb()))
             }
             Some(BalanceResult::Short(says)) if self.is_brief() => {
-                BalanceResult::Open(format!("too short a time was measured to tell: {says}"))
+                BalanceResult::Open(format!("too short a time was measured to judge: {says}"))
             }
             Some(BalanceResult::Short(says)) => match self.late_ns() {
                 Some(late_ns) => BalanceResult::Open(format!(
@@ -436,8 +436,8 @@ impl<'a> Scale<'a> {
 
     fn undecided(&self, moved: u64) -> BalanceResult {
         BalanceResult::Open(format!(
-            "of {} {}, the part that the device moved for this process is unknown: it moved {}, \
-             for others too",
+            "of {} {}, the part that the device moved for this process is unknown: it also moved \
+             bytes for other processes, {} in all",
             self.size(self.requested),
             self.verb(),
             self.size(moved)

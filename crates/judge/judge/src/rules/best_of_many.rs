@@ -15,18 +15,18 @@ const AGE_NS_MIN: u64 = 86_400_000_000_000;
 
 pub const RULE: Rule = Rule {
     id: "best-of-many",
-    asks: "how many earlier runs tried the same on this system, and how many were aborted?",
+    asks: "how many earlier runs on this system were like this one, and how many were aborted?",
     explains: "The best of seven runs overstated their median by 40 % (measured). Every run, \
                aborted ones too, is entered in an append-only ledger whose lines are chained by \
-               hash, and the bundle records its line. Two runs are alike if they run the same \
-               kind of workload, with numbers within 10 %, on the same file system or device \
-               under the same requirement. Another plan name, another directory or a few KiB more \
-               make no difference, and neither does the load if a requirement is to be met. Five \
-               earlier runs, or one aborted run, give a warning, and so does an earlier run of \
-               the same workload under another requirement, which may have been changed after a \
-               look at the result: show all of them (`plimsoll runs`), not only this one. If the \
-               ledger is less than a day old, or lacks runs whose bundles are in the catalogue, \
-               earlier attempts are unknown.",
+               hash, and the bundle records its line. Two runs are alike if they run the same kind \
+               of workload, with numbers within 10 %, on the same file system or device under the \
+               same requirement. The plan's name, the directory and a few KiB more or less do not \
+               matter; with a requirement, nor does the load. Five earlier runs, or one aborted \
+               run, give a warning. So does an earlier run of the same workload under another \
+               requirement, because the requirement may have been changed after a look at the \
+               result. Show all of these runs (`plimsoll runs`), not only this one. If the ledger \
+               is less than a day old, or lacks runs whose bundles are in the catalogue, earlier \
+               attempts are unknown.",
     bears_on: &[(Claim::Requirement, Weight::Advisory), (Claim::Comparative, Weight::Advisory)],
     check,
 };
@@ -58,8 +58,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     } else if otherwise > 0 {
         let runs = if otherwise == 1 { "1 run" } else { &format!("{otherwise} runs") };
         let says = format!(
-            "{runs} of the same workload came before with another requirement: it may have been \
-             changed after a look at the result"
+            "{runs} of the same workload had another requirement, which may have been changed \
+             after a look at the result"
         );
         let advice = "state the requirement before the first run, or show those runs too";
         Finding::new(RULE.id, Outcome::Warn, says).advise(advice)

@@ -33,11 +33,11 @@ pub const RULE: Rule = Rule {
     id: "burst-credit",
     asks: "did the rate fall to a lower level, as when burst credit runs out?",
     explains: "Cloud volumes and arrays with quality-of-service limits run above their base rate \
-               until a credit is used up; write caches do so until they are full. The rule \
-               divides the rates of the measured phase at their steps. It fails if the rate fell \
-               by a third or more to a level that varies by less than 1 %, or by less than 5 % if \
-               the load catches up on missed operations. Only a limit holds a rate that constant: \
-               the mean then describes the credit, and only the lower level lasts. The outcome is \
+               until a credit is used up; write caches do so until they are full. The rule divides \
+               the rates of the measured phase at their steps. It fails if the rate fell by a \
+               third or more to a steady level. Steady is a variation below 1 %, or below 5 % if \
+               the load catches up on missed operations. Only a limit makes a rate that constant. \
+               The mean then depends on the credit, and only the lower level lasts. The outcome is \
                unknown if the lower level varies more, or if the device moved more than this run \
                requested: another process may have arrived, or a cache may be full.",
     bears_on: &[

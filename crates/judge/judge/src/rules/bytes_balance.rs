@@ -11,23 +11,24 @@ use crate::rules::balance::{self, BalanceResult, DirectionBalance, wire};
 
 pub const RULE: Rule = Rule {
     id: "bytes-balance",
-    asks: "did the devices move the requested bytes, for this process and down to the disks?",
-    explains: "The rule compares the bytes read and written with the bytes that the devices \
-        moved, for direct and buffered I/O alike. Below 80 %, the rest came from or stayed in \
-        the page cache, a hole or a layer in between. Direct I/O is not taken for granted: ext4 \
-        with journalled data, Btrfs on compressed files and others accept the flag and buffer \
-        anyway. I/O of other processes is separated. At the top the process's own counters do \
-        that (read_bytes and write_bytes in /proc/PID/io): reads count if they reach a block \
-        device, writes if they bypass the page cache or dirty a clean page, less the pages still \
-        dirty at the end. Buffered streams beside direct ones are judged by themselves: bytes \
-        that no device moved are theirs. Each layer is compared with the one below it, less the \
-        bytes that arrived through other partitions and volumes; under a loop device by the \
-        counters of kernel threads and other processes (as root), by its direct-I/O flag and by \
-        the page cache of its file. A server or FUSE process on this host must have moved the \
-        bytes itself. Bytes of this process's own NFS and S3 clients must appear at this host's \
-        network interfaces; otherwise their path is unknown. A declared reduction is allowed \
-        for, up to 5:1. Use direct I/O on a file system that supports it, attach loop devices \
-        with --direct-io=on, or use data much larger than memory.",
+    asks: "did the devices of every layer move the bytes that this process requested?",
+    explains: "The rule compares the bytes read and written with the bytes that the devices moved, \
+        for direct and buffered I/O alike. If they moved less than 80 %, the page cache, a hole or \
+        a layer in between answered other reads or kept other writes. The flag of direct I/O \
+        proves nothing: ext4 with journalled data, Btrfs on compressed files and others accept it \
+        and buffer anyway. The rule excludes I/O of other processes. At the top layer it uses the \
+        process's own counters (read_bytes and write_bytes in /proc/PID/io): reads count if they \
+        reach a block device, writes if they bypass the page cache or dirty a clean page, less the \
+        pages still dirty at the end. If a load has buffered and direct streams, the rule judges \
+        them separately: bytes that no device moved are those of the buffered streams. It compares \
+        each layer with the next lower one, less the bytes that arrived through other partitions \
+        and volumes. Below a loop device it uses the counters of kernel threads and other \
+        processes (as root), the device's direct-I/O flag, and the page cache of its file. A \
+        server or FUSE process on this host must have moved the bytes itself. Bytes of this \
+        process's own NFS and S3 clients must appear at this host's network interfaces; otherwise \
+        their path is unknown. A declared reduction is allowed for, up to 5:1. Use direct I/O on a \
+        file system that supports it, attach loop devices with --direct-io=on, or use data much \
+        larger than memory.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),

@@ -13,9 +13,9 @@ const CACHE_SHARE_MIN: f64 = 0.95;
 pub const RULE: Rule = Rule {
     id: "cached-read-shown",
     asks: "did a cache answer the reads, as `cached-read` claims?",
-    explains: "`cached-read` is an honest claim: a cache answered the reads, and the report \
-        says which. It is shown if the device moved next to nothing because of the page cache, \
-        or if the storage system's own counters attribute 95 % of the reads to its cache.",
+    explains: "`cached-read` is an honest claim: a cache answered the reads, and the report says \
+        which. It is shown if the device moved almost nothing because of the page cache, or if the \
+        storage system's own counters attribute 95 % of the reads to its cache.",
     bears_on: &[(Claim::CachedRead, Weight::Mandatory)],
     check,
 };

@@ -19,11 +19,11 @@ pub const RULE: Rule = Rule {
     explains: "Fresh flash writes several times faster than full flash, and an empty pool has \
         nothing to relocate. SNIA SSS PTS 2.0.2 writes twice the capacity before it measures; a \
         test that only waits for a steady rate accepts fresh flash too early (measured: 88 % too \
-        high). The rule compares the bytes that this run wrote to its working set, preparation \
-        and conditioning included, with the size of that set. `phases.condition = \
-        \"fill-twice\"` writes it twice. Rotating disks (`observe.media = \"hdd\"`) have no such \
-        state. Plimsoll knows the working set only, not the whole device: space outside it \
-        leaves the device spare room.",
+        high). The rule compares the bytes that this run wrote to its working set, preparation and \
+        conditioning included, with the size of that set. `phases.condition = \"fill-twice\"` \
+        writes it twice. Rotating disks (`observe.media = \"hdd\"`) have no such state. Plimsoll \
+        knows the working set only, not the whole device: unused space outside it gives the device \
+        spare area.",
     bears_on: &[
         (Claim::SustainedWrite, Weight::Mandatory),
         (Claim::BurstWrite, Weight::Advisory),
@@ -66,7 +66,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let finding = if done {
         Finding::new(RULE.id, Outcome::Pass, text)
     } else {
-        let says = format!("{text}: flash needs two for its long-term state");
+        let says =
+            format!("{text}: flash needs twice the working set to reach its long-term state");
         // Creating databases writes them once; plans of mail stores have no conditioning.
         let advice = if bundle.plan.workload.mailbox().is_some() {
             "fill more of the disks with the store, or declare `observe.media = \"hdd\"`"

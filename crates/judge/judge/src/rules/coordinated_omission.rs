@@ -20,8 +20,8 @@ pub const RULE: Rule = Rule {
     explains: "A client that waits for a slow operation issues none of those due meanwhile, so \
                their waiting time is missing from the record (measured: a stall of 2 s at 1,000/s \
                gives a p99 of 0.28 ms; 1.8 s is true). The rule adds the missing operations (Gil \
-               Tene's correction), one per mean interval of a client, and takes the p99 again. A \
-               corrected p99 above twice the recorded one is a warning, and refutes \
+               Tene's correction), one per mean interval of a client, and computes the p99 again. \
+               A corrected p99 above twice the recorded one is a warning, and refutes \
                `tail-latency` if the load had a rate. A percentile limit in a requirement is \
                judged with the missing operations, and the check states this. An open loop \
                (`arrival = \"poisson\"`) records from the intended start and needs no correction.",

@@ -21,15 +21,15 @@ const DUPLICATES_SLACK: f64 = 0.05;
 pub const RULE: Rule = Rule {
     id: "data-content",
     asks: "was the data as compressible and as duplicated as the plan declares?",
-    explains: "Pages of the mail store and blocks of a matrix are incompressible unless the \
-        plan says otherwise, and no 4 KiB block occurs twice, so compression and deduplication \
-        gain nothing. Plimsoll compresses a sample of the data read back with LZ4, and counts \
-        duplicate blocks. It compresses pieces of 64 KiB, because a tool that writes one buffer \
-        repeatedly produces blocks that look random one by one but compress to 0.27 together. \
-        Data that is more reducible than declared is a failure. A plan may declare compressible \
-        data; the report then says so beside every figure. A result of another tool does not \
-        show its data, because fio's JSON omits whether buffers were refilled. The rule then \
-        fails only if the device received less than was written.",
+    explains: "By default, pages of the mail store and blocks of a matrix are incompressible, and \
+        no 4 KiB block occurs twice. Compression and deduplication then gain nothing. Plimsoll \
+        compresses a sample of the data read back with LZ4, and counts duplicate blocks. It \
+        compresses pieces of 64 KiB, because a tool that writes one buffer repeatedly produces \
+        blocks that look random one by one but compress to 0.27 together. Data that is more \
+        reducible than declared is a failure. A plan may declare compressible data; the report \
+        then says so beside every figure. A result of another tool does not show its data, because \
+        fio's JSON omits whether buffers were refilled. The rule then fails only if the device \
+        received less than was written.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::SustainedWrite, Weight::Mandatory),

@@ -38,7 +38,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     if bundle.run.sum(|class| class.group == figures::DURABLE, |class| class.count) > 0 {
-        let says = "the latency of a write lasts to the end of the flush it waits for";
+        let says = "the latency of each write includes the flush that made it durable";
         return Some(Finding::new(RULE.id, Outcome::Pass, says).with("flushes", flushes));
     }
     let (alone, together) =
@@ -55,7 +55,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Finding::new(RULE.id, Outcome::Warn, says)
             .advise("quote the time with the flush, or use `sync = \"dsync\"`")
     } else {
-        Finding::new(RULE.id, Outcome::Pass, "flushes add little to the writes")
+        Finding::new(RULE.id, Outcome::Pass, "flushes add little to the write latency")
     };
     Some(
         finding.with("write_ns", alone).with("durable_write_ns", together).with("flushes", flushes),

@@ -16,13 +16,13 @@ const KEPT_BY: [&str; 4] = ["nobarrier", "barrier=0", "volatile", "fsync=volatil
 pub const RULE: Rule = Rule {
     id: "flush-lost",
     asks: "did the requested flushes reach the devices?",
-    explains: "A load with durable writes is as slow as its flushes. If a layer drops them \
-        (an overlay mounted `volatile`, ext4 with `nobarrier`, a library that makes fsync do \
-        nothing), the figure belongs to another load. The kernel (5.5 and later) counts flushes \
-        at devices with a volatile cache; the rule compares them with the durable writes. Fewer \
-        than one per hundred writes, or per twice the operations in flight, is a failure. A \
-        mount option that drops flushes is a failure too, because other processes flush a disk \
-        as well. Turn that option off.",
+    explains: "A load with durable writes is as slow as its flushes. If a layer drops them (an \
+        overlay mounted `volatile`, ext4 with `nobarrier`, a library that makes fsync do nothing), \
+        the figure describes another load. The kernel (5.5 and later) counts flushes at devices \
+        with a volatile cache; the rule compares them with the durable writes. One flush may serve \
+        a hundred writes, or twice the operations in flight if that is more; fewer flushes are a \
+        failure. A mount option that drops flushes is a failure too, because other processes flush \
+        a disk as well. Turn that option off.",
     bears_on: &[
         (Claim::Requirement, Weight::Refuting),
         (Claim::BurstWrite, Weight::Refuting),

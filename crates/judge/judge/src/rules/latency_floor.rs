@@ -24,8 +24,8 @@ pub const RULE: Rule = Rule {
                to read), 2 ms for random reads on rotating disks (half a revolution at 15,000 \
                rpm). A lower figure means that the data came from elsewhere. The class is the \
                declared one (`observe.media`), because the kernel's description of virtual disks \
-               is unreliable. A buffered result of another tool, of which nobody claims that the \
-               media answered, is not rejected: such jobs read the page cache by design.",
+               is unreliable. A buffered result of another tool is not rejected if no claim says \
+               that the media answered: such jobs read the page cache by design.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),

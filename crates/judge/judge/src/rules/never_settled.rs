@@ -42,7 +42,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Finding::new(RULE.id, Outcome::Pass, says)
     } else {
         Finding::new(RULE.id, Outcome::Unknown, found.says)
-            .advise("raise `phases.measure_max`, or find what keeps the rate moving")
+            .advise("raise `phases.measure_max`, or find out why the rate keeps changing")
     })
 }
 

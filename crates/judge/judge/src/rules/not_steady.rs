@@ -22,12 +22,12 @@ const INTERVALS_MAX: u64 = 600;
 pub const RULE: Rule = Rule {
     id: "not-steady",
     asks: "was the rate steady, neither warming up nor drifting?",
-    explains: "The rule divides the measured phase into intervals. If a warm-up is still \
-        visible (a change of level that moves the mean by more than 5 %), or if the \
-        least-squares line through the rates rises or falls by more than 10 % of the mean (SNIA \
-        SSS PTS 2.0.2), the mean describes a system in transition and the figure is undecided. \
-        Measure longer, after a longer warm-up, or use `measure = \"until-steady\"`. A steady \
-        rate alone is not enough for flash: see `conditioned`.",
+    explains: "The rule divides the measured phase into intervals. The figure is undecided if a \
+        warm-up is still visible (a change of level that moves the mean by more than 5 %). It is \
+        also undecided if the least-squares line through the rates rises or falls by more than 10 \
+        % of the mean (SNIA SSS PTS 2.0.2). The mean then describes a system in transition. \
+        Measure longer, after a longer warm-up, or use `measure = \"until-steady\"`. A steady rate \
+        alone is not enough for flash: see `conditioned`.",
     bears_on: &[
         (Claim::SustainedWrite, Weight::Mandatory),
         (Claim::Comparative, Weight::Mandatory),
@@ -72,7 +72,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             Finding::new(RULE.id, Outcome::Unknown, says)
         }
         Ok(0) => {
-            let says = format!("the rate was steady: it moved by {:.1} %", rise.abs() * 100.0);
+            let says = format!("the rate was steady: it changed by {:.1} %", rise.abs() * 100.0);
             return Some(Finding::new(RULE.id, Outcome::Pass, says).with("rise", rise));
         }
         Ok(cut) | Err(Refusal::WarmUpTooLong { cut, .. }) => {

@@ -20,8 +20,8 @@ const MERGED: &str = "intervals_merged";
 pub const RULE: Rule = Rule {
     id: "operations-lost",
     asks: "was every due operation started and completed?",
-    explains: "Operations in flight at the end of the measurement are waited for and count with \
-               their full latency, and an open loop still starts operations that were due. After \
+    explains: "Plimsoll waits for operations in flight at the end of the measurement, and counts \
+               their full latency. An open loop then also starts operations that were due. After \
                three minutes an operation is abandoned; an operation that was due and could not \
                start within one minute is dropped. Both count in every mean, percentile and \
                maximum with the time that they had waited, a lower bound. Operations that never \
@@ -30,8 +30,8 @@ pub const RULE: Rule = Rule {
                the measured rate or more, it did not hang: the open loop requested more than the \
                storage sustains. Such a backlog, or arrivals that never started, make the tail \
                unknown: request a rate that the storage can sustain. If intervals were merged \
-               because the recorder fell behind, the series is coarser than planned, but \
-               complete. No plan can accept this rule as unknown.",
+               because the recorder fell behind, the series is coarser than planned, but complete. \
+               No plan can accept this rule as unknown.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),

@@ -16,11 +16,11 @@ const OPERATIONS_MIN: u64 = 1000;
 
 pub const RULE: Rule = Rule {
     id: "operations-missing",
-    asks: "was the mix of reads and writes as the plan and its requirement say?",
-    explains: "A figure of reads alone shows nothing about a requirement with writes: writes \
-        fill caches, cause parity reads and flash erasure. The rule counts completed operations. \
-        A mix that differs from the declared one by more than 3 percentage points, a latency \
-        limit on writes without a write, and a claim about writes without one are failures.",
+    asks: "did the mix of reads and writes match the plan and its requirement?",
+    explains: "A figure of reads alone shows nothing about a requirement with writes: writes fill \
+        caches, cause parity reads and flash erasure. The rule counts completed operations. The \
+        rule fails if the mix differs from the declared one by more than 3 percentage points, or \
+        if a run without writes has a latency limit on writes or a claim about them.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),

@@ -18,9 +18,9 @@ pub const RULE: Rule = Rule {
     asks: "were operations random or sequential, as planned?",
     explains: "For each client the rule counts the operations that begin where the previous one \
                ended. Uniform random addresses give almost none, sequential ones almost all. \
-               Sequential access instead of random flatters disks and everything that reads \
-               ahead; random access instead of sequential hides their speed. For a tool that does \
-               not report it, merged requests at the device show the same.",
+               Sequential access instead of random flatters disks and everything that reads ahead; \
+               random access instead of sequential hides their speed. If a tool does not report \
+               this, the rule uses merged requests at the device.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),

@@ -15,11 +15,11 @@ const ERROR_SHARE_MAX: f64 = 0.001;
 pub const RULE: Rule = Rule {
     id: "phase-boundaries",
     asks: "does the measurement begin and end at its stated times?",
-    explains: "Every thread switches to the measurement, and out of it, at the same announced \
-               time; an operation counts in the phase in which it completes. If a thread could \
-               not learn the time early enough, the run records how much warm-up or drain it may \
-               have counted as measurement. If that exceeds 0.1 % of the measurement, the rate is \
-               unknown. This happens on a host short of CPU: free CPU, or measure longer.",
+    explains: "All threads begin the measurement, and end it, at the same announced times. An \
+               operation counts in the phase in which it completes. If a thread learned such a \
+               time too late, the run records how much warm-up or drain it may have counted as \
+               measurement. If that exceeds 0.1 % of the measurement, the rate is unknown. This \
+               happens on a host short of CPU: free CPU, or measure longer.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::TailLatency, Weight::Mandatory),

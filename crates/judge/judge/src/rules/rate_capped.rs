@@ -15,11 +15,11 @@ const VARIATION_MIN: f64 = 0.005;
 pub const RULE: Rule = Rule {
     id: "rate-capped",
     asks: "does a rate limit, rather than the storage, determine the rate?",
-    explains: "A plan may cap a closed loop; pauses between operations do the same. A volume \
-        with a rate limit is steadier than any device: it varies by less than 0.5 % between \
-        intervals. The figure is then the cap: the storage sustains that rate, but how much more \
-        is unknown. A limit that was lifted during the measurement leaves such a flat level \
-        before a higher one: the figure then mixes both.",
+    explains: "A plan may cap a closed loop; pauses between operations do the same. A volume with \
+        a rate limit is steadier than any device: it varies by less than 0.5 % between intervals. \
+        The figure is then the cap: the storage sustains that rate, but how much more is unknown. \
+        If the limit was lifted during the measurement, a flat level precedes a higher one, and \
+        the figure mixes both.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };
@@ -37,7 +37,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let says = format!("the plan limits stream {} by a cap or pauses", stream.name);
         return Some(
             Finding::new(RULE.id, Outcome::Warn, says)
-                .advise("read the rate as sustained, not as the maximum"),
+                .advise("treat the rate as sustained, not as the maximum"),
         );
     }
     let rates = rates(bundle);
@@ -59,7 +59,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             Finding::new(RULE.id, Outcome::Warn, says)
                 .with("held_per_s", held.mean)
                 .with("after_per_s", after.mean)
-                .advise("find what limits this volume, and measure again under one limit or none"),
+                .advise(
+                    "find what limits this volume, and measure again under a constant limit or \
+                    without a limit",
+                ),
         );
     }
     let square = rates.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n;
@@ -72,7 +75,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         );
         Finding::new(RULE.id, Outcome::Warn, says).advise("find what limits this volume")
     } else {
-        Finding::new(RULE.id, Outcome::Pass, "the rate varies as that of a device")
+        Finding::new(RULE.id, Outcome::Pass, "the rate varies like the rate of a device")
     };
     Some(finding.with("variation", variation))
 }

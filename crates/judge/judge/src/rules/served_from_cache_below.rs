@@ -120,8 +120,8 @@ fn by_declared_cache(bundle: &Bundle) -> Option<Finding> {
             .advise("use a larger working set, or name the storage system's metrics")
     } else {
         let says = format!(
-            "the working set of {read_text} exceeds the declared cache of {cache_text} so far \
-             that it answers next to nothing"
+            "the working set of {read_text} is so much larger than the declared cache of \
+             {cache_text} that the cache can answer almost no reads"
         );
         Finding::new(RULE.id, Outcome::Pass, says).as_declared(format!("array cache {cache_text}"))
     };

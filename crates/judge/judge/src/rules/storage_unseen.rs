@@ -13,12 +13,12 @@ pub const RULE: Rule = Rule {
     explains: "A client of NFS or S3 sees answers, not their source: an array, a cache, or a \
                process with data in memory. The same holds for LUNs, network block devices, and \
                devices whose owner is unknown. A requirement can still be met as seen by the \
-               client, and the verdict says so. Not shown are reads from media, and writes that \
-               last or survive a power failure. The same holds for a virtual disk or a RAID \
-               controller, whose cache can hold a small working set, however often it is written. \
-               For writes, a declared cache (`observe.array_cache`) that the written working set \
-               exceeds decides the question, as declared. A server on this host is followed to \
-               its process (`bytes-balance`).",
+               client, and the verdict says so. It does not show that reads came from media, or \
+               that writes can continue or survive a power failure. The same holds for a virtual \
+               disk or a RAID controller, whose cache can hold a small working set, however often \
+               it is written. For writes, a declared cache (`observe.array_cache`) that the \
+               written working set exceeds decides the question, as declared. A server on this \
+               host is followed to its process (`bytes-balance`).",
     bears_on: &[
         (Claim::SustainedWrite, Weight::Mandatory),
         (Claim::Requirement, Weight::Advisory),

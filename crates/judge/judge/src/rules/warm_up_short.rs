@@ -9,7 +9,7 @@ use crate::finding::{Finding, Outcome};
 
 pub const RULE: Rule = Rule {
     id: "warm-up-short",
-    asks: "was the cache of the store full, and a checkpoint depth logged, when the \
+    asks: "was the store's cache full, and one checkpoint depth of log written, when the \
         measurement began?",
     explains: "Until the page cache of the store is full, reads evict nothing; until one \
         checkpoint depth has been logged, few dirty pages must be written back. Figures before \

@@ -17,10 +17,10 @@ pub const RULE: Rule = Rule {
     id: "was-stopped",
     asks: "did the run keep running during the whole measurement?",
     explains: "A run that is stopped (SIGSTOP, Ctrl-Z, a freezer, a debugger) or suspended with \
-               its machine issues nothing; the storage rests and empties its caches, and \
+               its machine issues nothing. Meanwhile the storage empties its caches, and \
                operations in flight count the pause as latency. A thread that only sleeps reads \
-               the clocks 20 times a second. A pause of a second or more counts as a stop if \
-               SIGCONT ended it, if the boot clock advanced without the monotonic clock, or if \
+               the clocks 20 times a second. A pause of a second or more counts as a stop in three \
+               cases: SIGCONT ended it; the boot clock advanced without the monotonic clock; or \
                that thread neither ran nor waited for a CPU (run delay, stolen time, a quota). \
                Waiting means a busy host, not a stop. Shorter pauses, from a fifth of a second, \
                count if they add up to one second. More than 0.1 % of the measured phase is a \

@@ -86,7 +86,7 @@ pub struct Settings {
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum UnsteadyReason {
     /// The first check, or the fifth round, is still ahead.
-    #[error("{values} of at least {needed} intervals measured")]
+    #[error("{values} intervals were measured, at least {needed} are needed")]
     TooFewValues {
         /// Number of values.
         values: usize,

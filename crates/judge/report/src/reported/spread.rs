@@ -76,7 +76,7 @@ pub(super) fn section(judged: &[(&ToolResult, Audit)]) -> Option<Section> {
     rows.sort_by(|a, b| b.0.total_cmp(&a.0));
     let more = rows.len().saturating_sub(GROUPS_MAX);
     table.rows = rows.into_iter().take(GROUPS_MAX).map(|(_, row)| row).collect();
-    let title = "Repeats, the widest spread first (largest less least over the mean)";
+    let title = "Repeats, the widest spread first (maximum minus minimum, over the mean)";
     let mut section = Section::brief("repeats", title).with(Block::Table(table));
     if more > 0 {
         section = section.with(Block::Words(format!("and {more} more with less spread")));

@@ -14,7 +14,7 @@ use crate::table::{Cell, Column, Table};
 /// Returns an empty section for other runs.
 pub(super) fn section(bundle: &Bundle, verdict: &Verdict) -> Section {
     let Some(capacity) = estimate(bundle, verdict) else { return empty_section() };
-    let mut section = Section::brief("carried", "What this storage would carry")
+    let mut section = Section::brief("carried", "What this storage would sustain")
         .with(Block::Table(table(&capacity)))
         .with(Block::List(words(&capacity)));
     section = match (&capacity.next, capacity.promised) {
@@ -73,8 +73,9 @@ fn words(capacity: &MailboxEstimate) -> Vec<String> {
         all.push("The run is INVALID: no figure here can be relied on.".to_owned());
     }
     all.push(format!(
-        "Rate: {rate} transactional I/Os, by four sessions. The 95 % intervals describe this half minute. They do not \
-         cover data that exceeds the caches, nor storage that is full or has been written to for hours."
+        "Rate: {rate} transactional I/Os, by four sessions. The 95 % intervals describe this half \
+         minute. They do not apply to data that exceeds the caches, or to storage that is full or \
+         was written to for hours."
     ));
     all.push(format!("Space: {free}."));
     if !capacity.limits_broken.is_empty() {

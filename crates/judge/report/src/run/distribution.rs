@@ -55,9 +55,9 @@ pub(crate) fn percentiles(bundle: &Bundle) -> Table {
             }
         }
     }
-    table.note = "From merged histograms of three significant digits; n/a where fewer than ten \
-                  I/Os lie beyond the percentile. Latency counts from the intended start, service \
-                  time from just before submission."
+    table.note = "From merged histograms of three significant digits; n/a if fewer than ten I/Os \
+                  are above the percentile. Latency counts from the intended start, service time \
+                  from just before submission."
         .to_owned();
     drop_empty_percentiles(&mut table);
     table
@@ -114,8 +114,8 @@ fn chart(bundle: &Bundle) -> Option<Plot> {
     )
     .size(860.0, 240.0)
     .says(
-        "Each step is the share of I/Os of that kind within a twenty-fourth of a factor of ten. \
-         Two humps mean that two things answered: a cache and the media, for example.",
+        "Each step is the share of I/Os of that kind in one bin; a factor of ten in latency has 24 \
+         bins. Two humps mean two sources of answers, such as a cache and the media.",
     );
     for (kind, histogram) in drawn(bundle) {
         let (colour, points) = (kind.colour(), bins(&histogram));
@@ -134,8 +134,8 @@ fn tail_chart(bundle: &Bundle) -> Option<Plot> {
     )
     .size(860.0, 240.0)
     .says(
-        "The share of I/Os of that kind that took longer than the latency below: at 1 % stands p99, at 0.1 % p99.9. A \
-         line ends at the last latency with ten I/Os above it.",
+        "Share of I/Os of that kind that took longer than the latency on the horizontal axis: p99 \
+         is at 1 %, p99.9 at 0.1 %. A line ends at the last latency with ten I/Os above it.",
     );
     for (kind, histogram) in drawn(bundle) {
         let (colour, points) = (kind.colour(), beyond(&histogram));

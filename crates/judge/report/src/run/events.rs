@@ -87,9 +87,9 @@ fn describe_recovery(windows: &Windows) -> String {
     let action = &windows.action;
     let step = elapsed(windows.interval_ns as f64);
     let says = match &windows.recovery_ns {
-        Ok(0) => format!("Recovered at once after \"{action}\", to an interval of {step}."),
+        Ok(0) => format!("Recovered at once after \"{action}\" (accurate to {step})."),
         Ok(after_ns) => format!(
-            "Recovered {} after \"{action}\", to an interval of {step}.",
+            "Recovered {} after \"{action}\" (accurate to {step}).",
             elapsed(*after_ns as f64)
         ),
         Err(NoRecovery::NotWithinRun(rest_ns)) => format!(

@@ -184,7 +184,7 @@ pub(crate) fn claims(verdict: &Verdict) -> Table {
 
 fn meaning(claim: &str) -> &'static str {
     match claim {
-        "requirement" => "the storage carries the load that the requirement describes",
+        "requirement" => "the storage sustains the load that the requirement describes",
         "media-read" => "reads came from the media, not from a cache",
         "cached-read" => "reads came from a cache, as the plan declares",
         "burst-write" => "writes were accepted at this rate for a short time",

@@ -65,10 +65,10 @@ fn footprint(bundle: &Bundle) -> Vec<Fact> {
         Fact::new("generator, user CPU", time(generator.user_ns)),
         Fact::new("generator, system CPU", time(generator.system_ns)),
         Fact::new("generator, polling", time(spun_ns))
-            .note("of its CPU time, while it had nothing to do"),
+            .note("part of its CPU time, while no operation was ready"),
         Fact::new("generator, memory", size(generator.resident_bytes_max)).note("most resident"),
         Fact::new("read from storage", size(generator.storage_read_bytes))
-            .note("by the process, as the kernel counts"),
+            .note("by the process, according to the kernel"),
         Fact::new("written to storage", size(generator.storage_written_bytes)),
     ];
     facts.extend(threads(generator));
@@ -147,7 +147,7 @@ fn lateness(bundle: &Bundle) -> Vec<Fact> {
 
 fn devices(bundle: &Bundle) -> Table {
     let mut table = Table::new(
-        "Block devices, as the kernel counted",
+        "Block devices, by the kernel's counters",
         vec![
             Column::words("device", "device"),
             Column::of(Unit::Count, "reads", "reads"),

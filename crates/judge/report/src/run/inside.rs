@@ -157,7 +157,8 @@ fn path_table(path: &plimsoll_evidence::model_statistics::Path) -> Table {
         ]);
     }
     table.note = format!(
-        "{} of mean latency on the critical path of {} operations; below half a percent left out",
+        "{} of mean latency on the critical path of {} operations; parts below half a percent are \
+         left out",
         Unit::Latency.show(mean_ns, Default::default()),
         path.traced
     );

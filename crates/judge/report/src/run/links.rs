@@ -8,7 +8,7 @@ use crate::table::{Cell, Column, Table};
 
 /// Returns the table of one host; empty if nothing was observed or moved.
 pub(super) fn table(bundle: &Bundle) -> Table {
-    let mut table = Table::new("Network interfaces, as the kernel counted", columns().into());
+    let mut table = Table::new("Network interfaces, by the kernel's counters", columns().into());
     let Some(links) = &bundle.observed.links else { return table };
     table.rows = links.interfaces.iter().filter(|one| is_shown(one)).map(row).collect();
     table.note = note(links);

@@ -21,14 +21,12 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
     let engine = &run.engine;
     let mut notes = Vec::new();
     notes.push(match (run.driver, engine.closed_loop) {
-        (Driver::Foreign, _) => {
-            "Another tool measured; Plimsoll judged its results.".to_owned()
-        }
+        (Driver::Foreign, _) => "Another tool measured; Plimsoll judged its results.".to_owned(),
         (_, true) => format!(
-            "Closed loop of {}: an operation starts when the one before it has ended, so \
-             that a stall of the storage holds the load back with it (what is held back is missing in \
-             the percentiles: coordinated omission). Latency counts from the \
-             time at which the operation was due to start.",
+            "Closed loop of {}: an operation starts when the previous one has ended. A stall of \
+             the storage therefore delays the load too, and the operations that were not issued \
+             are missing from the percentiles (coordinated omission). Latency counts from the time \
+             at which the operation was due to start.",
             super::threads(engine.sessions)
         ),
         (_, false) => "Open loop: operations start at their scheduled times whether or not \
@@ -38,15 +36,15 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
     });
     if run.driver != Driver::Model {
         notes.push(
-            "Evidence has one of three tiers: T1, measured by Plimsoll's own engine; T2, by another \
-             tool while Plimsoll watched the system beneath; T3, a result file alone, which can \
-             never show where data came from or whether it is safe."
+            "Evidence has one of three tiers. T1: Plimsoll's own engine measured. T2: another tool \
+             measured while Plimsoll observed the underlying system. T3: a result file alone, \
+             which never shows the source of the data or whether writes are durable."
                 .to_owned(),
         );
     }
     notes.push(
-        "Service time counts from just before the I/O is handed to the kernel until its \
-         completion is seen."
+        "Service time counts from just before the I/O is submitted to the kernel until its \
+         completion arrives."
             .to_owned(),
     );
     if run.driver == Driver::Model {
@@ -58,19 +56,19 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
     }
     if let Some(requirement) = &bundle.plan.requirement {
         notes.push(format!(
-            "A maximum latency is the largest mean of intervals of {}, as in Jetstress; the largest \
-             single I/O is shown beside it and not judged.",
+            "A maximum latency is the largest mean of intervals of {}, as in Jetstress; the \
+             largest single I/O is shown beside it but not judged.",
             elapsed(requirement.latency_max_of_ns as f64)
         ));
     }
     notes.extend(
         [
-            "Latencies are kept in HdrHistograms of three significant digits and merged; \
-             percentiles are never averaged. A percentile is shown where at least ten I/Os lie \
-             beyond it.",
-            "A 95 % interval comes from means of ten batches of the measured phase, and is left \
-             out where the samples depend on each other too much to bear one. A mean passes when \
-             its interval, or each of the ten batch means, is clear of the limit.",
+            "Latencies are recorded in HdrHistograms of three significant digits and merged; \
+             percentiles are never averaged. A percentile is shown if at least ten I/Os are above \
+             it.",
+            "A 95 % interval is computed from the means of ten batches of the measured phase. It \
+             is left out if the samples depend on each other too much. A mean passes if its \
+             interval, or each of the ten batch means, is within the limit.",
             "Unknown means not observed. It never counts as zero or as passed. A claim that is not \
              shown may still be true; this evidence does not prove it.",
         ]
@@ -86,7 +84,7 @@ fn notes(bundle: &Bundle, verdict: &Verdict) -> Vec<String> {
         notes.push(format!("The ring has {}.", engine.ring_features.join(", ")));
     }
     if !engine.ring_refusals.is_empty() {
-        notes.push(format!("The kernel did not give {}.", engine.ring_refusals.join("; ")));
+        notes.push(format!("The kernel did not provide {}.", engine.ring_refusals.join("; ")));
     }
     if let Some(polling) = &engine.polling {
         notes.push(match polling.longest_ns {
@@ -181,7 +179,7 @@ fn tries(ledger: &LedgerPosition) -> String {
                 if given_up == 1 { "did not complete" } else { "completed" }
             ),
             n => format!(
-                "The ledger has {n} earlier runs that asked the same of this system; {given_up} of \
+                "The ledger has {n} earlier runs of the same test on this system; {given_up} of \
                  them did not complete."
             ),
         };

@@ -310,8 +310,8 @@ fn latency_plot(bundle: &Bundle, all: &[KindTimeline], time: Axis) -> Plot {
     plot.says(match width_ns {
         0 => "Mean of each interval, on a logarithmic axis.".to_owned(),
         ns => format!(
-            "Means over {}, on a logarithmic axis: the largest of them is what a limit on the \
-             maximum judges.",
+            "Means over {}, on a logarithmic axis: a limit on the maximum is compared with the \
+             largest of them.",
             crate::number::elapsed(ns as f64)
         ),
     })
@@ -328,7 +328,7 @@ fn largest_plot(all: &[KindTimeline], time: Axis) -> Plot {
     for timed in all.iter().filter(|timed| timed.is_judged()) {
         plot = plot.mark(timed.mark(largest));
     }
-    plot.says("Stalls that averages hide. Shown, and not judged.").size(860.0, 220.0)
+    plot.says("Stalls that averages hide. Shown but not judged.").size(860.0, 220.0)
 }
 
 /// Returns a sparkline of the rate, for the terminal.

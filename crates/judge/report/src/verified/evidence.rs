@@ -55,7 +55,7 @@ impl EvidenceVerification {
     /// Returns the result as text.
     pub fn text(&self) -> String {
         let mut text = match self.intact {
-            true => "INTACT: the evidence is as its run left it\n\n".to_owned(),
+            true => "INTACT: the evidence is unchanged since its run\n\n".to_owned(),
             false => "NOT CONFIRMED: a check failed, or something could not be confirmed here\n\n"
                 .to_owned(),
         };

@@ -171,7 +171,7 @@ fn words_of_our_own_are_explained_where_they_first_appear() {
     assert!(text.contains("upkeep: the store's own I/O"), "{text}");
     let page = page(&bundle);
     let words = [
-        "T2, by another tool",
+        "T2: another tool measured",
         "coordinated omission",
         "A claim states what the figures prove",
         "Checkpoints, headers, formatting of log files",
@@ -298,7 +298,7 @@ fn a_quickstart_says_what_the_storage_would_carry() {
         [text, page(bundle), plimsoll_report::markdown(bundle, &verdict)]
     };
     for form in forms(&bundle) {
-        assert!(!form.contains("What this storage would carry"), "{form}");
+        assert!(!form.contains("What this storage would sustain"), "{form}");
     }
     bundle.plan.name = "quickstart".into();
     for mount in &mut bundle.environment.mounts {
@@ -307,7 +307,7 @@ fn a_quickstart_says_what_the_storage_would_carry() {
     // 621 I/Os per second would be 3,100 heavy mailboxes, but the space is too small for them.
     for form in forms(&bundle) {
         for says in [
-            "What this storage would carry",
+            "What this storage would sustain",
             "heavy",
             "space",
             "95 % intervals",

@@ -72,7 +72,7 @@ pub(crate) fn open(config: BackendConfig) -> Result<OpenedBackend, EngineError> 
             "at depth 1 io_uring would hand each flush to a kernel worker, so this thread makes the \
              calls itself"
         } else if inline {
-            "at depth 1 the kernel would punt each operation to a worker thread"
+            "at depth 1 the kernel would pass each operation to a worker thread"
         } else {
             "the thread engine was requested"
         };

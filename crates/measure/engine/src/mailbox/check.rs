@@ -289,8 +289,8 @@ fn fits_memory(config: &MailboxConfig, memory_bytes: Option<u64>) -> Result<(), 
     let needed_bytes = (4 * pages).saturating_add(blocks.saturating_mul(BLOCK_MEMORY_BYTES));
     match memory_bytes {
         Some(memory_bytes) if needed_bytes > memory_bytes / 2 => Err(EngineError::Config(format!(
-            "checking this store takes up to {needed_bytes} bytes of memory, and {memory_bytes} are \
-             available"
+            "checking this store takes up to {needed_bytes} bytes of memory, but only \
+             {memory_bytes} are available"
         ))),
         _ => Ok(()),
     }

@@ -565,8 +565,8 @@ pub(super) fn check_memory(
     match memory_bytes {
         Some(memory_bytes) if needed_bytes > memory_bytes / 2 => Err(EngineError::Config(format!(
             "tracking the content of {data_bytes} bytes block by block takes {needed_bytes} bytes \
-             of memory, and {memory_bytes} are available: turn phases.verify, verify_reads and \
-             --keep off, or plan less data"
+             of memory, but only {memory_bytes} are available: turn phases.verify, verify_reads \
+             and --keep off, or plan less data"
         ))),
         _ => Ok(()),
     }

@@ -95,7 +95,7 @@ impl OwnDirectory {
         new_directory(parent.fd.as_fd(), Path::new(name))?;
         let own = Self::open_in(parent, name)?;
         if !names_in(own.fd.as_fd())?.is_empty() || !own.is_of_this_user()? {
-            let says = "another user put a directory in the place of the new one";
+            let says = "another user replaced the new directory by another one";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, says));
         }
         Ok(own)

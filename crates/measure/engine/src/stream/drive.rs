@@ -663,7 +663,7 @@ fn buffer<'a, Q: Queue>(
 ) -> Result<&'a mut [u8], EngineError> {
     let offset_bytes = u64::from(place) * config.buffer_stride_bytes;
     queue.bytes(offset_bytes, size_bytes).ok_or_else(|| {
-        EngineError::Config(format!("the buffer of place {place} is outside the arena or in use"))
+        EngineError::Config(format!("the buffer of slot {place} is outside the arena or in use"))
     })
 }
 

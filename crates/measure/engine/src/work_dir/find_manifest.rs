@@ -147,8 +147,8 @@ pub(crate) fn current_directories<M: DataManifest>(
         }
         let names: Vec<String> = distinct.iter().map(|p| p.display().to_string()).collect();
         return Err(EngineError::Config(format!(
-            "{} is a copy of one part of a {} whose {} parts are at {}: it can't be checked \
-             alone; nothing was read. Copy all parts to those places and verify them there",
+            "{} is a copy of one part of a {} whose {} parts are at {}: it can't be checked alone; \
+             nothing was read. Copy all parts to those directories and verify them there",
             found.display(),
             M::WHAT,
             names.len(),
@@ -168,7 +168,7 @@ pub(crate) fn current_directories<M: DataManifest>(
             read_manifest::<M>(directory)?.filter(|existing| existing.id() != manifest.id());
         if other.is_some() {
             return Err(EngineError::Config(format!(
-                "{} holds another {}, not the rest of the one at {}: nothing was read",
+                "{} contains a part of another {}, not of the one at {}: nothing was read",
                 directory.display(),
                 M::WHAT,
                 found.display()
@@ -196,7 +196,7 @@ pub(crate) fn open_directories<M: DataManifest>(
         let existing = read_manifest_in::<M>(&own, directory)?;
         if existing.is_some_and(|existing| existing.id() != manifest.id()) {
             let (path, what) = (directory.display(), M::WHAT);
-            let says = format!("{path} now holds another {what} than before: nothing was read");
+            let says = format!("{path} now contains another {what} than before: nothing was read");
             return Err(EngineError::Config(says));
         }
         open.push(own);

@@ -60,7 +60,7 @@ impl DataIdentity {
 
 fn foreign_error(directory: &Path, says: &str) -> EngineError {
     let error = SysError::new("open", libc::EEXIST).at(directory);
-    let doing = format!("{}: {says}; Plimsoll did not make it", directory.display());
+    let doing = format!("{}: {says}; Plimsoll did not create it", directory.display());
     EngineError::system(doing, error)
 }
 
@@ -97,7 +97,7 @@ fn directory_state(parent: &TargetDirectory, name: &OsStr) -> Result<DirectorySt
     match names.iter().find(|name| !UNFINISHED.iter().any(|unfinished| *name == *unfinished)) {
         None => Ok(DirectoryState::Empty(own)),
         Some(name) => {
-            let says = format!("it holds {} and no manifest", name.to_string_lossy());
+            let says = format!("it contains {} but no manifest", name.to_string_lossy());
             Err(foreign_error(directory, &says))
         }
     }
@@ -112,7 +112,7 @@ fn read_identity<M: DataManifest>(
     let name = directory.file_name().unwrap_or_default().to_string_lossy();
     let name = name.strip_prefix(REMOVING).unwrap_or(&name);
     if name != own_name(manifest.plan()) {
-        let says = format!("it holds data of another plan, {}", own_name(manifest.plan()));
+        let says = format!("it contains data of another plan, {}", own_name(manifest.plan()));
         return Err(foreign_error(directory, &says));
     }
     Ok(Some(DataIdentity::of(&manifest)))
@@ -246,10 +246,15 @@ impl std::fmt::Display for ForeignFiles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.first {
             Some(first) if self.count > 1 => {
-                write!(f, "{}, which it did not make, and {} more", first.display(), self.count - 1)
+                write!(
+                    f,
+                    "{}, which Plimsoll did not create, and {} more",
+                    first.display(),
+                    self.count - 1
+                )
             }
-            Some(first) => write!(f, "{}, which it did not make,", first.display()),
-            None => f.write_str("something that it did not make"),
+            Some(first) => write!(f, "{}, which Plimsoll did not create,", first.display()),
+            None => f.write_str("something that Plimsoll did not create"),
         }
     }
 }

@@ -56,8 +56,8 @@ pub(super) fn make(
 ) -> Result<Box<dyn Block>, ModelError> {
     let below = reader.block("below", "where misses go")?;
     let device = reader.block_or_none("device")?;
-    let bytes = reader.number("capacity_bytes", 0.0, 1e18, "how much it holds")?;
-    let unit_bytes = reader.count("unit_bytes", 512, 1 << 32, "the size of what it keeps")?;
+    let bytes = reader.number("capacity_bytes", 0.0, 1e18, "its capacity")?;
+    let unit_bytes = reader.count("unit_bytes", 512, 1 << 32, "the size of a cached unit")?;
     let capacity = ((bytes / unit_bytes as f64) as usize).min(1 << 30);
     let protected = reader.number_or("protected_share", 0.8, 0.0, 1.0)?;
     let policy = reader.word(

@@ -31,7 +31,7 @@ pub(super) fn make(
     reader: &Reader<'_>,
     builder: &mut Builder<'_>,
 ) -> Result<Box<dyn Block>, ModelError> {
-    let below = reader.block("below", "where the data are stored")?;
+    let below = reader.block("below", "the block that stores the data")?;
     let cpu = reader.block_or_none("cpu")?;
     let inline = reader.flag_or("inline", false)?;
     let slice_bytes = reader.count_or("slice_bytes", 32_768, 4096, 1 << 24)?;

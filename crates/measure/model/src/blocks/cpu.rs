@@ -25,7 +25,7 @@ pub(super) fn make_cpu(
     reader: &Reader<'_>,
     builder: &mut Builder<'_>,
 ) -> Result<Box<dyn Block>, ModelError> {
-    let cores = reader.count("cores", 1, 4096, "how many cores serve I/O")? as u32;
+    let cores = reader.count("cores", 1, 4096, "the number of cores that serve I/O")? as u32;
     Ok(Box::new(Cpu {
         pool: builder.station("", cores, order_word(reader)?),
         variation: reader.number_or("variation_ratio", 0.5, 0.0, 10.0)?,

@@ -24,7 +24,7 @@ pub(super) fn make(
     reader: &Reader<'_>,
     builder: &mut Builder<'_>,
 ) -> Result<Box<dyn Block>, ModelError> {
-    let below = reader.block("below", "what is behind the limit")?;
+    let below = reader.block("below", "the block behind the limit")?;
     let baseline = reader.number("baseline_ops_per_s", 0.01, 1e9, "the sustained rate")?;
     let peak = reader.number_or("burst_ops_per_s", baseline, 0.01, 1e9)?;
     let credit = reader.number_or("credit_ops", 1.0, 1.0, 1e15)?;

@@ -30,10 +30,11 @@ pub(super) fn make(
     reader: &Reader<'_>,
     builder: &mut Builder<'_>,
 ) -> Result<Box<dyn Block>, ModelError> {
-    let below = reader.block("below", "where the data are")?;
-    let device = reader.block("device", "where the map is")?;
+    let below = reader.block("below", "the block that stores the data")?;
+    let device = reader.block("device", "the block that stores the map")?;
     let cpu = reader.block_or_none("cpu")?;
-    let unit_bytes = reader.count("unit_bytes", 4096, 1 << 40, "what one map entry covers")?;
+    let unit_bytes =
+        reader.count("unit_bytes", 4096, 1 << 40, "the size of the data of one map entry")?;
     let bytes = reader.number("capacity_bytes", 0.0, 1e15, "memory for cached map entries")?;
     let cached_bytes = reader.number_or("cached_entry_bytes", 256.0, 1.0, 1e6)?;
     let capacity = ((bytes / cached_bytes) as usize).min(1 << 30);

@@ -140,11 +140,12 @@ pub(super) fn make(
     reader: &Reader<'_>,
     builder: &mut Builder<'_>,
 ) -> Result<Box<dyn Block>, ModelError> {
-    let below = reader.block("below", "where the log drains to")?;
-    let device = reader.block("device", "the flash that holds the log")?;
+    let below = reader.block("below", "the block that the log drains to")?;
+    let device = reader.block("device", "the flash that stores the log")?;
     let (nic, cpu) = (reader.block_or_none("nic")?, reader.block_or_none("cpu")?);
     let unit_bytes = reader.count_or("unit_bytes", 32_768, 4096, 1 << 24)?;
-    let capacity = reader.number("capacity_bytes", 0.0, 1e15, "room for log records on a node")?;
+    let capacity =
+        reader.number("capacity_bytes", 0.0, 1e15, "the capacity for log records on a node")?;
     let drain_share = reader.number_or("drain_share", 0.5, 0.0, 1.0)?;
     let period_s = reader.number_or("drain_after_s", 30.0, 0.001, 1e6)?;
     let lost = builder.failed.len() + builder.failing.nodes.len();

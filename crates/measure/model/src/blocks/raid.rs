@@ -77,7 +77,7 @@ pub(super) fn make(
     let parity = match layout {
         Layout::Mirror => width - 1,
         Layout::Stripe => 0,
-        _ => reader.count("parity", 0, 8, "how many drives of a group may fail")?,
+        _ => reader.count("parity", 0, 8, "the number of drives of a group that may fail")?,
     };
     if parity >= width {
         return Err(reader.bad("parity", &format!("is not below the width, {width}")));

@@ -36,7 +36,7 @@ pub(super) fn make(
     reader: &Reader<'_>,
     builder: &mut Builder<'_>,
 ) -> Result<Box<dyn Block>, ModelError> {
-    let below = reader.block("below", "what holds the records")?;
+    let below = reader.block("below", "the block that stores the records")?;
     let cpu = reader.block_or_none("cpu")?;
     let record_bytes = reader.count("record_bytes", 512, 1 << 30, "the record size")?;
     Ok(Box::new(Records {

@@ -99,8 +99,18 @@ pub(super) fn make(
     let slow = reader.block("slow", "the tier of disks")?;
     let window_s = reader.number_or("promote_window_s", 600.0, 0.001, 1e9)?;
     let rules = Rules {
-        extent_bytes: reader.count("extent_bytes", 4096, 1 << 40, "the unit that moves")?,
-        capacity_bytes: reader.number("capacity_bytes", 0.0, 1e18, "room on the fast tier")?,
+        extent_bytes: reader.count(
+            "extent_bytes",
+            4096,
+            1 << 40,
+            "the size of the unit that is moved",
+        )?,
+        capacity_bytes: reader.number(
+            "capacity_bytes",
+            0.0,
+            1e18,
+            "the capacity of the fast tier",
+        )?,
         demote_share: reader.number_or("demote_share", 0.75, 0.0, 1.0)?,
         demote_step_share: reader.number_or("demote_step_share", 0.15, 0.0, 1.0)?,
         writes_in_place: reader.word("writes", &[("fast", false), ("in-place", true)])?,

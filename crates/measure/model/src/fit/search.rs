@@ -380,7 +380,7 @@ fn leave_out(search: &Search<'_>, options: &FitOptions) -> Result<Scores, FitErr
     let middle = vec![0.5; search.free.len()];
     let mut scores = Vec::new();
     for (out, row) in search.rows.iter().enumerate() {
-        search.report("fitting without each row in turn", out, search.rows.len());
+        search.report("fitting with each row left out once", out, search.rows.len());
         let rows: Vec<&Row> =
             search.rows.iter().enumerate().filter(|(i, _)| *i != out).map(|(_, r)| *r).collect();
         let ratios = vec![(1.0, 1.0); rows.len()];

@@ -82,7 +82,7 @@ impl<'a> ActiveRun<'a> {
         engine.paths =
             vec![PathEngine { path: format!("model {name}"), direct: true, why: String::new() }];
         recording.observed.unknown.push(ObservationGap {
-            what: "what the host did".to_owned(),
+            what: "the activity of the host".to_owned(),
             why: "the target is a model in virtual time: the host only computed".to_owned(),
             remedy: "a run on real storage".to_owned(),
         });
@@ -106,7 +106,7 @@ impl<'a> ActiveRun<'a> {
     }
 
     pub(super) fn stuck(&mut self) {
-        let says = "nothing is left to happen in the model although I/O is in flight: a defect";
+        let says = "the model has no further events although I/O is in flight: a defect";
         self.recording.fail(EndKind::Environment, says);
     }
 }

@@ -31,7 +31,7 @@ impl Spec {
         let base = match head.fields.remove("base") {
             None => None,
             Some(Field::Text(base)) if base != name => Some(base),
-            Some(_) => return Err(cx.bad("model", "base", "has to be the name of another model")),
+            Some(_) => return Err(cx.bad("model", "base", "must be the name of another model")),
         };
         let mut take = |field: &str| match head.fields.remove(field) {
             Some(Field::Text(text)) => text,
@@ -148,7 +148,7 @@ impl Context<'_> {
     fn table(&self, parent: &toml::Table, name: &str) -> Result<Option<Table>, ModelError> {
         let Some(value) = parent.get(name) else { return Ok(None) };
         let Value::Table(values) = value else {
-            return Err(self.bad("", name, "has to be a table, as in `[block.disk]`"));
+            return Err(self.bad("", name, "must be a table, as in `[block.disk]`"));
         };
         let default = match values.get("from") {
             Some(Value::String(text)) => Some(self.provenance(name, "from", text)?),
@@ -184,8 +184,8 @@ impl Context<'_> {
                 (Some(_), None) => Err(self.bad(
                     place,
                     field,
-                    "does not say where it comes from: write { value = …, from = \"datasheet: …\" } \
-                     or give its table a `from`",
+                    "has no source: write { value = …, from = \"datasheet: …\" } or give its table \
+                     a `from`",
                 )),
             },
         }
@@ -242,7 +242,7 @@ impl Context<'_> {
                     (Some(low), Some(high)) if low < high && low <= value && value <= high => {
                         Some((low, high))
                     }
-                    _ => return Err(self.bad(place, field, "lies outside its own `free` bounds")),
+                    _ => return Err(self.bad(place, field, "is outside its own `free` bounds")),
                 }
             }
             Some(_) => return Err(self.bad(place, field, "`free` is not [lowest, highest]")),
@@ -320,7 +320,7 @@ mod tests {
     fn says_what_is_wrong_and_where() {
         let text = GOOD.replace("from = \"datasheet: manual\"\n", "");
         let error = Spec::parse("x", &text).unwrap_err().to_string();
-        assert!(error.contains("where it comes from"), "{error}");
+        assert!(error.contains("has no source"), "{error}");
         let text = GOOD.replace("free = [4, 12]", "fre = [4, 12]");
         let error = Spec::parse("x", &text).unwrap_err().to_string();
         assert!(error.contains("did you mean `free`"), "{error}");

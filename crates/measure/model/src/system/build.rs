@@ -29,7 +29,7 @@ impl System {
     /// [`ModelError`] if a block's fields are invalid or the blocks are incompatible.
     pub fn build(spec: Spec, seed: u64) -> Result<Self, ModelError> {
         let head = Reader::new(&spec, "model", &spec.head);
-        let entry = head.block("entry", "the block that requests enter by")?.to_owned();
+        let entry = head.block("entry", "the block that receives the requests")?.to_owned();
         let compute_nodes = head.count_or("nodes", 1, 1, 1024)?;
         let nodes = compute_nodes + head.count_or("storage_nodes", 0, 0, 1024)?;
         // The last nodes with load fail, because their data is used most.

@@ -41,8 +41,8 @@ pub enum ContentError {
     },
     /// The share is out of range, or the space is too small for it.
     #[error(
-        "a duplicate share of {asked} is not possible in {space_bytes} bytes: \
-         it must be 0 or more and below 1, and leave room for what the duplicates are copies of"
+        "a duplicate share of {asked} is not possible in {space_bytes} bytes: it must be 0 or more \
+         and below 1, and leave room for the originals of the duplicates"
     )]
     Duplicates {
         /// Requested value.

@@ -270,7 +270,12 @@ impl MailboxConfig {
         check(blocks(read) && read <= 16 << 20, "replication_bytes", read, BLOCKS)?;
         let ring = u64::from(self.log_files) * u64::from(file);
         let least = self.checkpoint_depth_bytes + 2 * u64::from(buffer);
-        check(ring > least, "log_files", self.log_files, "more than depth and two buffers")?;
+        check(
+            ring > least,
+            "log_files",
+            self.log_files,
+            "more than the checkpoint depth and two buffers",
+        )?;
         check(ring < 1 << 46, "log_files", self.log_files, "less than 64 TiB of log")?;
         check(self.checkpoint_step_bytes > 0, "checkpoint_step_bytes", 0, "above 0")
     }

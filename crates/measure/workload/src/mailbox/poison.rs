@@ -130,7 +130,7 @@ impl fmt::Display for Finding {
             Failure::NoLog => f.write_str("there is no log"),
             Failure::LogBlock(fault) => fault.fmt(f),
             Failure::FileEnds { pages, pages_used } => {
-                write!(f, "truncated: {pages} of {pages_used} pages are there")
+                write!(f, "truncated: {pages} of {pages_used} pages exist")
             }
             Failure::LogEnds { end_lsn, acknowledged_lsn } => write!(
                 f,
@@ -159,16 +159,16 @@ impl fmt::Display for LogFault {
             (Damage::Unwritten, _) => f.write_str("unwritten: the log block is all zero"),
             (Damage::Lost, Some(lsn)) => write!(
                 f,
-                "lost: the write of the log block is missing, position {lsn} of an earlier round is \
-                 there"
+                "lost: the write of the log block is missing, the block has position {lsn} of an \
+                 earlier round"
             ),
             (Damage::Lost, None) => f.write_str(
-                "lost: the write of the log block is missing, its place was never written",
+                "lost: the write of the log block is missing, the block was never written",
             ),
             (Damage::Misdirected, Some(lsn)) => {
-                write!(f, "misdirected: the log block of position {lsn} is there")
+                write!(f, "misdirected: the block is the log block of position {lsn}")
             }
-            (Damage::Stale, _) => f.write_str("stale: a log block of another store is there"),
+            (Damage::Stale, _) => f.write_str("stale: the block is a log block of another store"),
             (damage, _) => write!(f, "{damage}: the log block"),
         }
     }
@@ -189,17 +189,17 @@ impl fmt::Display for Fault {
             ),
             (Damage::Torn, _) => f.write_str("torn: sectors of different writes are mixed"),
             (Damage::Unwritten, _) => {
-                write!(f, "unwritten: all zero, generation {expected} should be there")
+                write!(f, "unwritten: all zero, generation {expected} was expected")
             }
             (Damage::Lost, Some(head)) => write!(
                 f,
                 "lost: the last acknowledged write is missing, the page is stale (its own older \
-                 generation {}, {expected} should be there)",
+                 generation {}, {expected} was expected)",
                 head.generation
             ),
             (Damage::Stale, Some(head)) => write!(
                 f,
-                "stale: its own older generation {}, {expected} should be there",
+                "stale: its own older generation {}, {expected} was expected",
                 head.generation
             ),
             (Damage::Misdirected, Some(head)) => write!(

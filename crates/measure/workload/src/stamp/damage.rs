@@ -151,9 +151,11 @@ impl Damage {
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Lost { found: 0 } => f.write_str("lost: it holds what an earlier run wrote"),
-            Self::Lost { found } => write!(f, "lost: it holds generation {found}, the one before"),
-            Self::Stale { found: 0 } => f.write_str("stale: it holds what an earlier run wrote"),
+            Self::Lost { found: 0 } => f.write_str("lost: it holds data of an earlier run"),
+            Self::Lost { found } => {
+                write!(f, "lost: it holds generation {found}, the previous one")
+            }
+            Self::Stale { found: 0 } => f.write_str("stale: it holds data of an earlier run"),
             Self::Stale { found } => write!(f, "stale: it holds generation {found}"),
             Self::Torn { sectors_new, sectors_old, sectors_zero } => write!(
                 f,

@@ -57,7 +57,8 @@ pub fn enough_runs(plan: &Plan) -> Result<(), CliError> {
     Err(CliError::usage(says)
         .hint(format!("run each {RUNS_MIN} times or more: --runs {RUNS_MIN}, or `[repeat] runs = {RUNS_MIN}` in the plan"))
         .hint(
-            "`plimsoll compare PLAN --few` runs it anyway: a verdict on a requirement needs no more",
+            "`plimsoll compare PLAN --few` runs it anyway: these runs are enough for a verdict on \
+             a requirement",
         ))
 }
 

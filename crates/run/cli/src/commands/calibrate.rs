@@ -16,8 +16,8 @@ use crate::progress::StderrProgress;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll calibrate\n  plimsoll calibrate --json | jq .score.score\n\nRuns \
-    measure this once per boot and write it into each bundle. With\nPLIMSOLL_CALIBRATE=never \
-    it stays unknown."
+    measure the ceilings once per boot and write them into each bundle. With\n\
+    PLIMSOLL_CALIBRATE=never they are unknown."
 )]
 pub struct Options {}
 

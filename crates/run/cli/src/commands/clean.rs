@@ -103,7 +103,7 @@ fn describe(report: &CleanReport) -> String {
         let place = data.display();
         text.push_str(&format!(
             "data at {place}: of a running or killed run, or kept on purpose; `plimsoll clean \
-             {place}` removes it where it was killed\n"
+             {place}` removes the data of killed runs\n"
         ));
     }
     if *maps_unknown > 0 {

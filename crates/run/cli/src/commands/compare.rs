@@ -41,8 +41,8 @@ use crate::{error::CliError, exit::Exit, keys::Sign};
     runs do not decide."
 )]
 pub struct Options {
-    /// Experiments, runs or directories of bundles; or one plan with several targets. Without any,
-    /// the flags describe the load and --path or --target name the sides.
+    /// Experiments, runs or directories of bundles; or one plan with several targets. Without
+    /// sides, the flags describe the load, and --path or --target name the sides.
     #[arg(required_unless_present_any = ["target", "path"], value_name = "SIDE")]
     sides: Vec<String>,
     /// Accept that this condition differs, by its name in the comparison: `kernel`, or `plan` for

@@ -51,7 +51,7 @@ pub struct Options {
     /// Namespace; that of kubectl's context by default.
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
-    /// Existing claim that keeps the evidence.
+    /// Existing claim on which the evidence is stored.
     #[arg(long, value_name = "NAME")]
     evidence_claim: Option<String>,
     /// Directory for one file per storage class; stdout without one.

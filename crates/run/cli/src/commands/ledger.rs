@@ -16,13 +16,13 @@ use crate::places::Places;
 /// Options of `ledger`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll ledger key ~/plimsoll.key            a key pair; keep the secret \
-    one off the machine\n  plimsoll ledger sign --key ~/plimsoll.key     state what the \
-    ledger is, and give the statement away\n  plimsoll ledger check --key \
-    ~/plimsoll.key.pub\n  plimsoll ledger stamp token.tsr   attach a timestamp token (RFC \
-    3161) to the latest statement\n\nStatements are text files that minisign checks: \
-    minisign -V -p plimsoll.key.pub -m ledger-000057.txt\nA token is made of one with: \
-    openssl ts -query -data ledger-000057.txt -sha256 -cert -out request.tsq\nExit code 3: the ledger is broken, or differs from a statement."
+    after_help = "Examples:\n  plimsoll ledger key ~/plimsoll.key            a key pair; store the \
+    secret key elsewhere\n  plimsoll ledger sign --key ~/plimsoll.key     a statement for others \
+    to store\n  plimsoll ledger check --key ~/plimsoll.key.pub\n  plimsoll ledger stamp \
+    token.tsr   attach a timestamp token (RFC 3161) to the latest statement\n\nStatements are \
+    text files that minisign checks: minisign -V -p plimsoll.key.pub -m ledger-000057.txt\nCreate \
+    a token of a statement with: openssl ts -query -data ledger-000057.txt -sha256 -cert -out \
+    request.tsq\nExit code 3: the ledger is broken, or differs from a statement."
 )]
 pub struct Options {
     #[command(subcommand)]
@@ -53,7 +53,7 @@ enum LedgerCommand {
         /// Public key that must have signed the statements: a file, or its line.
         #[arg(long, value_name = "KEY")]
         key: Option<String>,
-        /// An additional statement, such as one kept by somebody else.
+        /// An additional statement, such as one that somebody else stored.
         #[arg(long, value_name = "FILE")]
         statement: Vec<PathBuf>,
     },
@@ -93,8 +93,8 @@ fn sign(key: &Path, out: Option<&Path>) -> Result<Exit, CliError> {
     let Some(signer) = keys::signer(Some(key))? else { return Ok(Exit::Ok) };
     let stated = ledger::sign_statement(&Places::from_environment()?, &signer, out)?;
     bundle::print(&format!(
-        "signed: {} lines of {}\nstatement: {}\nGive the statement and its signature to somebody who keeps \
-         them: from then on the ledger can't be cut short or rewritten up to that line unnoticed.\n",
+        "signed: {} lines of {}\nstatement: {}\nGive the statement and its signature to somebody \
+         who stores them: then a later change of the ledger up to that line can be detected.\n",
         stated.lines,
         stated.ledger.display(),
         stated.statement.display()

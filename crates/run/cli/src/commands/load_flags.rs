@@ -34,7 +34,7 @@ pub struct LoadFlags {
     /// Files per directory or export; 1 by default.
     #[arg(long, value_name = "N", visible_alias = "nrfiles")]
     files: Option<u32>,
-    /// Size of a file; 1 GiB by default, and all of a device. A sweep of a directory without
+    /// Size of a file; 1 GiB by default, or all of a device. A sweep of a directory without
     /// --quick makes files of twice this host's memory, but at most a third of the free space.
     #[arg(long, value_name = "SIZE")]
     file_size: Option<SizeBytes>,
@@ -317,7 +317,7 @@ fn one<T: Clone>(flag: &str, values: &[T]) -> Result<Option<T>, CliError> {
     match values {
         [] => Ok(None),
         [only] => Ok(Some(only.clone())),
-        _ => Err(CliError::usage(format!("--{flag}: several values, and a run has one"))
+        _ => Err(CliError::usage(format!("--{flag}: several values, but a run has only one"))
             .hint("`plimsoll sweep` with the same flags measures each combination")),
     }
 }

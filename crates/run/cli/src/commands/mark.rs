@@ -12,10 +12,11 @@ use crate::exit::Exit;
 /// Options of `mark`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll mark 20261126-101500-failover-1a2b3c4d    the run's message names \
-    it\n\nAn event with `prompt` waits until the operator presses Enter in the run's \
-    terminal, answers\nhere, or clicks the button on the page of `plimsoll serve`. The time of the \
-    answer is the time\nof the event.\n\nExit code 2: the run does not wait for an operator."
+    after_help = "Examples:\n  plimsoll mark 20261126-101500-failover-1a2b3c4d    the run's \
+    message shows this name\n\nAn event with `prompt` waits until the operator presses Enter in \
+    the run's terminal, answers\nhere, or clicks the button on the page of `plimsoll serve`. The \
+    time of the answer is the time\nof the event.\n\nExit code 2: the run does not wait for an \
+    operator."
 )]
 pub struct Options {
     /// Name of the run, or the directory of its bundle.

@@ -60,7 +60,7 @@ enum RunsCommand {
     Tag {
         /// The run or experiment.
         run: String,
-        /// The tags. Without any, print the current tags.
+        /// The new tags. If omitted, the current tags are printed.
         tags: Vec<String>,
         /// Remove these tags instead.
         #[arg(long)]
@@ -70,7 +70,7 @@ enum RunsCommand {
     Note {
         /// The run or experiment.
         run: String,
-        /// The note. Without one, print the current note.
+        /// The new note. If omitted, the current note is printed.
         text: Option<String>,
     },
     /// Export a run or experiment to one file, for another machine.
@@ -81,7 +81,7 @@ enum RunsCommand {
         to: PathBuf,
     },
     /// Copy runs with their bundles into the team's catalogue (--catalogue). Without names, copy
-    /// all that are new or changed.
+    /// all new or changed runs.
     Push {
         /// The runs or experiments.
         runs: Vec<String>,

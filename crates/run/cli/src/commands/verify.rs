@@ -17,13 +17,12 @@ use crate::progress::StderrProgress;
 /// Options of `verify`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  plimsoll verify /mnt/db1            the mail store or data set that a run \
-    left there with --keep\n  plimsoll verify ./bundle            whether a run's evidence \
-    is as it was left\n\nReads only the data at PATH, no other place that its manifest \
-    names. Writes nothing, so PATH may be\nread-only.\n\nExit code 4: damage was found; each \
-    damaged page, log block and file is named. Exit code 3: no damage\nwas found, but the \
-    content of some pages is unknown; or evidence was changed, contradicts itself, or\nis \
-    not confirmed."
+    after_help = "Examples:\n  plimsoll verify /mnt/db1            the mail store or data set that \
+    a run left there with --keep\n  plimsoll verify ./bundle            whether a run's evidence \
+    is unchanged\n\nReads only the data at PATH, no other place that its manifest names. Writes \
+    nothing, so PATH may be\nread-only.\n\nExit code 4: damage was found; each damaged page, log \
+    block and file is named. Exit code 3: no damage\nwas found, but the content of some pages is \
+    unknown; or evidence was changed, contradicts itself, or\nis not confirmed."
 )]
 pub struct Options {
     /// A directory of a plan, a store's directory, a bundle, an experiment, or a run from `plimsoll

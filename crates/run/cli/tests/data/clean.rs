@@ -51,7 +51,7 @@ fn what_only_looks_like_ours_is_refused_and_left() {
         assert_eq!(std::fs::read_to_string(own.join("letter.txt")).unwrap(), "mine");
         std::fs::remove_file(own.join(name)).unwrap();
     }
-    refused(&sandbox, &plan, "it holds letter.txt and no manifest");
+    refused(&sandbox, &plan, "it contains letter.txt but no manifest");
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn what_somebody_put_among_our_files_stays_and_is_named() {
     std::os::unix::fs::symlink("/etc/passwd", own.join("db00-log/0999.log")).unwrap();
     let ran = sandbox.run(&["clean", sandbox.data().to_str().unwrap(), "--kept"]);
     assert_ne!(ran.code, 0, "{}", ran.stdout);
-    ran.says("which it did not make");
+    ran.says("which Plimsoll did not create");
     assert_eq!(names(&own), ["db00-log", "letter.txt"]);
     assert_eq!(names(&own.join("db00-log")), ["0999.log", "notes"]);
     refused(&sandbox, &plan, "no manifest");

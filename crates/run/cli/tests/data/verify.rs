@@ -107,7 +107,7 @@ fn a_seal_is_checked_too() {
     kept(&sandbox);
     let bundle = sandbox.bundle();
     let path = bundle.to_str().unwrap();
-    sandbox.run(&["verify", path]).expect(0).says("as its run left it");
+    sandbox.run(&["verify", path]).expect(0).says("unchanged since its run");
     let run = bundle.join("run.json");
     let text = std::fs::read_to_string(&run).unwrap();
     std::fs::write(&run, text.replace("\"errors\": 0", "\"errors\":  0")).unwrap();

@@ -154,7 +154,7 @@ fn the_page_starts_on_a_fleet_only_what_its_agents_and_this_host_allow() {
     let metrics = "[[observe.metrics]]\nurl = \"http://127.0.0.1:9/metrics\"\n[observe.metrics.names]\n\
                    \"read_source.ssd\" = \"x\"\n";
     refused("?host=node1", &plan(&inside, metrics), "this host would send requests");
-    refused("?host=node1", &plan(&inside, "[fleet]\nlabels = \"a\"\n"), "hosts are picked here");
+    refused("?host=node1", &plan(&inside, "[fleet]\nlabels = \"a\"\n"), "hosts are selected here");
     refused("?host=node1", &plan(&inside, "[fleet]\nnames = [\"node2\"]\n"), "pick node2");
     page.send(LOOKS, "/api/runs?host=node1", &own).expect(403);
     // The agents refuse targets that are not in their own lists.

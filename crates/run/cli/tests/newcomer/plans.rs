@@ -66,7 +66,7 @@ fn each_plan_of_the_gallery_runs_in_small_and_its_bundle_is_in_order() {
             }
         }
         if ready.text.contains("first_byte_latency") {
-            let says = "limits the first byte of objects, and the target is no bucket";
+            let says = "limits the first byte of objects, but the target is not a bucket";
             let without = "requirement.first_byte_latency_p99=";
             let refused = sandbox.run(&["run", ready.name, "--path", &data]).expect(2);
             refused.says(says);
@@ -77,7 +77,7 @@ fn each_plan_of_the_gallery_runs_in_small_and_its_bundle_is_in_order() {
         if plan.events.iter().any(|event| event.prompt.is_some()) {
             let refused =
                 ["run", ready.name, "--path", &data, "--set", "workload.matrix.file_size=4MiB"];
-            let says = "asks the operator, and there is no terminal";
+            let says = "needs an operator, but there is no terminal";
             sandbox.run(&refused).expect(2).says(says);
             continue;
         }

@@ -16,8 +16,14 @@ fn it_gives_a_verdict_and_cleans_up() {
     };
     ran.says(word);
     // Mailboxes by rate and by space, and the next command for this path.
-    let parts =
-        ["What this storage would carry", "light", "medium", "heavy", "95 % intervals", "are free"];
+    let parts = [
+        "What this storage would sustain",
+        "light",
+        "medium",
+        "heavy",
+        "95 % intervals",
+        "are free",
+    ];
     parts.iter().for_each(|says| ran.says(says));
     let cache = sandbox.path("cache/plimsoll");
     let next = ran.stdout.lines().find(|line| line.trim().starts_with("plimsoll run ")).unwrap();

@@ -104,7 +104,7 @@ fn what_plimsoll_did_not_make_is_not_touched() {
     let plan = sandbox.plan(&SmallPlan::on(&sandbox.data()));
     let ran = sandbox.run(&["run", &plan]).expect(2);
     ran.says("plimsoll-small");
-    ran.says("did not make");
+    ran.says("did not create");
     assert_eq!(std::fs::read_to_string(theirs.join("db00.edb")).unwrap(), "precious");
     assert_eq!(sandbox.left_in_data(), ["plimsoll-small"]);
 }

@@ -83,7 +83,7 @@ fn a_run_of_one_host_is_listed_read_and_compared_on_another() {
     let name = name_of(&ann.run(&["runs", "--json"]).json()[0]);
     ann.run(&["runs", "tag", &name, "before"]).expect(0);
     ann.run(&["runs", "push"]).expect(0).says(&format!("put: {name}"));
-    ann.run(&["runs", "push"]).expect(0).says("all are there as they are here");
+    ann.run(&["runs", "push"]).expect(0).says("all runs are in the team's catalogue already");
 
     let listed = ben.run(&["runs", "--tag", "before"]).expect(0);
     listed.says(&name[..20]);
@@ -154,7 +154,10 @@ fn what_two_write_while_the_server_is_killed_is_there_once_and_whole() {
     assert_eq!(reader.listed(), all);
     for writer in &writers {
         assert_eq!(writer.listed(), all);
-        writer.run(&["runs", "push"]).expect(0).says("all are there as they are here");
+        writer
+            .run(&["runs", "push"])
+            .expect(0)
+            .says("all runs are in the team's catalogue already");
     }
     // Without its index the result is the same.
     fs::remove_file(reader.sandbox.path("cache/plimsoll/catalogue.sqlite3")).unwrap();

@@ -235,10 +235,11 @@ impl<'a> ActiveRun<'a> {
             let (name, seconds) = (&host.card.name, SILENCE_TIMEOUT.as_secs());
             report(match is_silent {
                 true => Event::Warning(format!(
-                    "{name} is silent: no message for {seconds} s, {}; it does not count until it is heard again",
+                    "{name} is silent: no message for {seconds} s, {}; it does not count until it \
+                     sends a message",
                     host.last_step()
                 )),
-                false => Event::Note(format!("{name} is heard again")),
+                false => Event::Note(format!("{name} sends messages again")),
             });
         }
     }
@@ -310,7 +311,8 @@ impl<'a> ActiveRun<'a> {
         if silent > if is_interrupted { INTERRUPTED_OUTAGE_TIMEOUT } else { OUTAGE_TIMEOUT } {
             let reason = format!("the NATS server has not answered for {} s", silent.as_secs());
             return Err(RunnerError::environment(reason).hint(format!(
-                "hosts keep what they measured; when the server is back, continue with `plimsoll run --resume {}`",
+                "hosts keep their evidence; when the server is back, continue with `plimsoll run \
+                 --resume {}`",
                 self.run_id
             )));
         }

@@ -324,7 +324,7 @@ impl Reader {
         });
         match stated {
             true => Ok(SignatureState::ByLedgerStatement(key.clone())),
-            false => Err(wrong("neither it nor the ledger was signed since".into()).into()),
+            false => Err(wrong("neither the bundle nor the ledger was signed since".into()).into()),
         }
     }
 

@@ -126,8 +126,7 @@ pub(super) fn check_startable(
     let points = point_count(plan);
     if goal == RunGoal::LoadLine && points.is_some() {
         return Err(
-            "each point of a sweep has a load line of its own: write one value in the place of \
-                    each list"
+            "each point of a sweep has a load line of its own: write one value instead of each list"
                 .to_owned(),
         );
     }

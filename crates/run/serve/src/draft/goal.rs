@@ -23,7 +23,7 @@ impl RunGoal {
         match word.map_or("", str::trim) {
             "" => Ok(Self::Runs),
             LOAD_LINE => Ok(Self::LoadLine),
-            _ => Err(Problem::bad_request(format!("find: there is {LOAD_LINE}, or nothing"))),
+            _ => Err(Problem::bad_request(format!("find: write {LOAD_LINE}, or leave it empty"))),
         }
     }
 }

@@ -138,7 +138,7 @@ fn check_stages(
     let mut messages = Messages::default();
     let outcome = match goal {
         RunGoal::LoadLine => Err(format!(
-            "the job has {} stages, each with a load line of its own: leave one of them",
+            "the job has {} stages, each with a load line of its own: keep only one of them",
             stages.len()
         )),
         RunGoal::Runs => stages

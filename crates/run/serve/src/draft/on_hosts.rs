@@ -70,10 +70,10 @@ fn startable_hosts(
     let mut names = placement.names;
     names.sort();
     if placement.agents.is_some() || !placement.labels.is_empty() {
-        return Err("hosts are picked here: remove fleet.agents and fleet.labels".to_owned());
+        return Err("hosts are selected here: remove fleet.agents and fleet.labels".to_owned());
     }
     match names.is_empty() || names == hosts {
         true => Ok(hosts),
-        false => Err(format!("the plan names its hosts: pick {}", names.join(", "))),
+        false => Err(format!("the plan names its hosts: select {}", names.join(", "))),
     }
 }

@@ -124,8 +124,8 @@ fn metrics_of(runs: &[Entry]) -> String {
         }
     }
     text.push_str(
-        "# HELP plimsoll_last_run_started_seconds When the latest measured run of a plan was \
-         started.\n# TYPE plimsoll_last_run_started_seconds gauge\n",
+        "# HELP plimsoll_last_run_started_seconds Start of the latest measured run of a plan.\n# \
+         TYPE plimsoll_last_run_started_seconds gauge\n",
     );
     for (plan, run) in &latest {
         let (plan, at) = (label(plan), run.started_unix_ns / 1_000_000_000);

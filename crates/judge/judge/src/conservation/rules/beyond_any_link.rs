@@ -14,7 +14,8 @@ const ANY_PER_S: f64 = 1e12;
 
 pub const RULE: Rule = Rule {
     id: "beyond-any-link",
-    asks: "did more data cross the link than it carries, or was an operation faster than any link?",
+    asks: "did more data cross the link than its speed allows, or was an operation faster than any \
+        link?",
     explains: "The rule compares reads and writes, each by itself, with the declared rate of the \
                slowest link (`--link`; links are full duplex). The size of an operation over its \
                latency is its speed: the quickest read must not be faster than the declared link, \

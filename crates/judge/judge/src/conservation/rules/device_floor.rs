@@ -50,13 +50,13 @@ const NVME: Limits = Limits {
 pub const RULE: Rule = Rule {
     id: "device-floor",
     asks: "can drives of that kind and number reach these figures?",
-    explains: "The rule compares rates, bandwidth and the median of random reads with limits that \
-               no drive of the class exceeds: a disk 1,000 random reads and 1,500 random writes a \
-               second, 0.6 GB/s, 1 ms; an SSD on SAS or SATA 1.2 and 0.7 million, 4.6 GB/s, 15 \
-               us; an NVMe drive 10 and 2.5 million, 31.5 GB/s, 5 us. A figure beyond them was \
-               answered by a cache, was not performed, or is misprinted. The options declare \
-               media and drives (`--media`, `--drives`), or the name of the device shows them; \
-               one volume of an array is not one drive.",
+    explains: "No drive of a class exceeds its limits of random reads and writes a second, \
+               bandwidth, and median time of a random read. They are 1,000, 1,500, 0.6 GB/s and 1 \
+               ms for a disk; 1.2 million, 0.7 million, 4.6 GB/s and 15 us for an SSD on SAS or \
+               SATA; 10 million, 2.5 million, 31.5 GB/s and 5 us for an NVMe drive. If a figure \
+               exceeds a limit, a cache answered, operations were not performed, or the figure is \
+               misprinted. The options declare media and drives (`--media`, `--drives`), or the \
+               name of the device shows them; one volume of an array is not one drive.",
     needs: "the kind and number of drives (`--media`, `--drives`)",
     check,
 };

@@ -24,8 +24,9 @@ pub const RULE: Rule = Rule {
                at most 32 MiB, or 512 KiB of random reads. With O_DIRECT, each operation that \
                reaches the device is a request or part of one. If the requests could have moved \
                enough, the outcome is unknown. It is also unknown for a run of less than two \
-               seconds, whose counters may miss its end. Writes count with O_DIRECT only: the page cache may write others later. An \
-               engine that performs nothing moves nothing.",
+               seconds, whose counters may miss its end. The rule checks writes only with \
+               O_DIRECT, because the page cache may write others later. An engine that completes \
+               operations without performing them moves no bytes.",
     needs: "the device's counters, the amount that was read, and a run of two seconds or more",
     check,
 };

@@ -10,7 +10,7 @@ const SLACK: f64 = 0.1;
 
 pub const RULE: Rule = Rule {
     id: "interval-within-total",
-    asks: "did an interval, or all together, do more than the whole run?",
+    asks: "did one interval, or all intervals together, do more operations than the whole run?",
     explains: "The operations of one interval are part of those of the run. An interval whose rate times its \
         length exceeds the total is not a measurement: a counter wrapped around or was reset. If all \
         intervals together exceed it, they belong to another run, or one of the two was scaled. 10 % are \

@@ -11,10 +11,9 @@ pub const RULE: Rule = Rule {
     id: "parts-and-totals",
     asks: "is each total the sum, mean or extreme of its parts, as it claims to be?",
     explains: "The rule computes each sum over ranks, hosts, jobs, phases or repeats again from \
-               the printed parts. A mean is between its parts; a figure that covers several \
-               others is between the least and the greatest of them. The tolerance is the \
-               rounding of all figures, plus the deviations that the tool's own source code \
-               causes.",
+               the printed parts. A mean is between its parts; a figure for several parts is \
+               between the least and the greatest of theirs. The tolerance is the rounding of all \
+               figures, plus the deviations that the tool's own source code causes.",
     needs: "a total and its parts",
     check,
 };

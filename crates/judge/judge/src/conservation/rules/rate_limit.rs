@@ -11,9 +11,9 @@ const OVERSHOOT: f64 = 0.05;
 pub const RULE: Rule = Rule {
     id: "rate-limit",
     asks: "does a rate exceed the limit that was set?",
-    explains: "Tools keep to a limit on rate or bandwidth within 5 %. A result above it was \
-               measured with other options than those printed with it. A result at its limit \
-               shows the requested rate, not the maximum of the storage.",
+    explains: "Tools exceed a limit on rate or bandwidth by at most 5 %. A higher result was \
+               measured with other options than the printed ones. A result at its limit shows the \
+               requested rate, not the maximum of the storage.",
     needs: "a limit on the rate, and the rate",
     check,
 };

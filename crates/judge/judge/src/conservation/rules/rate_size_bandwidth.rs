@@ -10,14 +10,13 @@ use super::{counter_reset, first, per_s, usable, whose, window};
 pub const RULE: Rule = Rule {
     id: "rate-size-bandwidth",
     asks: "do rate, size, bandwidth, amounts and time agree?",
-    explains: "Bandwidth is rate × size, bytes are operations × size, and a rate is an amount \
-               over the time of the run; a figure that is printed twice must be the same. The \
-               tolerance is the rounding of the printed digits, plus the operations in flight \
-               when the tool reset its counters (at the end of a warm-up, for example), because \
-               it counts their bytes but not the operations. If an equation is off by the ratio \
-               of two units that are often confused (8, 1.024, 1.048576, 1000), the finding names \
-               them. In a failed equation, figures that occur in no equation that holds are named \
-               first.",
+    explains: "Bandwidth is rate × size, bytes are operations × size, and a rate is an amount over \
+               the time of the run; a figure that is printed twice must be the same. The tolerance \
+               is the rounding of the printed digits, plus the operations in flight when the tool \
+               reset its counters (at the end of a warm-up, for example), because it counts their \
+               bytes but not the operations. If an equation is off by the ratio of two units that \
+               are often confused (8, 1.024, 1.048576, 1000), the finding names them. Of a failed \
+               equation, the finding first names the figures that occur in no correct equation.",
     needs: "a rate, a size and a bandwidth, or an amount and the time it took",
     check,
 };

@@ -19,10 +19,10 @@ pub const RULE: Rule = Rule {
     id: "not-steady",
     asks: "was the rate steady through the run?",
     explains: "The rule divides the run into five rounds. Their means may differ by 20 % of their \
-               mean, and the line through them may rise or fall by 10 % of it (SNIA SSS PTS \
-               2.0.2, 2.1.24). A run outside these limits was still filling or emptying a cache, \
-               or was disturbed: its mean depends on its length. Five rounds of a minute are not \
-               SNIA's five of an hour: a run that passes was even, but its rate need not last.",
+               mean, and the line through them may rise or fall by 10 % of it (SNIA SSS PTS 2.0.2, \
+               2.1.24). A run outside these limits was still filling or emptying a cache, or was \
+               disturbed: its mean depends on its length. SNIA's rounds last an hour. With rounds \
+               of a minute, a run that passes was steady, but its rate may still change later.",
     needs: "the rate in twenty or more intervals",
     check,
 };
@@ -114,7 +114,7 @@ fn finding(name: &str, rounds: &[f64; ROUNDS], quantity: Quantity, field: &str) 
         format::percent(rise.abs())
     );
     Some(Finding::new(Severity::Doubtful, says).with_fields([field]).with_request(
-        "a run that continues until five rounds are alike, and the amount written before it",
+        "a run that continues until five rounds agree, and the amount written before it",
     ))
 }
 

@@ -20,7 +20,7 @@ pub const RULE: StudyRule = StudyRule {
     asks: "does a figure that is published with its repeats cover all of them, or only the best?",
     explains: "The rule compares a table, a report or another result with the repeats of one run \
                in the directories below it. A figure that is their mean, median or minimum covers \
-               all of them. If it is the best of them, or the mean of the best few, to the \
+               all of them. If it is the best of them, or the mean of the best few, within the \
                rounding of its digits, and at least 1 % above the mean of all, the others were \
                left out. The rule applies only if the digits are fine enough to exclude \
                coincidence, and never to rows that list the repeats one by one.",

@@ -55,7 +55,8 @@ fn each_way_in_which_a_link_holds_a_host_back_is_named_with_its_numbers() {
     type Change = fn(&mut Links);
     let cases: [(&str, Change); 8] = [
         (
-            "its link (eth0) is 1 Gb/s, used to 97 % of that, the others' at least 10 Gb/s",
+            "its link (eth0) is 1 Gb/s and was used to 97 % of that speed, the others' links are \
+             at least 10 Gb/s",
             |links| links.interfaces[0] = card("eth0", GBIT, 0.97),
         ),
         (

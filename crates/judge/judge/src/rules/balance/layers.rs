@@ -158,7 +158,8 @@ impl Scale<'_> {
             return BalanceResult::Moved;
         }
         BalanceResult::Open(format!(
-            "the part of {} requested from {} that {} moved is unknown: it moved {}, for others too",
+            "the part of {} requested from {} that {} moved is unknown: it also moved bytes for \
+             others, {} in all",
             self.size(step.upper),
             step.device.name,
             step.names,

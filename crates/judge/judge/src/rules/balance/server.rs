@@ -96,7 +96,7 @@ impl Scale<'_> {
         {
             return Some(BalanceResult::Open(format!(
                 "{} moved {} to or from storage, and others were connected to it too ({}): it is \
-                 unknown for whom it moved them",
+                 unknown for which process it moved them",
                 names.join(", "),
                 self.size(moved),
                 server.others

@@ -186,9 +186,9 @@ fn check_rows(
     let has_rows = class.unfinished().is_some();
     if has_rows {
         let late = drained.copied().unwrap_or_default();
-        let what = format!("I/Os of {name} that drained");
+        let what = format!("drained I/Os of {name}");
         cross_checks.require_equal(&what, ("the total", class.drained), ("the series", late.count));
-        let what = format!("bytes of {name} that drained");
+        let what = format!("drained bytes of {name}");
         cross_checks.require_equal(
             &what,
             ("the total", class.drained_bytes),

@@ -11,10 +11,10 @@ use crate::finding::{Finding, Outcome};
 pub const RULE: ExperimentRule = ExperimentRule {
     id: "runs-copied",
     asks: "is each run a measurement of its own?",
-    explains: "Copies of a run show no spread, so a difference measured once seems certain. \
-        No two runs on real storage have the same operations, bytes and latencies in every \
-        interval; if two do, one is a copy, whatever its name. Runs on a model may be identical, \
-        because virtual time is. Remove the copies.",
+    explains: "Copies of a run show no spread, so a difference measured once seems certain. No two \
+        runs on real storage have the same operations, bytes and latencies in every interval; if \
+        two do, one is a copy, whatever its name. Runs on a model may be identical, because \
+        virtual time is deterministic. Remove the copies.",
     bears_on: &[(Claim::Requirement, Weight::Mandatory), (Claim::Comparative, Weight::Mandatory)],
     check,
 };

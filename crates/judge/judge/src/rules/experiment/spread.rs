@@ -16,11 +16,11 @@ const SPREAD_MAX: f64 = 0.10;
 pub const RULE: ExperimentRule = ExperimentRule {
     id: "spread-between-runs",
     asks: "do the runs agree with each other?",
-    explains: "The spread is the maximum minus the minimum of the achieved rates, over their \
-        mean. More than 10 % between runs of one plan means that something outside the plan \
-        decides (SPC-1 and MLPerf Storage limit repeats to 5 %). The mean then needs its \
-        interval beside it, and more runs. A comparison names the spread of each side; the \
-        interval of their ratio decides whether the sides differ.",
+    explains: "The spread is the maximum minus the minimum of the achieved rates, over their mean. \
+        More than 10 % between runs of one plan means that something outside the plan affects the \
+        rate (SPC-1 and MLPerf Storage limit repeats to 5 %). State the mean with its interval \
+        then, and make more runs. A comparison names the spread of each side; the interval of \
+        their ratio decides whether the sides differ.",
     bears_on: &[(Claim::Comparative, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };

@@ -9,15 +9,15 @@ use crate::finding::{Finding, Outcome};
 
 pub const RULE: Rule = Rule {
     id: "trace-late",
-    asks: "did a replayed trace keep to its times, or did it fall behind?",
-    explains: "Each operation of a trace has a time. Its lag is the delay of its start: it \
-        waited because the maximum number of operations was in flight (the target is slow), or \
-        because the load generator was late. A 99th percentile or a last start beyond \
-        `workload.trace.lag_max` means that the replay fell behind: the target received a lower \
-        rate than the trace requested. Latency counts from the time in the trace, so it hides \
-        nothing, and the checks `trace_rate`, `trace_lag_p99` and `trace_lag_end` make the \
+    asks: "did the replay start operations at the times of the trace, or did it fall behind?",
+    explains: "Each operation of a trace has a time. Its lag is the delay of its start: it waited \
+        because the maximum number of operations was in flight (the target is slow), or because \
+        the load generator was late. If the 99th percentile of the lag, or the lag of the last \
+        start, is above `workload.trace.lag_max`, the replay fell behind: the target received a \
+        lower rate than the trace requested. Latency counts from the time in the trace, so it \
+        includes the lag. The checks `trace_rate`, `trace_lag_p99` and `trace_lag_end` make the \
         verdict FAIL. Operations that had not started one second after the end are counted. A \
-        replay at full speed has no times to keep; it reports its duration.",
+        replay at full speed has no such times; it reports its duration.",
     bears_on: &[(Claim::TraceReplay, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };

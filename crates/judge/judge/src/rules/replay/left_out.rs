@@ -12,10 +12,10 @@ pub const RULE: Rule = Rule {
     asks: "did the replay leave out or move any part of the trace?",
     explains: "Reads, writes and flushes are replayed. Discards, zone operations and commands \
         without data are counted by name and left out: without them, storage may answer \
-        differently from what the application saw. Also counted are unreadable lines, operations \
-        beyond the target, rounded offsets, and addresses that coincide because the target is \
-        smaller than the traced device: a cache then sees a smaller working set. This is a \
-        warning.",
+        differently from what the application saw. The rule also counts unreadable lines, \
+        operations beyond the target, rounded offsets, and addresses that coincide because the \
+        target is smaller than the traced device: a cache then sees a smaller working set. This is \
+        a warning.",
     bears_on: &[(Claim::TraceReplay, Weight::Advisory), (Claim::Requirement, Weight::Advisory)],
     check,
 };

@@ -11,11 +11,11 @@ pub const RULE: Rule = Rule {
     id: "trace-not-replayed",
     asks: "was the trace replayed to its end, without errors, by a generator that was on \
         time?",
-    explains: "A replay with an I/O error or a failed data check, an incomplete one, and one \
-        whose generator was stopped do not replay the trace. Neither does one whose operations \
-        had a free slot and started late anyway (99th percentile beyond \
-        `workload.trace.lag_max`): the load generator missed the times, or the target blocks the \
-        submitting calls. Use a faster host, or a slower `pace`.",
+    explains: "A replay with an I/O error or a failed data check, an incomplete one, and one whose \
+        generator was stopped do not replay the trace. Neither does a replay whose operations \
+        started late although a slot was free (99th percentile above `workload.trace.lag_max`): \
+        the load generator missed the times, or the target blocks the submitting calls. Use a \
+        faster host, or a slower `pace`.",
     bears_on: &[(Claim::TraceReplay, Weight::Mandatory), (Claim::Requirement, Weight::Mandatory)],
     check,
 };

@@ -19,14 +19,14 @@ pub const RULE: Rule = Rule {
     id: "trace-other",
     asks: "did the replay issue the operations of the trace: number, reads, bytes and order?",
     explains: "The replayed file is the one that the plan names (SHA-256). The rule compares the \
-               operations, the share of reads and the bytes issued to the target with the trace: \
-               a difference above 2 % is another load. A single thread keeps the order of the \
-               trace; several do not. If more than 1 % of the operations are beyond the target \
-               and left out, the replay is not the trace: use another `map`, or a larger target. \
-               A small target maps several pieces of the trace to one place. The rule fails below \
-               90 % distinct pieces of 1 MiB, because the smaller set may fit into a cache that \
-               the trace's data exceeds. A replay that fell behind did not issue all operations, \
-               so its mix is unknown.",
+               operations, the share of reads and the bytes issued to the target with the trace: a \
+               difference above 2 % is another load. A single thread keeps the order of the trace; \
+               several do not. If more than 1 % of the operations are beyond the target and left \
+               out, the replay is not the trace: use another `map`, or a larger target. On a small \
+               target, several pieces of the trace share one piece of the target. The rule fails \
+               below 90 % distinct pieces of 1 MiB, because the smaller set may fit into a cache \
+               that the trace's data exceeds. A replay that fell behind did not issue all \
+               operations, so its mix is unknown.",
     bears_on: &[(Claim::TraceReplay, Weight::Mandatory), (Claim::Requirement, Weight::Mandatory)],
     check,
 };
@@ -129,12 +129,13 @@ fn check_address_mapping(replay: &Replay) -> Option<(Outcome, String)> {
     if share < DISTINCT_SHARE_MIN {
         let (mapped, touched) = (size(mapped), size(touched));
         let says = format!(
-            "the trace touches {touched}, and the replay at most {mapped}: separate places of the \
-             trace share one on the target"
+            "the trace touches {touched}, and the replay at most {mapped}: separate pieces of the \
+             trace share one piece of the target"
         );
         return Some((Outcome::Fail, says));
     }
-    let says = "the number of places of the trace that share one on the target is not recorded";
+    let says =
+        "the number of pieces of the trace that share one piece of the target is not recorded";
     (mapping.mapped_bytes.is_none() && of_operations > SLACK)
         .then(|| (Outcome::Unknown, says.to_owned()))
 }

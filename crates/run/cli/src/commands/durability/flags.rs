@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
   plimsoll durability --device /dev/sdx --destroy /dev/sdx --witness /net/host/w --cut-by-hand
   plimsoll durability --device /dev/sdx --witness /net/host/w --cut-by-hand --resume
 
-The witness must be outside the target and keep its power. PASS requires --cuts cuts without a
+The witness must be outside the target, and must not lose power. PASS requires --cuts cuts without a
 loss. Exit code 4: an acknowledged write is lost or damaged. 3: too few cuts count. See
 docs/durability.md.")]
 pub struct Options {
@@ -52,7 +52,7 @@ pub struct Options {
     /// Number of cuts. 59 without a loss show a loss probability of at most 5 % (95 %).
     #[arg(long, value_name = "N", default_value_t = 59)]
     pub(super) cuts: u64,
-    /// Number of cuts, as the bound to show: `--bound 1%` is 299 cuts.
+    /// Number of cuts, given as the loss probability to exclude: `--bound 1%` is 299 cuts.
     #[arg(long, value_name = "SHARE", conflicts_with = "cuts")]
     pub(super) bound: Option<String>,
     /// How a write becomes durable.

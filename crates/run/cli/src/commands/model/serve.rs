@@ -61,8 +61,8 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     for at in std::iter::once(options.nfs).chain(options.metrics) {
         if !at.ip().is_loopback() {
             notes::tell(&format!(
-                "warning: anyone who can reach {at} can read and write all served data: it \
-                 asks for no password, and limits no address"
+                "warning: anyone who can reach {at} can read and write all served data: no \
+                 password is required, and every address is accepted"
             ));
         }
     }

@@ -20,10 +20,9 @@ use crate::exit::Exit;
 #[command(
     after_help = "Examples:\n  plimsoll model size adsf-hybrid --mailboxes 10000 --iops 0.2 \
     --mailbox-size 1GiB\n  plimsoll model size adsf-hybrid --mailboxes 10k --field \
-    model.storage_nodes \
-    --failed-nodes 2 --html size.html\n\nThe answer is a model's. It states how much the \
-    model's figures differ from those of published systems.\nExit codes: 0 a size passes, 1 no \
-    size in the range passes."
+    model.storage_nodes --failed-nodes 2 --html size.html\n\nThe answer is modelled, not measured. \
+    It states how much the model's figures differ from those of published systems.\nExit codes: 0 \
+    a size passes, 1 no size in the range passes."
 )]
 pub struct Options {
     /// Name of a shipped model, or path of a model file.

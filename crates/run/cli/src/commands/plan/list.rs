@@ -62,8 +62,9 @@ pub fn carry_out(common: &Globals) -> Result<Exit, CliError> {
             Cell::text(plan.description.clone()),
         ]);
     }
-    table.note = "`plimsoll plan show NAME` prints one with its sources, `plimsoll plan new NAME --path DIR` makes \
-        one of your own, `plimsoll run NAME --path DIR` runs it; making the data comes on top of the time"
+    table.note = "`plimsoll plan show NAME` prints one with its sources, `plimsoll plan new NAME \
+        --path DIR` makes one of your own, `plimsoll run NAME --path DIR` runs it; the time does \
+        not include the creation of the data"
         .to_owned();
     let document = Document {
         title: "plans".to_owned(),

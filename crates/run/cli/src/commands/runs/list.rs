@@ -42,7 +42,7 @@ pub fn list(of: &RunFilter, common: &Globals) -> Result<Exit, CliError> {
         let is_all = filter == Filter { limit: filter.limit, ..Filter::default() };
         return match is_all {
             true => bundle::print("no runs yet; `plimsoll quickstart` makes one\n"),
-            false => bundle::print("no run is like that; `plimsoll runs` lists all\n"),
+            false => bundle::print("no run matches; `plimsoll runs` lists all\n"),
         }
         .map(|()| Exit::Ok);
     }

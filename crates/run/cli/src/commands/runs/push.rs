@@ -34,7 +34,7 @@ pub fn push(called: &[String], common: &Globals) -> Result<Exit, CliError> {
         return Ok(Exit::Ok);
     }
     match &sharing.pushed[..] {
-        [] => bundle::print("all are there as they are here\n")?,
+        [] => bundle::print("all runs are in the team's catalogue already\n")?,
         put => put.iter().try_for_each(|run| bundle::print(&format!("put: {run}\n")))?,
     }
     Ok(Exit::Ok)
