@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use clap::Args;
-use plimsoll_runner::live::state_listener::StateListener;
-use plimsoll_runner::live::status_server::{Response, StatusServer};
-use plimsoll_runner::live::{metrics, process_status};
+use plimsoll_live::state_listener::StateListener;
+use plimsoll_live::status_server::{Response, StatusServer};
+use plimsoll_live::{metrics, process_status};
 
 use crate::common::Globals;
 use crate::error::CliError;

@@ -9,11 +9,11 @@ use indicatif::HumanBytes;
 use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::run::{Phase, PhaseKind};
 use plimsoll_evidence::series::Row;
+use plimsoll_live::state_listener::StateListener;
+use plimsoll_live::status_server::StatusServer;
 use plimsoll_record::progress::{Progress, Watcher};
 use plimsoll_runner::finished_run::FinishedRun;
 use plimsoll_runner::listener::{FleetProgress, Listener};
-use plimsoll_runner::live::state_listener::StateListener;
-use plimsoll_runner::live::status_server::StatusServer;
 
 use crate::notes;
 

@@ -2,7 +2,6 @@
 //! terminal.
 //!
 //! - [`run`]: a run on its own thread, with typed events and a way to stop it.
-//! - [`live`]: live status of the current run, and the server for it.
 //! - [`run_request`]: what to run. [`session`]: one run, from lock to verdict. [`finished_run`]:
 //!   its result. [`listener`]: listeners of its progress. [`model_run`]: runs on models.
 //! - [`parameters`], [`sizing`], [`fitting`]: parameters of a model, sizing with a model, fitting a
@@ -24,9 +23,7 @@
 //!
 //! - checks and estimates before a run: `preflight.rs`
 //! - evidence checks of every reading command: `custody/reader.rs`
-//! - a run's events: `run.rs` (`examples/live.rs` prints them), `listener.rs`
-//! - live view: `live`: totals `live/state.rs`, metrics `live/metrics.rs`, HTTP
-//!   `live/status_server.rs`, other processes `live/process_status.rs`
+//! - a run's events: `run.rs` (`examples/events.rs` prints them), `listener.rs`
 //! - a sweep: `sweep.rs`; search: `search.rs`; stages: `stages.rs`; traces: `trace.rs`
 //! - `observe`: `observe/command.rs` (process), `result.rs` (its output), `evidence.rs` (bundle),
 //!   `detection.rs` (results named on the command line)
@@ -56,7 +53,6 @@ pub mod fleet;
 pub mod kubernetes;
 pub mod ledger;
 pub mod listener;
-pub mod live;
 pub mod model_run;
 pub mod observe;
 pub mod parameters;

@@ -21,7 +21,7 @@ use plimsoll_record::progress::{Gate, Progress};
 use rustix::process::Signal;
 
 use self::event_sender::EventSender;
-pub(crate) use self::event_sender::finished_events;
+pub use self::event_sender::finished_events;
 use crate::allow::Allow;
 use crate::arms::{self, EarlierComparison};
 use crate::data_slot::DataSlot;

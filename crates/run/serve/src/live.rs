@@ -1,7 +1,7 @@
 //! The current or last run of this server, the runs of this user's other processes
 //! ([`other_processes`]), and their viewers.
 //!
-//! A thread receives the run's events (`plimsoll_runner::live`) and renders them ([`render`]) at
+//! A thread receives the run's events (`plimsoll_live`) and renders them ([`render`]) at
 //! most twice a second, once for all viewers.
 
 pub mod other_processes;
@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use minijinja::Environment;
+use plimsoll_live::state::State;
+use plimsoll_live::state_listener::StateListener;
 use plimsoll_runner::listener::Listener;
-use plimsoll_runner::live::state::State;
-use plimsoll_runner::live::state_listener::StateListener;
 use plimsoll_runner::places::Places;
 use plimsoll_runner::run::{Event, Options, RunHandle, Runner, Work};
 use tokio::sync::Semaphore;

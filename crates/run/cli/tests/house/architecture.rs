@@ -50,7 +50,11 @@ const FLOORS: &[&[(&str, Room)]] = &[
         ("plimsoll-report", Room::Judge),
     ],
     &[("plimsoll-model-serve", Room::Join), ("plimsoll-runner", Room::Join)],
-    &[("plimsoll-experiments", Room::Join), ("plimsoll-fleet", Room::Join)],
+    &[
+        ("plimsoll-experiments", Room::Join),
+        ("plimsoll-fleet", Room::Join),
+        ("plimsoll-live", Room::Join),
+    ],
     &[("plimsoll-serve", Room::Join)],
     &[("plimsoll", Room::Join)],
 ];

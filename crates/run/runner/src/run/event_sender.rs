@@ -107,7 +107,7 @@ impl Listener for EventSender<'_> {
 }
 
 /// Returns the events of a finished run: its findings, then its verdict.
-pub(crate) fn finished_events(run: &FinishedRun) -> Vec<Event> {
+pub fn finished_events(run: &FinishedRun) -> Vec<Event> {
     let FinishedRun { directory, verdict, kept, .. } = run;
     let findings = verdict.findings.iter().map(|finding| Event::Finding(finding.clone()));
     let (directory, kept) = (directory.clone(), kept.clone());

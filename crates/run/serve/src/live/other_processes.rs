@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use minijinja::Environment;
-use plimsoll_runner::live::process_status::{self, StatusError};
-use plimsoll_runner::live::state::State;
+use plimsoll_live::process_status::{self, StatusError};
+use plimsoll_live::state::State;
 use plimsoll_runner::places::Places;
 use tokio::sync::watch;
 

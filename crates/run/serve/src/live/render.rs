@@ -4,13 +4,13 @@ use std::path::Path;
 
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
+use plimsoll_live::gauges::SHARE_PARTS;
+use plimsoll_live::state::{ClassStatus, DeviceStatus, PER_DECADE, Series, State, Sums};
 use plimsoll_report::chart::plot::{HeatMap, Series as Line};
 use plimsoll_report::chart::{Axis, Mark, Plot};
 use plimsoll_report::number::{Letters, Unit, elapsed};
 use plimsoll_report::time::utc;
 use plimsoll_runner::listener::HostStatus;
-use plimsoll_runner::live::gauges::SHARE_PARTS;
-use plimsoll_runner::live::state::{ClassStatus, DeviceStatus, PER_DECADE, Series, State, Sums};
 use plimsoll_runner::prompt;
 
 use crate::request::quoted;
@@ -368,7 +368,7 @@ fn heat(state: &State) -> Option<Plot> {
 mod tests {
     use plimsoll_evidence::run::PhaseKind;
     use plimsoll_evidence::series::{Data, Row};
-    use plimsoll_runner::live::gauges::READS_FROM_PREFIX;
+    use plimsoll_live::gauges::READS_FROM_PREFIX;
     use plimsoll_runner::run::Event;
 
     use super::*;

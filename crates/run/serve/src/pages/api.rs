@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use plimsoll_catalogue::{Entry, Filter, UNVERIFIED};
+use plimsoll_live::metrics;
 use plimsoll_report::exports::prometheus::escaped as label;
-use plimsoll_runner::live;
 use serde_json::json;
 
 use super::audit::{audit_json, declared};
@@ -91,7 +91,7 @@ pub fn metrics(site: &Site, _: &PageRequest) -> Result<PageResponse, Problem> {
     let text = site
         .catalogue
         .cached("metrics", |catalogue| Ok(metrics_of(&catalogue.runs(&Filter::default())?)))?;
-    let live = site.live.with(live::metrics::text).unwrap_or_default();
+    let live = site.live.with(metrics::text).unwrap_or_default();
     Ok(PageResponse::Text("text/plain; version=0.0.4; charset=utf-8", format!("{text}{live}")))
 }
 

@@ -4,8 +4,8 @@
 use axum::http::StatusCode;
 use minijinja::context;
 use minijinja::value::Value;
+use plimsoll_live::state::State;
 use plimsoll_report::number::{Letters, Unit, elapsed};
-use plimsoll_runner::live::state::State;
 use plimsoll_runner::prompt;
 use serde_json::json;
 

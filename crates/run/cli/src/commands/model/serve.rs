@@ -4,14 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clap::Args;
+use plimsoll_live::counters::CounterPoller;
+use plimsoll_live::process_status;
+use plimsoll_live::state_listener::StateListener;
+use plimsoll_live::status_server::StatusServer;
 use plimsoll_model::run::ConfiguredModel;
 use plimsoll_model_serve::{
     Metrics, ServeError, ServeOptions, ServerAddresses, serve_with_metrics,
 };
-use plimsoll_runner::live::counters::CounterPoller;
-use plimsoll_runner::live::process_status;
-use plimsoll_runner::live::state_listener::StateListener;
-use plimsoll_runner::live::status_server::StatusServer;
 use serde_json::json;
 
 use super::{model_error, settings};

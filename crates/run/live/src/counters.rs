@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use plimsoll_evidence::series::{Data, Row};
 use plimsoll_record::progress::Watcher;
 
-use super::gauges::{READS_FROM_PREFIX, WRITES_TO_PREFIX};
-use super::state_listener::StateListener;
+use crate::gauges::{READS_FROM_PREFIX, WRITES_TO_PREFIX};
+use crate::state_listener::StateListener;
 
 /// Interval of samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);

@@ -7,10 +7,9 @@ use plimsoll_evidence::run::PhaseKind;
 use plimsoll_evidence::series::{Data, Row, drained_class};
 use plimsoll_judge::finding::Finding;
 use plimsoll_record::progress::Progress;
+use plimsoll_runner::listener::HostStatus;
+use plimsoll_runner::run::Event;
 use serde::{Deserialize, Serialize};
-
-use crate::listener::HostStatus;
-use crate::run::Event;
 
 /// Maximum columns of a chart. Beyond it, the width of columns doubles.
 const COLUMNS_MAX: usize = 300;

@@ -9,13 +9,13 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use plimsoll_runner::places::Places;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde::{Deserialize, Serialize};
 
-use super::state::{Charts, State};
-use super::state_listener::StateListener;
-use super::status_server::{Response, StatusServer};
-use crate::places::Places;
+use crate::state::{Charts, State};
+use crate::state_listener::StateListener;
+use crate::status_server::{Response, StatusServer};
 
 /// Time limit of a request to another process.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);

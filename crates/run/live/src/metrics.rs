@@ -2,9 +2,9 @@
 //! Unknown values have no line.
 
 use plimsoll_report::exports::prometheus::Families;
+use plimsoll_runner::listener::HostStatus;
 
-use super::state::{AccessStatus, ClassStatus, DeviceStatus, State};
-use crate::listener::HostStatus;
+use crate::state::{AccessStatus, ClassStatus, DeviceStatus, State};
 
 /// Value of a class; `None` if unknown.
 type ClassValue = fn(&ClassStatus) -> Option<f64>;

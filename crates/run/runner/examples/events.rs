@@ -1,5 +1,5 @@
 //! Prints the events of a run, one JSON object per line: `cargo run -p plimsoll-runner --example
-//! live PLAN`. The first line on stdin stops the run.
+//! events PLAN`. The first line on stdin stops the run.
 
 use std::error::Error;
 use std::io::Write;

@@ -1,6 +1,6 @@
 //! Live charts from gauges: sources of reads, destinations of writes, working set and randomness.
 
-use super::state::{SECOND_NS, Series, State, Sums, entry};
+use crate::state::{SECOND_NS, Series, State, Sums, entry};
 
 /// Prefix of gauges that count reads by source.
 pub const READS_FROM_PREFIX: &str = "read-of.";
@@ -108,7 +108,7 @@ mod tests {
     use plimsoll_evidence::series::{Data, Row};
 
     use super::*;
-    use crate::run::Event;
+    use plimsoll_runner::run::Event;
 
     fn state_of(rows: &[(u64, &str, f64)]) -> State {
         let mut state = State::new("p", 0);

@@ -7,11 +7,11 @@ use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::run::{Phase, PhaseKind};
 use plimsoll_evidence::series::Row;
 use plimsoll_record::progress::{Progress, Watcher};
+use plimsoll_runner::finished_run::FinishedRun;
+use plimsoll_runner::listener::{FleetProgress, Listener};
+use plimsoll_runner::run::{Event, finished_events};
 
-use super::state::State;
-use crate::finished_run::FinishedRun;
-use crate::listener::{FleetProgress, Listener};
-use crate::run::{Event, finished_events};
+use crate::state::State;
 
 /// Listener that updates a shared [`State`].
 #[derive(Clone, Debug)]
