@@ -4,8 +4,6 @@
 //! - [`run`]: a run on its own thread, with typed events and a way to stop it.
 //! - [`run_request`]: what to run. [`session`]: one run, from lock to verdict. [`finished_run`]:
 //!   its result. [`listener`]: listeners of its progress. [`model_run`]: runs on models.
-//! - [`parameters`], [`sizing`], [`fitting`]: parameters of a model, sizing with a model, fitting a
-//!   model.
 //! - [`repeat`]: repeats of a plan. [`arms`]: alternating targets. [`search`]: the load line.
 //!   [`sweep`]: points. [`stages`]: stages of a job. [`compare`]: comparisons of finished runs.
 //! - [`observe`]: observes the command of another tool. [`audit`]: judges results of other tools.
@@ -28,7 +26,6 @@
 //! - `observe`: `observe/command.rs` (process), `result.rs` (its output), `evidence.rs` (bundle),
 //!   `detection.rs` (results named on the command line)
 //! - findings of `verify`, `ledger` and `audit`: `verify.rs`, `ledger.rs`, `audit.rs`
-//! - model commands: `parameters.rs`, `sizing.rs`, `fitting.rs`
 //! - execution of an experiment's runs: `run_request.rs` (`Driver`), `driver.rs` (this host),
 //!   `run/fleet/src/driver.rs`
 //! - allowed targets of requests: `allow.rs`; reading of fleet runs: `fleet`
@@ -48,14 +45,12 @@ mod events;
 pub mod exit;
 pub mod experiment;
 pub mod finished_run;
-pub mod fitting;
 pub mod fleet;
 pub mod kubernetes;
 pub mod ledger;
 pub mod listener;
 pub mod model_run;
 pub mod observe;
-pub mod parameters;
 pub mod places;
 pub mod preflight;
 pub mod private_file;
@@ -67,7 +62,6 @@ pub mod run_id;
 pub mod run_request;
 pub mod search;
 pub mod session;
-pub mod sizing;
 pub mod stages;
 pub mod sweep;
 pub mod trace;

@@ -9,7 +9,7 @@ use plimsoll_model::size::{MailLoad, SizeRequest};
 use plimsoll_model::spec::{Fact, Field, Spec, shipped};
 use plimsoll_plan::{DurationNs, SizeBytes};
 use plimsoll_runner::model_run::model_error;
-use plimsoll_runner::sizing::Question;
+use plimsoll_fitting::sizing::Question;
 
 use crate::response::Problem;
 

@@ -52,6 +52,7 @@ const FLOORS: &[&[(&str, Room)]] = &[
     &[("plimsoll-model-serve", Room::Join), ("plimsoll-runner", Room::Join)],
     &[
         ("plimsoll-experiments", Room::Join),
+        ("plimsoll-fitting", Room::Join),
         ("plimsoll-fleet", Room::Join),
         ("plimsoll-live", Room::Join),
     ],

@@ -7,7 +7,7 @@ use minijinja::context;
 use minijinja::value::Value;
 use plimsoll_model::spec::{Spec, shipped, unit_of};
 use plimsoll_report::html;
-use plimsoll_runner::sizing::Answer as Modelled;
+use plimsoll_fitting::sizing::Answer as Modelled;
 use serde_json::json;
 
 use crate::request::PageRequest;

@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use plimsoll_fitting::fit::{self, FitRequest};
 use plimsoll_model::fit::{Fit, FitOptions, Table as Measured};
 use plimsoll_model::run::ConfiguredModel;
-use plimsoll_runner::fitting::{self, FitRequest};
 
 use super::{model_error, settings, show};
 use crate::commands::bundle;
@@ -69,7 +69,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         table: &table,
         test_table: other.as_ref(),
         overrides: &settings(&options.with)?,
-        goals: &fitting::goals_of(&options.goal)?,
+        goals: &fit::goals_of(&options.goal)?,
         options: FitOptions {
             seed: options.seed,
             starts: options.starts,
@@ -89,7 +89,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
             notes::tell(text);
         }
     };
-    let (fitted, outcome) = fitting::carry_out(&asked, begins, &fitting::progress_lines(&note))?;
+    let (fitted, outcome) = fit::carry_out(&asked, begins, &fit::progress_lines(&note))?;
     if let Some(path) = &options.save {
         save(path, &fitted)?;
     }

@@ -1,8 +1,8 @@
 //! `plimsoll model show MODEL`: the model's description, and every parameter with unit and source.
 
 use clap::Args;
+use plimsoll_fitting::parameters;
 use plimsoll_model::run::ConfiguredModel;
-use plimsoll_runner::parameters;
 
 use super::{model_error, settings, show};
 use crate::commands::bundle;

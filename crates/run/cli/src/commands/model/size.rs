@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use plimsoll_fitting::sizing::Question;
 use plimsoll_model::size::{MailLoad, SizeRequest};
 use plimsoll_plan::{DurationNs, SizeBytes};
-use plimsoll_runner::sizing::Question;
 
 use super::count::count;
 use super::{settings, show};

@@ -10,10 +10,9 @@ use plimsoll_report::chart::{Axis, Mark, Plot, Rule};
 use plimsoll_report::document::{Block, Document, Headline, Section};
 use plimsoll_report::number::{Letters, Unit};
 use plimsoll_report::table::{Cell, Column, Table, Tone};
+use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::model_run::model_error;
 use serde_json::{Value, json};
-
-use crate::error::RunnerError;
-use crate::model_run::model_error;
 
 /// Input of a sizing.
 #[derive(Clone, Debug)]

@@ -14,10 +14,9 @@ use plimsoll_model::fit::{
 use plimsoll_model::run::{ConfiguredModel, MatrixLoad};
 use plimsoll_model::spec::Spec;
 use plimsoll_report::document::Document;
+use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::model_run::{fit_error, model_error};
 use serde::Serialize;
-
-use crate::error::RunnerError;
-use crate::model_run::{fit_error, model_error};
 
 /// Shortest time between two lines of progress.
 const NOTE_INTERVAL: Duration = Duration::from_secs(2);
