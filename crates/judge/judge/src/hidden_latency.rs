@@ -74,8 +74,7 @@ fn closed_clients(bundle: &Bundle, instance: u32) -> Option<u64> {
     match &bundle.plan.workload {
         Workload::Matrix(matrix) => {
             let stream = matrix.streams.get(instance as usize)?;
-            matches!(stream.arrival, Arrival::Closed { .. })
-                .then(|| (u64::from(stream.clients) * u64::from(stream.queue_depth)).max(1))
+            matches!(stream.arrival, Arrival::Closed { .. }).then(|| stream.outstanding().max(1))
         }
         Workload::Mailbox(store) => (store.pace != Pace::Target).then(|| {
             let databases = u64::from(store.databases).max(1);

@@ -113,12 +113,12 @@ fn claims_of(bundle: &Bundle) -> Vec<Claim> {
 
 /// Rules that no plan may accept as unknown: they check that the run was executed at all.
 pub const NOT_ACCEPTED: [&str; 6] = [
-    "events",
-    "io-errors",
-    "measured-too-short",
-    "never-settled",
-    "not-completed",
-    "operations-lost",
+    rules::events::RULE.id,
+    rules::io_errors::RULE.id,
+    rules::measured_too_short::RULE.id,
+    rules::never_settled::RULE.id,
+    rules::not_completed::RULE.id,
+    rules::operations_lost::RULE.id,
 ];
 
 /// Returns true if the plan accepts that a rule stays unknown.
@@ -214,33 +214,38 @@ fn claim_statuses(
         .collect()
 }
 
-/// Returns true if a specific rule supports the claim. Rules that only check for errors do not show
-/// a claim. Each claim but the requirement needs a rule specific to that claim, and the rule must
-/// pass.
+/// Returns the rules that support a claim, of which one must pass. Rules that only check for errors
+/// do not show a claim. Each claim but the requirement needs a rule specific to that claim.
+fn specific_rules(claim: Claim) -> &'static [&'static str] {
+    match claim {
+        Claim::Requirement | Claim::Comparative => &[],
+        Claim::MediaRead => &[rules::served_from_cache_below::RULE.id],
+        Claim::CachedRead => &[rules::cached_read::RULE.id],
+        Claim::SustainedWrite => &[rules::conditioned::RULE.id],
+        Claim::BurstWrite => &[rules::conditioned::RULE.id, rules::write_cache::RULE.id],
+        Claim::DurableWrite => &[rules::volatile_cache_unflushed::RULE.id],
+        Claim::TailLatency => &[rules::percentile_samples::RULE.id],
+        Claim::InMemory => &[rules::in_memory::RULE.id],
+        Claim::TraceReplay => &[rules::replay::other::RULE.id],
+    }
+}
+
+/// Returns true if a specific rule supports the claim, or if the claim needs none.
 fn has_specific_proof(findings: &[Finding], claim: Claim) -> bool {
-    let own: &[&str] = match claim {
-        Claim::Requirement | Claim::Comparative => return true,
-        Claim::MediaRead => &["served-from-cache-below"],
-        Claim::CachedRead => &["cached-read-shown"],
-        Claim::SustainedWrite => &["conditioned"],
-        Claim::BurstWrite => &["conditioned", "write-cache"],
-        Claim::DurableWrite => &["volatile-cache-unflushed"],
-        Claim::TailLatency => &["percentile-samples"],
-        Claim::InMemory => &["in-memory-shown"],
-        Claim::TraceReplay => &["trace-other"],
-    };
-    findings.iter().any(|f| own.contains(&f.rule.as_str()) && f.outcome == Outcome::Pass)
+    let own = specific_rules(claim);
+    own.is_empty()
+        || findings.iter().any(|f| own.contains(&f.rule.as_str()) && f.outcome == Outcome::Pass)
 }
 
 /// Rules that judge only the time before the first event and after the recovery, because an event
 /// may change the rate.
 const OUTSIDE_EVENTS: [&str; 6] = [
-    "not-steady",
-    "rate-capped",
-    "burst-credit",
-    "load-not-reached",
-    "coordinated-omission",
-    "percentile-samples",
+    rules::not_steady::RULE.id,
+    rules::rate_capped::RULE.id,
+    rules::burst_credit::RULE.id,
+    rules::load_not_reached::RULE.id,
+    rules::coordinated_omission::RULE.id,
+    rules::percentile_samples::RULE.id,
 ];
 
 /// Returns the finding on the time before the first event, or a failure after the recovery. The
@@ -262,22 +267,24 @@ fn check_outside_events(rule: &Rule, before: &Bundle, after: Option<&Bundle>) ->
 /// Rules that make a run undecided if their result is unknown, regardless of the claims: the run
 /// was not executed as planned.
 const ALWAYS_DECIDE: [&str; 6] = [
-    "events",
-    "measured-too-short",
-    "not-completed",
-    "check-failed",
-    "never-settled",
-    "observation-gaps",
+    rules::events::RULE.id,
+    rules::measured_too_short::RULE.id,
+    rules::not_completed::RULE.id,
+    rules::check_failed::RULE.id,
+    rules::never_settled::RULE.id,
+    rules::observation_gaps::RULE.id,
 ];
 
 /// Rules of [`ALWAYS_DECIDE`] that decide another tool's result only if a claim or a requirement is
 /// stated.
 /// The tool chose the length of its run, and its formats may not name its files.
-const ONLY_WITH_CLAIM: [&str; 2] = ["measured-too-short", "observation-gaps"];
+const ONLY_WITH_CLAIM: [&str; 2] =
+    [rules::measured_too_short::RULE.id, rules::observation_gaps::RULE.id];
 
 /// Rules that invalidate a run if they fail, regardless of the claims. The evidence is not from a
 /// run, or does not describe the observed system.
-const ALWAYS_REFUTE: [&str; 3] = ["evidence-consistent", "events", "observation-gaps"];
+const ALWAYS_REFUTE: [&str; 3] =
+    [rules::evidence_consistent::RULE.id, rules::events::RULE.id, rules::observation_gaps::RULE.id];
 
 /// Inputs of a verdict.
 struct Case<'a> {
@@ -435,7 +442,8 @@ impl Case<'_> {
     /// Returns true if a row is undecided. The row of the checksums belongs to its rule, if the
     /// plan accepts that.
     fn is_open(&self, check: &Check) -> bool {
-        let accepted = check.name == checks::CHECKSUMS && self.accepts("check-failed");
+        let accepted =
+            check.name == checks::CHECKSUMS && self.accepts(rules::check_failed::RULE.id);
         check.ok.is_none() && !accepted
     }
 

@@ -251,8 +251,8 @@ fn slice(
     Ok(QueueFigures {
         operations_per_s: (u128::from(operations) * 1_000_000_000
             / u128::from(report.measured_ns().max(1))) as u64,
-        user_ps: each_ps(group.cpu_user_ns),
-        system_ps: each_ps(group.cpu_system_ns),
+        user_ps: each_ps(group.cpu.user_ns),
+        system_ps: each_ps(group.cpu.system_ns),
     })
 }
 

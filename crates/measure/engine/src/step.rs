@@ -2,7 +2,7 @@
 //!
 //! Each thread owns one part of the workload with its files, buffers and queue. The threads share
 //! only a few atomics that announce the phase ([`Control`]). Each thread records separately, and
-//! sends a snapshot ([`plimsoll_record::recorder`]) once per interval.
+//! sends a snapshot ([`plimsoll_record::snapshot`]) once per interval.
 
 mod control;
 mod driver;

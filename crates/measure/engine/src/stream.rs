@@ -3,7 +3,7 @@
 //! - [`source`]: sources of operations; [`matrix`]: the streams of a plan as a source.
 //! - [`pacing`]: start times of operations.
 //! - [`drive`]: the loop of a driving thread.
-//! - [`outbox`], `collect`: pass records ([`plimsoll_record::cells`]) from the threads to the
+//! - [`outbox`], `collect`: pass records ([`plimsoll_record::snapshot`]) from the threads to the
 //!   writer without either side waiting.
 //! - [`run`]: threads, one schedule, one writer.
 

@@ -6,42 +6,44 @@
 
 use std::collections::BTreeMap;
 
-use crate::cells::{Snapshot, Sums};
-use crate::histogram::Totals;
+use plimsoll_sys::cpu::CpuTime;
+
+use crate::generator::WaitTotals;
+use crate::histogram::{HistogramTotals, WaitKind};
+use crate::snapshot::IntervalRecorder;
+use crate::totals::OperationTotals;
 
 /// Maximum number of open intervals.
 const PENDING_MAX: usize = 8;
 
-/// Operations of one class that were in flight or due at the stop.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DrainTotals {
-    /// Exact sums.
-    pub sums: Sums,
-    /// Longest latency or wait.
-    pub latency_ns_max: u64,
-}
-
-/// Totals of one class over some time.
+/// Totals and histograms of one class over some time.
 #[derive(Clone, Debug, Default)]
-pub struct ClassTotals {
+pub struct ClassRecord {
     /// Exact sums.
-    pub sums: Sums,
+    pub totals: OperationTotals,
     /// Times from the intended start to the completion.
-    pub latency: Totals,
+    pub latency: HistogramTotals,
     /// Times from the submission to the completion.
-    pub service: Totals,
+    pub service: HistogramTotals,
 }
 
 /// Creates tables one by one: cloning a table would touch all of its memory.
-fn empty(count: usize) -> Vec<ClassTotals> {
-    (0..count).map(|_| ClassTotals::default()).collect()
+fn empty(count: usize) -> Vec<ClassRecord> {
+    (0..count).map(|_| ClassRecord::default()).collect()
 }
 
-impl ClassTotals {
+impl ClassRecord {
     fn clear(&mut self) {
-        self.sums = Sums::default();
+        self.totals = OperationTotals::default();
         self.latency.clear();
         self.service.clear();
+    }
+
+    /// Adds totals, but not their histograms.
+    fn add(&mut self, totals: &OperationTotals) {
+        self.totals.add(totals);
+        self.latency.note_max(totals.latency_ns_max);
+        self.service.note_max(totals.service_ns_max);
     }
 }
 
@@ -55,58 +57,45 @@ pub struct Interval {
     /// Supplement to an earlier row of the same number.
     pub supplement: bool,
     /// By class.
-    pub classes: Vec<ClassTotals>,
-    /// By class: longest latency of an operation that completed before the stop.
-    pub within_ns_max: Vec<u64>,
+    pub classes: Vec<ClassRecord>,
+    /// By class: operations that completed before the stop.
+    pub within: Vec<OperationTotals>,
     /// By class: operations that completed after the stop, or never.
-    pub drained: Vec<DrainTotals>,
-    /// User processor time of the threads.
-    pub cpu_user_ns: u64,
-    /// System processor time.
-    pub cpu_system_ns: u64,
-    /// System calls that submitted or waited.
-    pub calls: u64,
+    pub drained: Vec<OperationTotals>,
 }
 
 /// Totals of one group.
 #[derive(Clone, Debug, Default)]
 pub struct GroupTotals {
     /// By client and class (`client × classes + class`), if recorded; only for the measurement.
-    pub cells: Vec<ClassTotals>,
-    /// The generator's own lateness.
-    pub lag_own: Totals,
-    /// Sum of the generator's lateness.
-    pub lag_own_ns_sum: u64,
-    /// Lateness of operations that waited for a full queue.
-    pub lag_full: Totals,
-    /// Sum of that lateness.
-    pub lag_full_ns_sum: u64,
-    /// User processor time of the thread in the measurement.
-    pub cpu_user_ns: u64,
-    /// System processor time of the thread in the measurement.
-    pub cpu_system_ns: u64,
+    pub cells: Vec<ClassRecord>,
+    /// The generator's own lateness ([`WaitKind::Own`]).
+    pub own: WaitTotals,
+    /// Lateness of operations that waited for a full queue ([`WaitKind::Held`]).
+    pub held: WaitTotals,
+    /// Processor time of the thread in the measurement.
+    pub cpu: CpuTime,
     /// Time spent spinning on the clock before a start, in the measurement.
     pub spun_ns: u64,
-    /// System calls that submitted or waited.
-    pub calls: u64,
 }
 
 /// Totals of a run, and open rows.
 #[derive(Debug)]
 pub struct Collector {
     classes: usize,
-    per_client: bool,
     pending: BTreeMap<i64, Interval>,
     spare: Vec<Interval>,
     /// Per group: all intervals below this number have been reported.
     reached: Vec<i64>,
     emitted_below: i64,
     /// By class: totals of measurement and drain.
-    pub totals: Vec<ClassTotals>,
+    pub totals: Vec<ClassRecord>,
     /// By class: operations that completed in the measurement, which count for the rate.
-    pub window: Vec<Sums>,
+    pub window: Vec<OperationTotals>,
+    /// By class: operations that completed after the stop, or never.
+    pub drained: Vec<OperationTotals>,
     /// By class: totals before the measurement.
-    pub warm_up: Vec<Sums>,
+    pub warm_up: Vec<OperationTotals>,
     /// By group.
     pub groups: Vec<GroupTotals>,
 }
@@ -121,14 +110,14 @@ impl Collector {
         };
         Self {
             classes,
-            per_client,
             pending: BTreeMap::new(),
             spare: Vec::new(),
             reached: vec![i64::MIN; cells.len()],
             emitted_below: i64::MIN,
             totals: empty(classes),
-            window: vec![Sums::default(); classes],
-            warm_up: vec![Sums::default(); classes],
+            window: vec![OperationTotals::default(); classes],
+            drained: vec![OperationTotals::default(); classes],
+            warm_up: vec![OperationTotals::default(); classes],
             groups: cells.iter().map(group).collect(),
         }
     }
@@ -144,29 +133,24 @@ impl Collector {
         self.flush(i64::MAX, each);
     }
 
-    /// Adds a snapshot and empties it.
-    pub fn take(&mut self, snapshot: &mut Snapshot, each: &mut dyn FnMut(&Interval)) {
-        let number = snapshot.interval;
+    /// Adds the records of a thread's interval and empties them.
+    pub fn take(&mut self, records: &mut IntervalRecorder, each: &mut dyn FnMut(&Interval)) {
+        let number = records.snapshot.interval;
         let supplement = number < self.emitted_below;
         let mut row = match self.pending.remove(&number) {
             Some(row) => row,
             None => self.blank(number, supplement),
         };
-        row.drain |= snapshot.drain;
-        row.cpu_user_ns += snapshot.cpu_user_ns;
-        row.cpu_system_ns += snapshot.cpu_system_ns;
-        row.calls += snapshot.calls;
-        self.fold(snapshot, &mut row);
+        row.drain |= records.snapshot.drained;
+        self.fold(records, &mut row);
         if supplement {
             self.give(row, each);
         } else {
             self.pending.insert(number, row);
         }
-        if let Some(reached) = self.reached.get_mut(snapshot.group as usize) {
-            *reached = if snapshot.last { i64::MAX } else { number };
+        if let Some(reached) = self.reached.get_mut(records.snapshot.thread as usize) {
+            *reached = if records.snapshot.last { i64::MAX } else { number };
         }
-        (snapshot.cpu_user_ns, snapshot.cpu_system_ns, snapshot.calls) = (0, 0, 0);
-        snapshot.spun_ns = 0;
         // A snapshot of the same number may follow, because the stop cuts an interval in two. The
         // number is complete only when a later number has arrived.
         let complete_below = self.reached.iter().copied().min().unwrap_or(i64::MAX);
@@ -178,70 +162,60 @@ impl Collector {
         }
     }
 
-    fn fold(&mut self, snapshot: &mut Snapshot, row: &mut Interval) {
+    fn fold(&mut self, records: &mut IntervalRecorder, row: &mut Interval) {
+        let IntervalRecorder { snapshot, histograms } = records;
         let measured = snapshot.interval >= 0;
-        let Some(group) = self.groups.get_mut(snapshot.group as usize) else { return };
-        group.calls += snapshot.calls;
-        if measured && !snapshot.drain {
-            group.cpu_user_ns += snapshot.cpu_user_ns;
-            group.cpu_system_ns += snapshot.cpu_system_ns;
-            group.spun_ns += snapshot.spun_ns;
+        let Some(group) = self.groups.get_mut(snapshot.thread as usize) else { return };
+        let cpu = std::mem::take(&mut snapshot.cpu);
+        let spun_ns = std::mem::take(&mut snapshot.spun_ns);
+        if measured && !snapshot.drained {
+            group.cpu.user_ns += cpu.user_ns;
+            group.cpu.system_ns += cpu.system_ns;
+            group.spun_ns += spun_ns;
         }
-        let (own, full) = (&mut snapshot.lag.own, &mut snapshot.lag.full);
-        if measured {
-            own.times.drain_into(&mut [&mut group.lag_own]);
-            full.times.drain_into(&mut [&mut group.lag_full]);
-            group.lag_own_ns_sum += own.sum_ns;
-            group.lag_full_ns_sum += full.sum_ns;
-        } else {
-            own.times.drain_into(&mut []);
-            full.times.drain_into(&mut []);
+        for (kind, waits, into) in [
+            (WaitKind::Own, &mut snapshot.own, &mut group.own),
+            (WaitKind::Held, &mut snapshot.held, &mut group.held),
+        ] {
+            let (waits, mut into) = (std::mem::take(waits), Some(into).filter(|_| measured));
+            histograms.take_waits(kind, &mut |bucket, count| {
+                if let Some(into) = &mut into {
+                    into.times.add(bucket, count);
+                }
+            });
+            if let Some(into) = into {
+                into.add(&waits);
+            }
         }
-        (own.sum_ns, full.sum_ns) = (0, 0);
-        let Interval { classes, within_ns_max, drained, .. } = row;
-        for (at, cell) in snapshot.cells.iter_mut().enumerate() {
+        for (at, totals) in snapshot.totals.iter_mut().enumerate() {
             let class = at % self.classes;
-            let row = &mut classes[class];
-            row.sums.add(&cell.sums);
-            let longest_ns = cell.latency.max_ns().unwrap_or(0);
-            if snapshot.drain {
-                drained[class].sums.add(&cell.sums);
-                drained[class].latency_ns_max = drained[class].latency_ns_max.max(longest_ns);
+            let totals = std::mem::take(totals);
+            let part = if snapshot.drained { &mut row.drained } else { &mut row.within };
+            part[class].add(&totals);
+            let mut into = [Some(&mut row.classes[class]), None, None];
+            if measured {
+                let part = if snapshot.drained { &mut self.drained } else { &mut self.window };
+                part[class].add(&totals);
+                into[1] = Some(&mut self.totals[class]);
+                into[2] = group.cells.get_mut(at);
             } else {
-                within_ns_max[class] = within_ns_max[class].max(longest_ns);
+                self.warm_up[class].add(&totals);
             }
-            if !measured {
-                self.warm_up[class].add(&cell.sums);
-                cell.latency.drain_into(&mut [&mut row.latency]);
-                cell.service.drain_into(&mut [&mut row.service]);
-                cell.sums = Sums::default();
-                continue;
-            }
-            if !snapshot.drain {
-                self.window[class].add(&cell.sums);
-            }
-            let total = &mut self.totals[class];
-            total.sums.add(&cell.sums);
-            if self.per_client {
-                let own = &mut group.cells[at];
-                own.sums.add(&cell.sums);
-                let into = &mut [&mut row.latency, &mut total.latency, &mut own.latency];
-                cell.latency.drain_into(into);
-                let into = &mut [&mut row.service, &mut total.service, &mut own.service];
-                cell.service.drain_into(into);
-            } else {
-                cell.latency.drain_into(&mut [&mut row.latency, &mut total.latency]);
-                cell.service.drain_into(&mut [&mut row.service, &mut total.service]);
-            }
-            cell.sums = Sums::default();
+            into.iter_mut().flatten().for_each(|record| record.add(&totals));
+            histograms.take(at, &mut |bucket, latencies, services| {
+                for record in into.iter_mut().flatten() {
+                    record.latency.add(bucket, latencies);
+                    record.service.add(bucket, services);
+                }
+            });
         }
     }
 
     fn blank(&mut self, number: i64, supplement: bool) -> Interval {
         let mut row = self.spare.pop().unwrap_or_else(|| Interval {
             classes: empty(self.classes),
-            within_ns_max: vec![0; self.classes],
-            drained: vec![DrainTotals::default(); self.classes],
+            within: vec![OperationTotals::default(); self.classes],
+            drained: vec![OperationTotals::default(); self.classes],
             ..Interval::default()
         });
         (row.number, row.supplement) = (number, supplement);
@@ -264,9 +238,9 @@ impl Collector {
         for class in &mut row.classes {
             class.clear();
         }
-        row.within_ns_max.fill(0);
-        row.drained.fill(DrainTotals::default());
-        (row.drain, row.cpu_user_ns, row.cpu_system_ns, row.calls) = (false, 0, 0, 0);
+        row.within.fill(OperationTotals::default());
+        row.drained.fill(OperationTotals::default());
+        row.drain = false;
         self.spare.push(row);
     }
 }
@@ -274,30 +248,32 @@ impl Collector {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::histogram::HistogramTable;
 
-    fn snapshot(group: u32, interval: i64, latencies: &[u64]) -> Snapshot {
-        let mut snapshot = Snapshot::new(group, 2);
-        snapshot.interval = interval;
+    fn records(group: u32, interval: i64, latencies: &[u64]) -> IntervalRecorder {
+        let mut records = IntervalRecorder::new(group, 2, HistogramTable::sparse(2));
+        records.snapshot.interval = interval;
         for latency in latencies {
-            snapshot.cells[1].record(*latency, latency / 2, 4096);
+            records.record(1, 4096, *latency, latency / 2);
         }
-        snapshot
+        records
     }
 
-    fn run(snapshots: Vec<Snapshot>, groups: usize) -> (Collector, Vec<(i64, u64, bool)>) {
+    fn run(all: Vec<IntervalRecorder>, groups: usize) -> (Collector, Vec<(i64, u64, bool)>) {
         let mut collector = Collector::new(2, &vec![2; groups], true);
         let mut rows = Vec::new();
-        for mut snapshot in snapshots {
-            collector.take(&mut snapshot, &mut |row| {
-                let operations = row.classes[1].sums.operations;
+        for mut records in all {
+            collector.take(&mut records, &mut |row| {
+                let operations = row.classes[1].totals.operations;
                 assert_eq!(row.classes[1].latency.count(), operations);
-                assert_eq!(row.classes[0].sums, Sums::default());
+                assert_eq!(row.classes[0].totals, OperationTotals::default());
                 rows.push((row.number, operations, row.supplement));
             });
-            assert!(snapshot.cells.iter().all(|cell| cell.latency.is_empty()));
+            assert_eq!(records.snapshot.totals, [OperationTotals::default(); 2]);
+            records.histograms.take(1, &mut |_, _, _| panic!("a count is left"));
         }
         collector.flush(i64::MAX, &mut |row| {
-            rows.push((row.number, row.classes[1].sums.operations, row.supplement));
+            rows.push((row.number, row.classes[1].totals.operations, row.supplement));
         });
         (collector, rows)
     }
@@ -306,18 +282,18 @@ mod tests {
     fn rows_wait_for_every_group() {
         let (collector, rows) = run(
             vec![
-                snapshot(0, -1, &[1]),
-                snapshot(1, -1, &[1, 1]),
-                snapshot(0, 0, &[10]),
-                snapshot(0, 1, &[10, 10]),
-                snapshot(1, 0, &[30]),
-                snapshot(1, 1, &[]),
+                records(0, -1, &[1]),
+                records(1, -1, &[1, 1]),
+                records(0, 0, &[10]),
+                records(0, 1, &[10, 10]),
+                records(1, 0, &[30]),
+                records(1, 1, &[]),
             ],
             2,
         );
         assert_eq!(rows, [(-1, 3, false), (0, 2, false), (1, 2, false)]);
         assert_eq!(collector.warm_up[1].operations, 3);
-        assert_eq!(collector.totals[1].sums.operations, 4);
+        assert_eq!(collector.totals[1].totals.operations, 4);
         assert_eq!(collector.totals[1].latency.max_ns(), Some(30));
         assert_eq!(collector.window[1].bytes, 4 * 4096);
         assert_eq!(collector.groups[1].cells[1].service.max_ns(), Some(15));
@@ -325,21 +301,21 @@ mod tests {
 
     #[test]
     fn a_stuck_group_holds_rows_back_only_so_far_and_loses_nothing() {
-        let mut all: Vec<_> = (0..20).map(|k| snapshot(0, k, &[5])).collect();
-        all.push(snapshot(1, 0, &[7, 7]));
-        all.push(snapshot(1, 15, &[7]));
+        let mut all: Vec<_> = (0..20).map(|k| records(0, k, &[5])).collect();
+        all.push(records(1, 0, &[7, 7]));
+        all.push(records(1, 15, &[7]));
         let (collector, rows) = run(all, 2);
         assert_eq!(rows.iter().map(|row| row.1).sum::<u64>(), 23);
         assert!(rows.contains(&(0, 2, true)), "{rows:?}");
         assert!(rows.contains(&(15, 2, false)), "still open: {rows:?}");
-        assert_eq!(collector.totals[1].sums.operations, 23);
+        assert_eq!(collector.totals[1].totals.operations, 23);
     }
 
     #[test]
     fn what_comes_after_the_stop_counts_in_latency_but_not_in_the_rate() {
-        let mut late = snapshot(0, 3, &[900]);
-        late.drain = true;
-        let (collector, rows) = run(vec![snapshot(0, 3, &[5, 6]), late], 1);
+        let mut late = records(0, 3, &[900]);
+        late.snapshot.drained = true;
+        let (collector, rows) = run(vec![records(0, 3, &[5, 6]), late], 1);
         assert_eq!(rows, [(3, 3, false)], "the stop cut one interval in two");
         assert_eq!(collector.window[1].operations, 2);
         assert_eq!(collector.totals[1].latency.max_ns(), Some(900));
@@ -348,34 +324,34 @@ mod tests {
     #[test]
     fn an_interval_that_the_stop_cut_has_the_longest_latency_of_each_part() {
         let mut collector = Collector::new(2, &[2], false);
-        let mut late = snapshot(0, 3, &[900]);
-        (late.drain, late.last) = (true, true);
+        let mut late = records(0, 3, &[900]);
+        (late.snapshot.drained, late.snapshot.last) = (true, true);
         let mut seen = None;
-        let mut keep = |row: &Interval| seen = Some((row.within_ns_max[1], row.drained[1]));
-        collector.take(&mut snapshot(0, 3, &[5, 6]), &mut keep);
+        let mut keep = |row: &Interval| seen = Some((row.within[1], row.drained[1]));
+        collector.take(&mut records(0, 3, &[5, 6]), &mut keep);
         collector.take(&mut late, &mut keep);
         collector.flush(i64::MAX, &mut keep);
         let (within, drained) = seen.unwrap();
-        assert_eq!((within, drained.latency_ns_max), (6, 900));
+        assert_eq!((within.latency_ns_max, drained.latency_ns_max), (6, 900));
     }
 
     #[test]
     fn what_never_came_back_is_in_latency_and_in_no_rate() {
         let mut collector = Collector::new(2, &[2], false);
-        let mut late = Snapshot::new(0, 2);
-        (late.interval, late.drain, late.last) = (3, true, true);
-        late.cells[1].abandon(5_000, 4_000);
-        late.cells[1].leave(3_000);
+        let mut late = records(0, 3, &[]);
+        (late.snapshot.drained, late.snapshot.last) = (true, true);
+        late.abandon(1, 5_000, 4_000);
+        late.never_start(1, 3_000);
         let mut seen = None;
-        collector.take(&mut snapshot(0, 3, &[5, 6]), &mut |_| ());
+        collector.take(&mut records(0, 3, &[5, 6]), &mut |_| ());
         collector.take(&mut late, &mut |row| seen = Some(row.drained[1]));
         collector.flush(i64::MAX, &mut |row| seen = Some(row.drained[1]));
         let drained = seen.unwrap();
-        assert_eq!((drained.latency_ns_max, drained.sums.counted()), (5_000, 2));
+        assert_eq!((drained.latency_ns_max, drained.counted()), (5_000, 2));
         let total = &collector.totals[1];
-        assert_eq!((total.sums.operations, total.sums.counted()), (2, 4));
+        assert_eq!((total.totals.operations, total.totals.counted()), (2, 4));
         assert_eq!((total.latency.count(), total.service.count()), (4, 3));
-        assert_eq!(total.sums.latency_ns, 8_011);
+        assert_eq!(total.totals.latency_ns_sum, 8_011);
         assert_eq!(collector.window[1].counted(), 2);
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use hdrhistogram::Histogram;
-use plimsoll_evidence::latency::{self, Interval};
+use plimsoll_evidence::latency::{Interval, Packed};
 use plimsoll_evidence::observed::{GeneratorThread, Lag};
-use plimsoll_sys::cpu::CpuTime;
 
-use crate::recorder::Waits;
+use crate::histogram::HistogramTotals;
+use crate::snapshot::IntervalSnapshot;
+use crate::totals::Waits;
 
 /// Tag of the histogram of delays in the generator.
 pub const LAG_TAG: &str = "generator.lag";
@@ -26,50 +26,81 @@ pub fn count(counters: &mut BTreeMap<String, u64>, name: &str, lag: &Lag) {
     }
 }
 
+/// Waits of operations over some time, with their histogram.
+#[derive(Clone, Debug, Default)]
+pub struct WaitTotals {
+    /// Exact sums.
+    pub waits: Waits,
+    /// Histogram.
+    pub times: HistogramTotals,
+}
+
+impl WaitTotals {
+    /// Adds waits, but not their histogram.
+    pub fn add(&mut self, waits: &Waits) {
+        self.waits.add(waits);
+        self.times.note_max(waits.ns_max);
+    }
+
+    /// Adds waits of other threads.
+    pub fn merge(&mut self, other: &Self) {
+        self.waits.add(&other.waits);
+        self.times.merge(&other.times);
+    }
+
+    /// Returns the lag; `None` if there is no histogram of waits.
+    #[must_use]
+    pub fn lag(&self) -> Option<Lag> {
+        Some(Lag {
+            operations: self.waits.count,
+            wait_ns_sum: self.waits.ns_sum,
+            wait_ns_p50: self.times.quantile_ns(0.5)?,
+            wait_ns_p99: self.times.quantile_ns(0.99)?,
+            wait_ns_max: self.waits.ns_max,
+        })
+    }
+
+    /// Returns the histogram of a phase that began at `start_ns`.
+    #[must_use]
+    pub fn interval(&self, tag: &str, start_ns: u64, duration_ns: u64) -> Interval {
+        let histogram = Packed::from(&self.times.to_hdr());
+        Interval { tag: tag.to_owned(), start_ns, duration_ns, histogram }
+    }
+}
+
 /// Figures of the threads of a stateful workload in the measured phase: delays of I/Os, and
 /// resources used.
 #[derive(Clone, Debug, Default)]
 pub struct GeneratorFigures {
-    sums: Waits,
-    times: Option<Histogram<u64>>,
+    waits: WaitTotals,
     used: BTreeMap<u32, GeneratorThread>,
 }
 
 impl GeneratorFigures {
-    /// Adds a thread's interval. Its histogram, if any, is appended to `intervals`.
+    /// Adds a thread's interval. Its histogram, if any, begins at `start_ns` of the run and is
+    /// appended to `intervals`.
     pub fn take(
         &mut self,
-        thread: u32,
-        (waits, cpu, spun_ns): (&Waits, CpuTime, u64),
-        (start_ns, duration_ns): (u64, u64),
+        snapshot: &IntervalSnapshot,
+        start_ns: u64,
         intervals: &mut Vec<Interval>,
     ) {
-        self.sums.count += waits.count;
-        self.sums.ns_sum = self.sums.ns_sum.saturating_add(waits.ns_sum);
-        self.sums.ns_max = self.sums.ns_max.max(waits.ns_max);
-        let used = self.used.entry(thread).or_default();
-        used.user_ns += cpu.user_ns;
-        used.system_ns += cpu.system_ns;
-        used.spun_ns = Some(used.spun_ns.unwrap_or(0) + spun_ns);
-        if !waits.times.is_empty() {
-            let times = self.times.get_or_insert_with(latency::histogram);
-            // Both histograms have the same range, so this call cannot fail.
-            let _ = times.add(waits.times.unpack());
-            let (tag, histogram) = (LAG_TAG.to_owned(), waits.times.clone());
+        self.waits.add(&snapshot.own);
+        let used = self.used.entry(snapshot.thread).or_default();
+        used.user_ns += snapshot.cpu.user_ns;
+        used.system_ns += snapshot.cpu.system_ns;
+        used.spun_ns = Some(used.spun_ns.unwrap_or(0) + snapshot.spun_ns);
+        if let Some(times) = snapshot.own_times.as_ref().filter(|times| !times.is_empty()) {
+            self.waits.times.add_packed(times);
+            let duration_ns = snapshot.end_ns.saturating_sub(snapshot.histogram_start_ns);
+            let (tag, histogram) = (LAG_TAG.to_owned(), times.clone());
             intervals.push(Interval { tag, start_ns, duration_ns, histogram });
         }
     }
 
     /// Returns the lag over the whole phase; `None` if no I/O was issued.
     pub fn lag(&self) -> Option<Lag> {
-        let times = self.times.as_ref().filter(|times| !times.is_empty())?;
-        Some(Lag {
-            operations: self.sums.count,
-            wait_ns_sum: self.sums.ns_sum,
-            wait_ns_p50: times.value_at_quantile(0.5),
-            wait_ns_p99: times.value_at_quantile(0.99),
-            wait_ns_max: self.sums.ns_max,
-        })
+        self.waits.lag()
     }
 
     /// Returns the threads with their resource use.
@@ -86,23 +117,28 @@ impl GeneratorFigures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_evidence::latency::Packed;
+    use plimsoll_sys::cpu::CpuTime;
 
     #[test]
     fn what_threads_say_adds_up() {
         let mut measured = GeneratorFigures::default();
         assert_eq!(measured.lag(), None);
         let mut intervals = Vec::new();
-        let cpu = CpuTime { user_ns: 3, system_ns: 5 };
-        let waits = |ns: u64, times: Vec<(u64, u64)>| Waits {
-            count: 2,
-            ns_sum: 2 * ns,
-            ns_max: ns,
-            times: Packed::from_buckets(times),
-        };
-        measured.take(1, (&waits(10, Vec::new()), cpu, 4), (0, 5), &mut intervals);
-        measured.take(1, (&waits(20, vec![(10, 2), (20, 2)]), cpu, 4), (0, 10), &mut intervals);
-        measured.take(0, (&waits(30, vec![(30, 2)]), cpu, 0), (0, 10), &mut intervals);
+        for (thread, wait_ns, times, spun_ns) in [
+            (1, 10, None, 4),
+            (1, 20, Some(vec![(10, 2), (20, 2)]), 4),
+            (0, 30, Some(vec![(30, 2)]), 0),
+        ] {
+            let snapshot = IntervalSnapshot {
+                thread,
+                own: Waits { count: 2, ns_sum: 2 * wait_ns, ns_max: wait_ns },
+                own_times: times.map(Packed::from_buckets),
+                cpu: CpuTime { user_ns: 3, system_ns: 5 },
+                spun_ns,
+                ..IntervalSnapshot::default()
+            };
+            measured.take(&snapshot, 0, &mut intervals);
+        }
         let lag = measured.lag().unwrap();
         assert_eq!((lag.operations, lag.wait_ns_sum, lag.wait_ns_max), (6, 120, 30));
         assert_eq!((lag.wait_ns_p50, lag.wait_ns_p99), (20, 30));

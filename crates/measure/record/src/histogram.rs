@@ -1,145 +1,315 @@
-//! Latency histograms for the hot path, with the buckets of HdrHistogram.
+//! Latency histograms with the buckets of HdrHistogram: those of a thread ([`HistogramTable`]), and
+//! those of all threads ([`HistogramTotals`]).
 //!
 //! Values below 2,048 ns have a bucket each; above, each octave has 1,024. The error is below one
 //! part in a thousand, as in an [HdrHistogram](http://hdrhistogram.org) with `sigfig = 3` and
-//! lowest value 1, which has the same layout. The table has all 16-bit indices, which is enough for
-//! every time below 292 years. Recording therefore needs no check, scaling or branch, and only
-//! pages that are hit use memory.
+//! lowest value 1, which has the same layout. Recording needs no scaling, and packing for the
+//! bundle loses nothing.
+//!
+//! A thread may have hundreds of histograms, and each operation adds to one or two of them, rarely
+//! near each other. They share one table, which is emptied and reused. A count is added a few
+//! operations after its cache line was prefetched. Buckets are narrow and counts small, so each
+//! bucket has two bytes, and overflows are counted in a second table. Only memory that was hit is
+//! used.
 
 use hdrhistogram::Histogram;
+use plimsoll_evidence::latency::{self, LATENCY_NS_MAX, Packed};
+use plimsoll_sys::hint;
+use plimsoll_sys::large::Large;
 
-/// Buckets of a table: the highest index of a 63-bit value is 56,319.
-pub const BUCKETS: usize = 1 << 16;
+/// Largest value of the last octave of the bundle's histograms. Longer values are counted as the
+/// largest latency.
+const LAST: u64 = (LATENCY_NS_MAX + 1).next_power_of_two() - 1;
+/// Buckets of a histogram.
+pub const BUCKETS: usize = index_of(LAST) + 1;
+/// Counts that wait for their cache lines.
+const WAITING: usize = 8;
+/// Range of the used buckets of an empty histogram.
+const EMPTY: (usize, usize) = (BUCKETS, 0);
 
 /// Significant bits of a value.
 const KEPT_BITS: u32 = 11;
 
-/// Largest value in reports: one hour. Larger values are counted as this value.
-pub const VALUE_NS_MAX: u64 = 3_600_000_000_000;
-
-/// Returns the bucket of a value below 2⁶³.
+/// Returns the index of a value's bucket in a histogram without a largest value.
 #[inline(always)]
 #[must_use]
-pub const fn index_of(value_ns: u64) -> usize {
+const fn index_of(value_ns: u64) -> usize {
     let octave = (u64::BITS - KEPT_BITS).saturating_sub((value_ns | 1).leading_zeros());
     (octave << (KEPT_BITS - 1)) as usize + (value_ns >> octave) as usize
 }
 
+/// Returns the bucket of a value.
+#[inline(always)]
+fn bucket_of(value_ns: u64) -> usize {
+    index_of(if value_ns <= LAST { value_ns } else { LATENCY_NS_MAX })
+}
+
 /// Returns the smallest value of a bucket.
-#[must_use]
-pub fn value_of(index: usize) -> u64 {
+fn value_of(index: usize) -> u64 {
     let (index, half) = (index as u64, 1u64 << (KEPT_BITS - 1));
     let octave = (index / half).saturating_sub(1);
     (index - octave * half) << octave
 }
 
-/// Counts of one interval: small counters, emptied after each interval.
+/// Returns the value of a bucket in the bundle, which has no value 0.
+fn packed_value(bucket: usize) -> u64 {
+    (value_of(bucket + 1) - 1).max(1)
+}
+
+/// Returns the value in the bundle of the bucket of `value_ns`.
+pub(crate) fn packed_value_of(value_ns: u64) -> u64 {
+    packed_value(bucket_of(value_ns))
+}
+
+/// Histograms of one class in the bundle's format.
 #[derive(Clone, Debug)]
-pub struct Tally {
-    counts: Box<[u32; BUCKETS]>,
-    min_ns: u64,
-    max_ns: u64,
+pub struct Latencies {
+    /// Times from the intended start to the completion.
+    pub latency: Packed,
+    /// Times from the submission to the completion.
+    pub service: Packed,
 }
 
-impl Default for Tally {
-    fn default() -> Self {
-        Self::new()
-    }
+/// Waits of operations in a thread.
+#[derive(Clone, Copy, Debug)]
+pub enum WaitKind {
+    /// Delays with a free slot in the queue: the generator's own lateness, from the scheduled
+    /// start, or from when the previous completion was available.
+    Own,
+    /// Waits for a full queue: the target's lateness.
+    Held,
 }
 
-fn table<T: Clone + Default>() -> Box<[T; BUCKETS]> {
-    match vec![T::default(); BUCKETS].into_boxed_slice().try_into() {
-        Ok(table) => table,
-        Err(_) => unreachable!("the vector was made with the array's length"),
-    }
+/// Counts of a thread: latency and service time by class, and waits.
+///
+/// Three histograms per class. The first counts operations whose latency equals their service time,
+/// which is the usual case if nothing waits before submission. The others count latency and service
+/// time of all other operations. Most operations are therefore counted once.
+#[derive(Debug)]
+pub struct HistogramTable {
+    counts: Large<u16>,
+    /// Overflows of each count.
+    carries: Large<u16>,
+    has_carries: bool,
+    /// By histogram: the range of used buckets.
+    ranges: Vec<(usize, usize)>,
+    waiting: [usize; WAITING],
+    turn: usize,
 }
 
-impl Tally {
-    /// Creates an empty tally. Its memory is mapped, and becomes resident with use.
+impl HistogramTable {
+    /// Creates empty histograms of `classes` classes, in huge pages.
     #[must_use]
-    pub fn new() -> Self {
-        Self { counts: table(), min_ns: u64::MAX, max_ns: 0 }
+    pub fn new(classes: usize) -> Self {
+        Self::in_pages(classes, Large::zeros)
     }
 
-    /// Counts a value below 2⁶³.
-    #[inline(always)]
-    pub fn record(&mut self, value_ns: u64) {
-        let count = &mut self.counts[index_of(value_ns) & (BUCKETS - 1)];
-        *count = count.wrapping_add(1);
-        self.min_ns = self.min_ns.min(value_ns);
-        self.max_ns = self.max_ns.max(value_ns);
-    }
-
-    /// Returns true if nothing was counted.
+    /// Creates empty histograms in small pages: for tables of which several are used in turn, or of
+    /// which most buckets remain unused.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.min_ns > self.max_ns
+    pub fn sparse(classes: usize) -> Self {
+        Self::in_pages(classes, Large::sparse_zeros)
     }
 
-    /// Returns the largest value; `None` without values.
-    #[must_use]
-    pub fn max_ns(&self) -> Option<u64> {
-        (!self.is_empty()).then_some(self.max_ns)
-    }
-
-    /// Adds all counts to each of `totals`, and empties the tally.
-    pub fn drain_into(&mut self, totals: &mut [&mut Totals]) {
-        if self.is_empty() {
-            return;
+    fn in_pages(classes: usize, zeros: fn(usize) -> Large<u16>) -> Self {
+        let histograms = 3 * classes + 2;
+        // The last bucket belongs to no histogram: counts that are not waiting are added to it.
+        let unused = histograms * BUCKETS;
+        Self {
+            counts: zeros(unused + 1),
+            carries: zeros(unused + 1),
+            has_carries: false,
+            ranges: vec![EMPTY; histograms],
+            waiting: [unused; WAITING],
+            turn: 0,
         }
-        let first = index_of(self.min_ns) & (BUCKETS - 1);
-        let last = index_of(self.max_ns) & (BUCKETS - 1);
-        for index in first..=last {
-            // Write only if there is a count, so that unused pages stay unmapped.
-            let count = u64::from(self.counts[index]);
-            if count > 0 {
-                self.counts[index] = 0;
-                for total in totals.iter_mut() {
-                    total.counts[index] += count;
-                    total.count += count;
-                }
+    }
+
+    /// Counts a wait.
+    #[inline(always)]
+    pub fn count_wait(&mut self, kind: WaitKind, wait_ns: u64) {
+        self.count(self.waits(kind), wait_ns);
+    }
+
+    #[inline(always)]
+    fn waits(&self, kind: WaitKind) -> usize {
+        self.ranges.len() - 2 + kind as usize
+    }
+
+    #[inline(always)]
+    fn count(&mut self, histogram: usize, value_ns: u64) {
+        let bucket = bucket_of(value_ns);
+        let (first, end) = &mut self.ranges[histogram];
+        *first = (*first).min(bucket);
+        *end = (*end).max(bucket + 1);
+        let at = histogram * BUCKETS + bucket;
+        hint::prefetch(&self.counts[at]);
+        let ready = std::mem::replace(&mut self.waiting[self.turn % WAITING], at);
+        self.turn = self.turn.wrapping_add(1);
+        self.add(ready);
+    }
+
+    #[inline(always)]
+    fn add(&mut self, at: usize) {
+        let count = &mut self.counts[at];
+        *count = count.wrapping_add(1);
+        if *count == 0 {
+            self.carry(at);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn carry(&mut self, at: usize) {
+        self.has_carries = true;
+        self.carries[at] = self.carries[at].saturating_add(1);
+    }
+
+    /// Adds the counts that wait for their cache lines.
+    fn settle(&mut self) {
+        let unused = self.ranges.len() * BUCKETS;
+        for ready in std::mem::replace(&mut self.waiting, [unused; WAITING]) {
+            self.add(ready);
+        }
+    }
+
+    fn take_count(&mut self, histogram: usize, bucket: usize) -> u64 {
+        let (first, end) = self.ranges[histogram];
+        // Memory that was never used is not read either.
+        if !(first..end).contains(&bucket) {
+            return 0;
+        }
+        let at = histogram * BUCKETS + bucket;
+        let carries = if self.has_carries { std::mem::take(&mut self.carries[at]) } else { 0 };
+        // Writes only if there is a count, so that unused pages stay unmapped.
+        let count = self.counts[at];
+        if count > 0 {
+            self.counts[at] = 0;
+        }
+        (u64::from(carries) << u16::BITS) + u64::from(count)
+    }
+
+    /// Takes the counts of histograms: each used bucket in ascending order, with its counts.
+    fn take_each<const N: usize>(&mut self, from: usize, each: &mut dyn FnMut(usize, [u64; N])) {
+        self.settle();
+        let ranges = &self.ranges[from..from + N];
+        let first = ranges.iter().map(|(first, _)| *first).min().unwrap_or(0);
+        let end = ranges.iter().map(|(_, end)| *end).max().unwrap_or(0);
+        for bucket in first..end {
+            let counts = std::array::from_fn(|at| self.take_count(from + at, bucket));
+            if counts != [0; N] {
+                each(bucket, counts);
             }
         }
-        for total in totals {
-            total.min_ns = total.min_ns.min(self.min_ns);
-            total.max_ns = total.max_ns.max(self.max_ns);
+        self.ranges[from..from + N].fill(EMPTY);
+    }
+
+    /// Takes the counts of a class: each used bucket in ascending order, with the numbers of
+    /// latencies and of service times.
+    pub fn take(&mut self, class: usize, each: &mut dyn FnMut(usize, u64, u64)) {
+        self.take_each(3 * class, &mut |bucket, [same, latency, service]| {
+            each(bucket, same + latency, same + service);
+        });
+    }
+
+    /// Takes the waits of a kind: each used bucket in ascending order, with its count.
+    pub fn take_waits(&mut self, kind: WaitKind, each: &mut dyn FnMut(usize, u64)) {
+        self.take_each(self.waits(kind), &mut |bucket, [count]| each(bucket, count));
+    }
+
+    /// Takes the counts of a class in the bundle's format.
+    pub fn pack(&mut self, class: usize) -> Latencies {
+        let (mut latencies, mut services) = (Vec::new(), Vec::new());
+        self.take(class, &mut |bucket, latency, service| {
+            push(&mut latencies, bucket, latency);
+            push(&mut services, bucket, service);
+        });
+        Latencies {
+            latency: Packed::from_buckets(latencies),
+            service: Packed::from_buckets(services),
         }
-        (self.min_ns, self.max_ns) = (u64::MAX, 0);
+    }
+
+    /// Takes the waits of a kind in the bundle's format.
+    pub fn pack_waits(&mut self, kind: WaitKind) -> Packed {
+        let mut packed = Vec::new();
+        self.take_waits(kind, &mut |bucket, count| push(&mut packed, bucket, count));
+        Packed::from_buckets(packed)
+    }
+}
+
+fn push(packed: &mut Vec<(u64, u64)>, bucket: usize, count: u64) {
+    let value = packed_value(bucket);
+    match packed.last_mut().filter(|last| last.0 == value) {
+        Some(last) => last.1 += count,
+        None if count > 0 => packed.push((value, count)),
+        None => {}
+    }
+}
+
+/// Counts of one class by latency and service time, for [`crate::snapshot::IntervalRecorder`].
+pub trait Histograms {
+    /// Counts an operation. `service_ns` is `None` for an operation that was never started.
+    fn count_times(&mut self, class: usize, latency_ns: u64, service_ns: Option<u64>);
+}
+
+impl Histograms for HistogramTable {
+    #[inline(always)]
+    fn count_times(&mut self, class: usize, latency_ns: u64, service_ns: Option<u64>) {
+        if service_ns == Some(latency_ns) {
+            return self.count(3 * class, latency_ns);
+        }
+        self.count(3 * class + 1, latency_ns);
+        if let Some(service_ns) = service_ns {
+            self.count(3 * class + 2, service_ns);
+        }
     }
 }
 
 /// Counts over any time.
 #[derive(Clone, Debug)]
-pub struct Totals {
+pub struct HistogramTotals {
     counts: Box<[u64; BUCKETS]>,
     count: u64,
-    min_ns: u64,
+    /// Range of used buckets.
+    range: (usize, usize),
     max_ns: u64,
 }
 
-impl Default for Totals {
+impl Default for HistogramTotals {
     fn default() -> Self {
-        Self::new()
+        let counts = match vec![0; BUCKETS].into_boxed_slice().try_into() {
+            Ok(counts) => counts,
+            Err(_) => unreachable!("the vector was made with the array's length"),
+        };
+        Self { counts, count: 0, range: EMPTY, max_ns: 0 }
     }
 }
 
-impl Totals {
-    /// Creates empty totals.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { counts: table(), count: 0, min_ns: u64::MAX, max_ns: 0 }
+impl HistogramTotals {
+    /// Adds a bucket of [`HistogramTable`].
+    pub fn add(&mut self, bucket: usize, count: u64) {
+        if count > 0 {
+            self.counts[bucket] += count;
+            self.count += count;
+            self.range = (self.range.0.min(bucket), self.range.1.max(bucket + 1));
+        }
+    }
+
+    /// Adds counts in the bundle's format.
+    pub fn add_packed(&mut self, packed: &Packed) {
+        packed.buckets().for_each(|(value, count)| self.add(bucket_of(value), count));
+    }
+
+    /// Notes the exact largest value of the added buckets.
+    pub fn note_max(&mut self, max_ns: u64) {
+        self.max_ns = self.max_ns.max(max_ns);
     }
 
     /// Returns the number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
-    }
-
-    /// Returns the exact smallest value; `None` without values.
-    #[must_use]
-    pub fn min_ns(&self) -> Option<u64> {
-        (self.count > 0).then_some(self.min_ns)
     }
 
     /// Returns the exact largest value; `None` without values.
@@ -152,75 +322,40 @@ impl Totals {
     /// `None` without values.
     #[must_use]
     pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
-        if self.count == 0 {
-            return None;
-        }
         let wanted = (quantile.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
-        let (first, last) = (self.first(), self.last());
         let mut seen = 0;
-        for index in first..=last {
-            seen += self.counts[index];
-            if seen >= wanted {
-                let greatest = value_of(index + 1) - 1;
-                return Some(greatest.min(self.max_ns));
-            }
-        }
-        Some(self.max_ns)
-    }
-
-    fn first(&self) -> usize {
-        index_of(self.min_ns) & (BUCKETS - 1)
-    }
-
-    fn last(&self) -> usize {
-        index_of(self.max_ns) & (BUCKETS - 1)
+        let bucket = (self.range.0..self.range.1).find(|bucket| {
+            seen += self.counts[*bucket];
+            seen >= wanted
+        });
+        bucket.map(|bucket| (value_of(bucket + 1) - 1).min(self.max_ns))
     }
 
     /// Adds other counts.
     pub fn merge(&mut self, other: &Self) {
-        if other.count == 0 {
-            return;
+        for bucket in other.range.0..other.range.1 {
+            self.add(bucket, other.counts[bucket]);
         }
-        for index in other.first()..=other.last() {
-            if other.counts[index] > 0 {
-                self.counts[index] += other.counts[index];
-            }
-        }
-        self.count += other.count;
-        self.min_ns = self.min_ns.min(other.min_ns);
-        self.max_ns = self.max_ns.max(other.max_ns);
-    }
-
-    /// Returns the non-empty buckets in order: smallest value and count.
-    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let range = (self.count > 0).then(|| self.first()..=self.last());
-        range.into_iter().flatten().filter_map(|index| {
-            let count = self.counts[index];
-            (count > 0).then(|| (value_of(index), count))
-        })
+        self.note_max(other.max_ns);
     }
 
     /// Removes all counts.
     pub fn clear(&mut self) {
-        if self.count > 0 {
-            for index in self.first()..=self.last() {
-                if self.counts[index] > 0 {
-                    self.counts[index] = 0;
-                }
+        for bucket in self.range.0..self.range.1 {
+            // Writes only if there is a count, so that unused pages stay unmapped.
+            if self.counts[bucket] > 0 {
+                self.counts[bucket] = 0;
             }
         }
-        (self.count, self.min_ns, self.max_ns) = (0, u64::MAX, 0);
+        (self.count, self.range, self.max_ns) = (0, EMPTY, 0);
     }
 
-    /// Converts to an HdrHistogram of three digits up to one hour.
+    /// Converts to a histogram of the bundle.
     #[must_use]
     pub fn to_hdr(&self) -> Histogram<u64> {
-        let mut out = match Histogram::new_with_bounds(1, VALUE_NS_MAX, 3) {
-            Ok(histogram) => histogram,
-            Err(error) => unreachable!("constant bounds are valid: {error}"),
-        };
-        for (value, count) in self.buckets() {
-            out.saturating_record_n(value, count);
+        let mut out = latency::histogram();
+        for bucket in (self.range.0..self.range.1).filter(|bucket| self.counts[*bucket] > 0) {
+            out.saturating_record_n(value_of(bucket), self.counts[bucket]);
         }
         out
     }
@@ -231,13 +366,32 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Values of every magnitude, also outside the range.
+    fn values() -> impl Strategy<Value = Vec<u64>> {
+        let value = (0u32..50, any::<u64>()).prop_map(|(bits, noise)| noise >> (63 - bits));
+        prop::collection::vec(value, 0..200)
+    }
+
+    fn packed(values: impl IntoIterator<Item = u64>) -> Packed {
+        let mut whole = latency::histogram();
+        values.into_iter().for_each(|value| whole.saturating_record(value.max(1)));
+        (&whole).into()
+    }
+
+    fn totals(table: &mut HistogramTable, class: usize, max_ns: u64) -> HistogramTotals {
+        let mut totals = HistogramTotals::default();
+        table.take(class, &mut |bucket, latency, _| totals.add(bucket, latency));
+        totals.note_max(max_ns);
+        totals
+    }
+
     proptest! {
         #[test]
         fn buckets_are_those_of_hdrhistogram(bits in 0u32..42, low in any::<u64>()) {
-            let value = (1u64 << bits | (low & ((1 << bits) - 1))).min(VALUE_NS_MAX);
-            let hdr = Histogram::<u64>::new_with_bounds(1, VALUE_NS_MAX, 3).unwrap();
-            prop_assert_eq!(value_of(index_of(value)), hdr.lowest_equivalent(value));
-            prop_assert_eq!(value_of(index_of(value) + 1) - 1, hdr.highest_equivalent(value));
+            let value = (1u64 << bits | (low & ((1 << bits) - 1))).min(LATENCY_NS_MAX);
+            let hdr = latency::histogram();
+            prop_assert_eq!(value_of(bucket_of(value)), hdr.lowest_equivalent(value));
+            prop_assert_eq!(value_of(bucket_of(value) + 1) - 1, hdr.highest_equivalent(value));
         }
 
         #[test]
@@ -245,50 +399,88 @@ mod tests {
             values in prop::collection::vec(0u64..20_000_000, 1..300),
             quantile in 0.0f64..=1.0,
         ) {
-            let mut tally = Tally::new();
-            let mut hdr = Histogram::<u64>::new_with_bounds(1, VALUE_NS_MAX, 3).unwrap();
+            let (mut table, mut hdr) = (HistogramTable::sparse(1), latency::histogram());
             for value in &values {
-                tally.record(*value);
+                table.count_times(0, *value, Some(*value));
                 hdr.record(*value).unwrap();
             }
-            let mut totals = Totals::new();
-            tally.drain_into(&mut [&mut totals]);
+            let exact = *values.iter().max().unwrap();
+            let totals = totals(&mut table, 0, exact);
             prop_assert_eq!(&totals.to_hdr(), &hdr);
             let theirs = hdr.value_at_quantile(quantile);
-            let exact = *values.iter().max().unwrap();
             prop_assert_eq!(totals.quantile_ns(quantile).unwrap(), theirs.min(exact));
+        }
+
+        /// A table has the same counts as the library's histogram of the bundle, whether latencies
+        /// equal service times or not.
+        #[test]
+        fn packed_counts_are_the_librarys(values in values(), others in values()) {
+            let mut table = HistogramTable::new(2);
+            for value in &values {
+                table.count_times(1, *value, Some(*value));
+            }
+            for value in &others {
+                table.count_times(1, *value, Some(value / 2));
+                table.count_times(0, *value, None);
+                table.count_wait(WaitKind::Held, *value);
+            }
+            let both = table.pack(1);
+            prop_assert_eq!(both.latency, packed(values.iter().chain(&others).copied()));
+            let halves = others.iter().map(|value| value / 2);
+            prop_assert_eq!(both.service, packed(values.iter().copied().chain(halves)));
+            let never_started = table.pack(0);
+            prop_assert_eq!(never_started.latency, packed(others.iter().copied()));
+            prop_assert_eq!(table.pack_waits(WaitKind::Held), packed(others.iter().copied()));
+            prop_assert!(never_started.service.is_empty() && table.pack(1).latency.is_empty());
+            prop_assert!(table.pack_waits(WaitKind::Own).is_empty());
         }
     }
 
     #[test]
     fn the_ends_of_the_range_have_buckets() {
-        for value in [0, 1, 2047, 2048, VALUE_NS_MAX, (1 << 63) - 1] {
-            let index = index_of(value);
-            assert!(index < BUCKETS, "{value}");
-            let low = value_of(index);
-            assert!(low <= value && value - low <= value / 1024, "{value} {low}");
+        for value in [0, 1, 2047, 2048, LATENCY_NS_MAX, LAST] {
+            let bucket = bucket_of(value);
+            let low = value_of(bucket);
+            assert!(bucket < BUCKETS && low <= value && value - low <= value / 1024, "{value}");
+        }
+        assert_eq!(bucket_of(u64::MAX), bucket_of(LATENCY_NS_MAX));
+    }
+
+    #[test]
+    fn a_count_that_overflows_is_carried_on() {
+        let mut table = HistogramTable::new(2);
+        for times in [u64::from(u16::MAX), 1 << 16, 200_000] {
+            (0..times).for_each(|_| table.count_times(1, 5, Some(5)));
+            table.count_times(1, 6, Some(6));
+            table.count_times(0, 5, Some(5));
+            let expected = Packed::from_buckets(vec![(5, times), (6, 1)]);
+            assert_eq!(table.pack(1).latency, expected);
+            assert_eq!(table.pack(0).latency, Packed::from_buckets(vec![(5, 1)]));
+            assert!(table.pack(1).latency.is_empty());
         }
     }
 
     #[test]
-    fn draining_empties_and_feeds_several() {
-        let (mut tally, mut one, mut two) = (Tally::new(), Totals::new(), Totals::new());
-        tally.drain_into(&mut [&mut one]);
+    fn totals_are_taken_merged_and_cleared() {
+        let mut table = HistogramTable::sparse(1);
+        let mut one = totals(&mut table, 0, 0);
         assert_eq!((one.count(), one.max_ns(), one.quantile_ns(0.5)), (0, None, None));
         for value in [5, 5, 1_000_000, 70] {
-            tally.record(value);
+            table.count_times(0, value, None);
         }
-        tally.drain_into(&mut [&mut one, &mut two]);
-        assert!(tally.is_empty());
-        tally.record(7);
-        tally.drain_into(&mut [&mut one]);
-        assert_eq!((one.count(), one.min_ns(), one.max_ns()), (5, Some(5), Some(1_000_000)));
+        let mut two = totals(&mut table, 0, 1_000_000);
+        table.count_times(0, 7, None);
+        one.merge(&two);
+        one.merge(&totals(&mut table, 0, 7));
+        assert_eq!(
+            (one.count(), one.quantile_ns(0.0), one.max_ns()),
+            (5, Some(5), Some(1_000_000))
+        );
         assert_eq!((two.count(), two.quantile_ns(0.5)), (4, Some(5)));
         assert_eq!(one.quantile_ns(0.5), Some(7));
-        two.merge(&one);
-        assert_eq!(two.count(), 9);
-        assert_eq!(two.buckets().next(), Some((5, 4)));
         two.clear();
-        assert_eq!((two.count(), two.buckets().count()), (0, 0));
+        assert_eq!((two.count(), two.quantile_ns(0.5), two.max_ns()), (0, None, None));
+        two.merge(&one);
+        assert_eq!(two.to_hdr(), one.to_hdr());
     }
 }

@@ -12,8 +12,10 @@ use plimsoll_evidence::series::{Data, Row, drained_name};
 use plimsoll_workload::step::Class;
 
 use crate::generator::GeneratorFigures;
+use crate::histogram::Latencies;
 use crate::progress::Watcher;
-use crate::recorder::{ClassSums, Latencies, Snapshot};
+use crate::snapshot::IntervalSnapshot;
+use crate::totals::OperationTotals;
 
 /// An error that ends a run.
 pub trait Failure {
@@ -155,92 +157,96 @@ impl Recording {
     }
 
     /// Adds a thread's interval. `classes`: classes of that thread.
-    pub fn take(&mut self, snapshot: &Snapshot, classes: &[Class]) {
-        let Some(phase) = self.phases.get_mut(snapshot.phase as usize) else { return };
+    pub fn take(&mut self, snapshot: &IntervalSnapshot, classes: &[Class]) {
+        let Some(phase) = self.phases.get(snapshot.phase as usize) else { return };
         let measured = phase.kind == PhaseKind::Measure;
-        for (sums, class) in snapshot.classes.iter().zip(classes) {
-            let bytes =
-                if class.is_read { &mut phase.read_bytes } else { &mut phase.written_bytes };
-            *bytes += sums.size_bytes;
-        }
         let start_ns = self.since_start_ns(snapshot.start_ns);
-        let duration_ns = snapshot.end_ns.saturating_sub(snapshot.start_ns);
-        for (sums, class) in snapshot.classes.iter().zip(classes) {
-            if sums.counted() > 0 {
-                let name = class.name.clone();
-                self.series.push(Row {
-                    phase: snapshot.phase,
-                    start_ns,
-                    duration_ns,
-                    name: if snapshot.drained { drained_name(&name) } else { name },
-                    data: Data::Class {
-                        count: sums.counted(),
-                        sum_ns: sums.latency_ns_sum,
-                        bytes: sums.size_bytes,
-                        max_ns: sums.latency_ns_max,
-                    },
-                });
-            }
+        let time = (start_ns, snapshot.end_ns.saturating_sub(snapshot.start_ns));
+        for (totals, class) in snapshot.totals.iter().zip(classes) {
+            self.add_row(snapshot.phase, time, class, totals, snapshot.drained);
             if measured {
-                self.add_to_totals(class, sums, snapshot.drained);
+                self.add_to_totals(class, totals, snapshot.drained);
             }
         }
+        let start_ns = self.since_start_ns(snapshot.histogram_start_ns);
+        let time = (start_ns, snapshot.end_ns.saturating_sub(snapshot.histogram_start_ns));
         for (latencies, class) in snapshot.latencies.iter().zip(classes) {
-            self.add_histograms(snapshot, class, latencies);
+            self.add_histograms(time, class, latencies.clone());
         }
         if measured {
-            let from_ns = self.since_start_ns(snapshot.histogram_start_ns);
-            let time = (from_ns, snapshot.end_ns.saturating_sub(snapshot.histogram_start_ns));
-            let said = (&snapshot.waits, snapshot.cpu, snapshot.spun_ns);
-            self.generator.take(snapshot.thread, said, time, &mut self.intervals);
+            self.generator.take(snapshot, start_ns, &mut self.intervals);
         }
     }
 
-    fn add_to_totals(&mut self, class: &Class, sums: &ClassSums, drained: bool) {
+    /// Adds a class's interval (start and length): its bytes to the phase, and a row if operations
+    /// ended.
+    pub(crate) fn add_row(
+        &mut self,
+        phase: u32,
+        (start_ns, duration_ns): (u64, u64),
+        class: &Class,
+        totals: &OperationTotals,
+        drained: bool,
+    ) {
+        if let Some(phase) = self.phases.get_mut(phase as usize) {
+            let bytes =
+                if class.is_read { &mut phase.read_bytes } else { &mut phase.written_bytes };
+            *bytes += totals.bytes;
+        }
+        if totals.counted() > 0 {
+            let name = if drained { drained_name(&class.name) } else { class.name.clone() };
+            let data = Data::Class {
+                count: totals.counted(),
+                sum_ns: totals.latency_ns_sum,
+                bytes: totals.bytes,
+                max_ns: totals.latency_ns_max,
+            };
+            self.series.push(Row { phase, start_ns, duration_ns, name, data });
+        }
+    }
+
+    /// Adds a class's operations to the totals of the measured phase.
+    pub(crate) fn add_to_totals(&mut self, class: &Class, new: &OperationTotals, drained: bool) {
         let at = self.classes.iter().position(|totals| totals.name == class.name);
         let at = at.unwrap_or_else(|| {
-            self.classes.push(empty_totals(class));
+            let (name, group) = (class.name.clone(), class.group.to_string());
+            self.classes.push(ClassTotals {
+                abandoned: Some(0),
+                never_started: Some(0),
+                ..ClassTotals::empty(name, group, class.instance, class.is_read)
+            });
             self.classes.len() - 1
         });
         let totals = &mut self.classes[at];
-        totals.count += sums.counted();
-        totals.size_bytes += sums.size_bytes;
+        totals.count += new.counted();
+        totals.size_bytes += new.bytes;
         if drained {
-            totals.drained += sums.counted();
-            totals.drained_bytes += sums.size_bytes;
+            totals.drained += new.counted();
+            totals.drained_bytes += new.bytes;
         }
         let add = |into: &mut Option<u64>, count| *into = Some(into.unwrap_or(0) + count);
-        add(&mut totals.abandoned, sums.abandoned);
-        add(&mut totals.never_started, sums.never_started);
-        totals.latency_ns_sum = totals.latency_ns_sum.saturating_add(sums.latency_ns_sum);
-        totals.latency_ns_max = totals.latency_ns_max.max(sums.latency_ns_max);
-        totals.service_ns_sum = totals.service_ns_sum.saturating_add(sums.service_ns_sum);
-        totals.service_ns_max = totals.service_ns_max.max(sums.service_ns_max);
-        totals.errors += sums.errors;
+        add(&mut totals.abandoned, new.abandoned);
+        add(&mut totals.never_started, new.never_started);
+        totals.latency_ns_sum = totals.latency_ns_sum.saturating_add(new.latency_ns_sum);
+        totals.latency_ns_max = totals.latency_ns_max.max(new.latency_ns_max);
+        totals.service_ns_sum = totals.service_ns_sum.saturating_add(new.service_ns_sum);
+        totals.service_ns_max = totals.service_ns_max.max(new.service_ns_max);
+        totals.errors += new.errors;
     }
 
-    fn add_histograms(&mut self, snapshot: &Snapshot, class: &Class, latencies: &Latencies) {
-        let start_ns = self.since_start_ns(snapshot.histogram_start_ns);
-        let duration_ns = snapshot.end_ns.saturating_sub(snapshot.histogram_start_ns);
-        let both = [
-            (class.name.clone(), &latencies.latency),
-            (format!("{}.service", class.name), &latencies.service),
-        ];
-        for (tag, histogram) in both {
+    /// Adds a class's histograms of an interval (start and length).
+    pub(crate) fn add_histograms(
+        &mut self,
+        (start_ns, duration_ns): (u64, u64),
+        class: &Class,
+        Latencies { latency, service }: Latencies,
+    ) {
+        let tags = [class.name.clone(), format!("{}.service", class.name)];
+        for (tag, histogram) in tags.into_iter().zip([latency, service]) {
             if !histogram.is_empty() {
-                let histogram = histogram.clone();
                 self.intervals.push(Interval { tag, start_ns, duration_ns, histogram });
             }
         }
-    }
-}
-
-pub(crate) fn empty_totals(class: &Class) -> ClassTotals {
-    let group = class.group.to_string();
-    ClassTotals {
-        abandoned: Some(0),
-        never_started: Some(0),
-        ..ClassTotals::empty(class.name.clone(), group, class.instance, class.is_read)
     }
 }
 
@@ -253,23 +259,16 @@ mod tests {
         Class { name: name.into(), group: ClassGroup::Transactional, is_read, instance: 0 }
     }
 
-    fn snapshot(phase: u32, count: u64) -> Snapshot {
-        let sums = ClassSums { count, size_bytes: count * 10, ..ClassSums::default() };
-        Snapshot {
-            thread: 0,
+    fn snapshot(phase: u32, operations: u64) -> IntervalSnapshot {
+        let totals =
+            OperationTotals { operations, bytes: operations * 10, ..OperationTotals::default() };
+        IntervalSnapshot {
             phase,
             start_ns: 1_000,
             end_ns: 2_000,
-            classes: vec![sums, sums],
-            latencies: Vec::new(),
+            totals: vec![totals; 2],
             histogram_start_ns: 1_000,
-            waits: crate::recorder::Waits::default(),
-            cpu: plimsoll_sys::cpu::CpuTime::default(),
-            spun_ns: 0,
-            counters: Vec::new(),
-            progress_bytes: (0, 0),
-            ready: false,
-            drained: false,
+            ..IntervalSnapshot::default()
         }
     }
 
@@ -296,17 +295,17 @@ mod tests {
         let classes = [class("db0.read", true), class("db0.write", false)];
         let measure = recording.begin(PhaseKind::Measure, 1_000);
         recording.take(&snapshot(measure, 5), &classes);
-        let late = ClassSums {
-            count: 2,
-            size_bytes: 20,
+        let late = OperationTotals {
+            operations: 2,
+            bytes: 20,
             latency_ns_sum: 900,
             latency_ns_max: 500,
             abandoned: 1,
-            ..ClassSums::default()
+            ..OperationTotals::default()
         };
         let mut drained = snapshot(measure, 0);
         (drained.start_ns, drained.end_ns, drained.drained) = (2_000, 9_000, true);
-        drained.classes = vec![late, ClassSums::default()];
+        drained.totals = vec![late, OperationTotals::default()];
         recording.take(&drained, &classes);
         let read = &recording.classes[0];
         assert_eq!((read.count, read.drained, read.drained_bytes), (8, 3, 20));

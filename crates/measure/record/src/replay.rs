@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use plimsoll_evidence::latency::Interval;
-use plimsoll_evidence::observed::{Lag, Replay, TraceBegun, TraceDue, TraceMapping};
+use plimsoll_evidence::observed::{Replay, TraceBegun, TraceDue, TraceMapping};
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_workload::trace::{self, Trace};
 
-use crate::histogram::{Tally, Totals};
+use crate::generator::WaitTotals;
+use crate::histogram::{HistogramTable, WaitKind};
 use crate::recording::Recording;
+use crate::totals::Waits;
 
 /// Tag of the histogram of start delays relative to the trace.
 pub const LAG_TAG: &str = "generator.trace_lag";
@@ -29,10 +30,8 @@ pub struct ReplayTrace {
 /// Start delays of the replayed operations.
 #[derive(Debug, Default)]
 pub struct Lags {
-    /// Histogram.
-    pub times: Totals,
-    /// Sum.
-    pub sum_ns: u64,
+    /// Delays of all operations.
+    pub waits: WaitTotals,
     /// Delay of the last operation.
     pub end_ns: u64,
     /// Operations that were due and never started.
@@ -42,21 +41,28 @@ pub struct Lags {
 }
 
 /// Start delays during the measurement.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct LagTally {
-    times: Tally,
-    sum_ns: u64,
+    waits: Waits,
+    times: HistogramTable,
     last_ns: u64,
     never: u64,
     never_since_ns: Option<u64>,
+}
+
+impl Default for LagTally {
+    fn default() -> Self {
+        let times = HistogramTable::sparse(0);
+        Self { waits: Waits::default(), times, last_ns: 0, never: 0, never_since_ns: None }
+    }
 }
 
 impl LagTally {
     /// Records an operation that started `lag_ns` late.
     #[inline]
     pub fn begun(&mut self, lag_ns: u64) {
-        self.times.record(lag_ns);
-        self.sum_ns = self.sum_ns.saturating_add(lag_ns);
+        self.times.count_wait(WaitKind::Own, lag_ns);
+        self.waits.add(&Waits { count: 1, ns_sum: lag_ns, ns_max: lag_ns });
         self.last_ns = lag_ns;
     }
 
@@ -69,11 +75,12 @@ impl LagTally {
     /// Returns all delays at the end of the run.
     #[must_use]
     pub fn end(&mut self, now_ns: u64) -> Lags {
-        let mut times = Totals::new();
-        self.times.drain_into(&mut [&mut times]);
+        let mut waits = WaitTotals::default();
+        waits.add(&std::mem::take(&mut self.waits));
+        self.times.take_waits(WaitKind::Own, &mut |bucket, count| waits.times.add(bucket, count));
         let waited_ns = self.never_since_ns.map(|since_ns| now_ns.saturating_sub(since_ns));
         let end_ns = waited_ns.unwrap_or(self.last_ns);
-        Lags { times, sum_ns: self.sum_ns, end_ns, never: self.never, threads: 1 }
+        Lags { waits, end_ns, never: self.never, threads: 1 }
     }
 }
 
@@ -112,28 +119,17 @@ pub fn note(
     let measure = recording.phases.iter().find(|phase| phase.kind == PhaseKind::Measure);
     if let (Some(lags), Some(measure)) = (lags, measure) {
         let at_times = laid.at_times();
-        let all = &lags.times;
-        let lag = || {
-            Some(Lag {
-                operations: all.count(),
-                wait_ns_sum: lags.sum_ns,
-                wait_ns_p50: all.quantile_ns(0.5)?,
-                wait_ns_p99: all.quantile_ns(0.99)?,
-                wait_ns_max: all.max_ns()?,
-            })
-        };
-        let lag = if at_times { lag() } else { None };
+        let lag = lags.waits.lag().filter(|_| at_times);
         let took_ns = match at_times {
             true => due.span_ns.saturating_add(lags.end_ns),
             false => measure.duration_ns,
         };
         if lag.is_some() {
-            let (start_ns, duration_ns) = (measure.start_ns, measure.duration_ns);
-            let (tag, histogram) = (LAG_TAG.to_owned(), (&all.to_hdr()).into());
-            recording.intervals.push(Interval { tag, start_ns, duration_ns, histogram });
+            let waits = lags.waits.interval(LAG_TAG, measure.start_ns, measure.duration_ns);
+            recording.intervals.push(waits);
         }
         replay.begun = Some(TraceBegun {
-            operations: all.count(),
+            operations: lags.waits.waits.count,
             never: lags.never,
             threads: lags.threads,
             took_ns: Some(took_ns),

@@ -2,13 +2,12 @@
 
 use plimsoll_evidence::latency::Interval as Histogram;
 use plimsoll_evidence::run::PhaseKind;
-use plimsoll_evidence::series::{Data, Row, drained_class, drained_name, errors_name};
+use plimsoll_evidence::series::{Data, Row, drained_class, errors_name};
 use plimsoll_workload::step::Class;
 
-use crate::cells::Sums;
 use crate::collect::{Collector, GroupTotals, Interval};
-use crate::histogram::Totals;
-use crate::recording::{Recording, empty_totals};
+use crate::histogram::{HistogramTotals, Latencies};
+use crate::recording::Recording;
 
 /// Maximum number of histograms over the measured phase.
 const HISTOGRAMS_MAX: u64 = 600;
@@ -21,7 +20,7 @@ pub struct Scribe {
     interval_ns: u64,
     histogram_ns: u64,
     /// Latency and service times by class since the last histograms.
-    open: Vec<(Totals, Totals)>,
+    open: Vec<(HistogramTotals, HistogramTotals)>,
     open_from_ns: Option<u64>,
     open_to_ns: u64,
     open_warm: bool,
@@ -91,44 +90,18 @@ impl Scribe {
     }
 
     fn rows(&self, row: &Interval, phase: u32, from_ns: u64, recording: &mut Recording) {
-        let start_ns = recording.since_start_ns(from_ns);
-        let within = row.within_ns_max.iter().zip(&row.drained);
-        for ((class, totals), (longest_ns, late)) in
-            self.classes.iter().zip(&row.classes).zip(within)
+        let (start_ns, duration_ns) = (recording.since_start_ns(from_ns), self.interval_ns);
+        let time = (start_ns, duration_ns);
+        let parts = row.within.iter().zip(&row.drained);
+        for ((class, record), (within, drained)) in self.classes.iter().zip(&row.classes).zip(parts)
         {
-            let drained = &late.sums;
-            let within = totals.sums.operations - drained.operations;
-            if let Some(phase) = recording.phases.get_mut(phase as usize) {
-                let bytes =
-                    if class.is_read { &mut phase.read_bytes } else { &mut phase.written_bytes };
-                *bytes += totals.sums.bytes;
-            }
-            let duration_ns = self.interval_ns;
-            if within > 0 {
-                let data = Data::Class {
-                    count: within,
-                    sum_ns: totals.sums.latency_ns - drained.latency_ns,
-                    bytes: totals.sums.bytes - drained.bytes,
-                    max_ns: *longest_ns,
-                };
-                let name = class.name.clone();
+            recording.add_row(phase, time, class, within, false);
+            if record.totals.errors > 0 {
+                let data = Data::Gauge(record.totals.errors as f64);
+                let name = errors_name(&class.name);
                 recording.series.push(Row { phase, start_ns, duration_ns, name, data });
             }
-            if totals.sums.errors > 0 {
-                let (name, data) =
-                    (errors_name(&class.name), Data::Gauge(totals.sums.errors as f64));
-                recording.series.push(Row { phase, start_ns, duration_ns, name, data });
-            }
-            if drained.counted() > 0 {
-                let data = Data::Class {
-                    count: drained.counted(),
-                    sum_ns: drained.latency_ns,
-                    bytes: drained.bytes,
-                    max_ns: late.latency_ns_max,
-                };
-                let name = drained_name(&class.name);
-                recording.series.push(Row { phase, start_ns, duration_ns, name, data });
-            }
+            recording.add_row(phase, time, class, drained, true);
         }
     }
 
@@ -136,38 +109,26 @@ impl Scribe {
     pub fn close(&mut self, recording: &mut Recording) {
         let Some(from_ns) = self.open_from_ns.take() else { return };
         let start_ns = recording.since_start_ns(from_ns);
-        let duration_ns = self.open_to_ns.saturating_sub(from_ns);
+        let time = (start_ns, self.open_to_ns.saturating_sub(from_ns));
         for ((latency, service), class) in self.open.iter_mut().zip(&self.classes) {
-            let tags = [class.name.clone(), format!("{}.service", class.name)];
-            for (tag, totals) in tags.into_iter().zip([latency, service]) {
-                if totals.count() > 0 {
-                    let histogram = (&totals.to_hdr()).into();
-                    recording.intervals.push(Histogram { tag, start_ns, duration_ns, histogram });
-                    totals.clear();
-                }
-            }
+            let (packed, packed_service) = (latency.to_hdr(), service.to_hdr());
+            let latencies =
+                Latencies { latency: (&packed).into(), service: (&packed_service).into() };
+            recording.add_histograms(time, class, latencies);
+            latency.clear();
+            service.clear();
         }
     }
 }
 
 /// Writes the totals of the measured phase.
 pub fn totals(recording: &mut Recording, classes: &[Class], collected: &Collector) {
-    for ((class, totals), window) in classes.iter().zip(&collected.totals).zip(&collected.window) {
-        let Sums { bytes, latency_ns, service_ns, abandoned, never_started, errors, .. } =
-            totals.sums;
-        let counted = totals.sums.counted();
-        if counted == 0 && errors == 0 {
-            continue;
+    let parts = collected.window.iter().zip(&collected.drained);
+    for (class, (window, drained)) in classes.iter().zip(parts) {
+        if window.counted() + drained.counted() + window.errors + drained.errors > 0 {
+            recording.add_to_totals(class, window, false);
+            recording.add_to_totals(class, drained, true);
         }
-        let mut out = empty_totals(class);
-        (out.count, out.size_bytes, out.errors) = (counted, bytes, errors);
-        (out.abandoned, out.never_started) = (Some(abandoned), Some(never_started));
-        (out.latency_ns_sum, out.service_ns_sum) = (latency_ns, service_ns);
-        out.latency_ns_max = totals.latency.max_ns().unwrap_or(0);
-        out.service_ns_max = totals.service.max_ns().unwrap_or(0);
-        out.drained = counted - window.operations;
-        out.drained_bytes = bytes - window.bytes;
-        recording.classes.push(out);
     }
 }
 
@@ -223,7 +184,8 @@ pub fn clip(recording: &mut Recording) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::collect::ClassTotals;
+    use crate::collect::ClassRecord;
+    use crate::totals::OperationTotals;
 
     #[test]
     fn an_interval_that_is_measured_and_cut_is_no_part_of_the_warm_up() {
@@ -254,17 +216,22 @@ mod tests {
         let measure = recording.begin(PhaseKind::Measure, 1_000);
         let phases = Phases { warm_up: Some(warm_up), measure, measure_from_ns: 1_000 };
         for (number, drain, latency_ns) in [(-1, false, 7), (number, true, 9)] {
-            let mut totals = ClassTotals::default();
-            let mut times = crate::histogram::Tally::new();
-            times.record(latency_ns);
-            times.drain_into(&mut [&mut totals.latency]);
-            totals.sums.operations = 1;
+            let totals = OperationTotals {
+                operations: 1,
+                latency_ns_sum: latency_ns,
+                latency_ns_max: latency_ns,
+                ..OperationTotals::default()
+            };
+            let mut record = ClassRecord { totals, ..ClassRecord::default() };
+            record.latency.add(latency_ns as usize, 1);
+            let none = OperationTotals::default();
+            let (within, drained) = if drain { (none, totals) } else { (totals, none) };
             let row = Interval {
                 number,
                 drain,
-                classes: vec![totals],
-                within_ns_max: vec![latency_ns],
-                drained: vec![Default::default()],
+                classes: vec![record],
+                within: vec![within],
+                drained: vec![drained],
                 ..Interval::default()
             };
             scribe.take(&row, &phases, &mut recording);

@@ -69,7 +69,23 @@ impl<T: Copy> Large<T> {
     where
         T: Zero,
     {
-        let mut table = Self::with_room(len, PIECE_BYTES);
+        Self::zeros_in(len, libc::MADV_HUGEPAGE)
+    }
+
+    /// Like [`Self::zeros`], but in small pages: for a table of which little is used.
+    #[must_use]
+    pub fn sparse_zeros(len: usize) -> Self
+    where
+        T: Zero,
+    {
+        Self::zeros_in(len, libc::MADV_NOHUGEPAGE)
+    }
+
+    fn zeros_in(len: usize, advice: libc::c_int) -> Self
+    where
+        T: Zero,
+    {
+        let mut table = Self::with_room(len, PIECE_BYTES, advice);
         // SAFETY: there is space for `len` values, and zero bytes are a valid T. A mapping is all
         // zeroes.
         unsafe {
@@ -143,7 +159,8 @@ impl<T: Copy> Large<T> {
 
     /// Like [`Self::grow`], in mappings that are multiples of `piece_bytes`.
     fn grow_in(&mut self, needed: usize, piece_bytes: usize) {
-        let mut grown = Self::with_room(needed.max(self.capacity + self.capacity / 2), piece_bytes);
+        let room = needed.max(self.capacity + self.capacity / 2);
+        let mut grown = Self::with_room(room, piece_bytes, libc::MADV_HUGEPAGE);
         // SAFETY: two separate allocations with space for `len` values each; the source has that
         // many.
         unsafe { grown.start.copy_from_nonoverlapping(self.start, self.len) };
@@ -153,11 +170,11 @@ impl<T: Copy> Large<T> {
 
     /// Creates an empty table with a capacity of at least `capacity`, mapped in whole pieces if it
     /// is large.
-    fn with_room(capacity: usize, piece_bytes: usize) -> Self {
+    fn with_room(capacity: usize, piece_bytes: usize, advice: libc::c_int) -> Self {
         let mut table = Self::new();
         let bytes = capacity.saturating_mul(size_of::<T>());
         if bytes >= MAPPED_BYTES
-            && let Some((start, bytes)) = map(bytes, piece_bytes)
+            && let Some((start, bytes)) = map(bytes, piece_bytes, advice)
         {
             (table.start, table.capacity) = (start.cast(), bytes / size_of::<T>());
             table.is_mapped = true;
@@ -190,7 +207,7 @@ impl<T: Copy> Large<T> {
 
 /// Maps at least `bytes` in whole pieces, starting at a huge page boundary. `None` if the kernel
 /// refuses.
-fn map(bytes: usize, piece_bytes: usize) -> Option<(NonNull<u8>, usize)> {
+fn map(bytes: usize, piece_bytes: usize, advice: libc::c_int) -> Option<(NonNull<u8>, usize)> {
     let bytes = bytes.checked_next_multiple_of(piece_bytes)?;
     let all = bytes.checked_add(HUGE_PAGE_BYTES)?;
     let base = map_anonymous(all).ok()?.as_ptr();
@@ -206,7 +223,7 @@ fn map(bytes: usize, piece_bytes: usize) -> Option<(NonNull<u8>, usize)> {
         if after > 0 {
             libc::munmap(start.add(bytes).cast(), after);
         }
-        libc::madvise(start.cast(), bytes, libc::MADV_HUGEPAGE);
+        libc::madvise(start.cast(), bytes, advice);
         NonNull::new(start).map(|start| (start, bytes))
     }
 }
@@ -250,7 +267,7 @@ impl<T: Copy> Default for Large<T> {
 
 impl<T: Copy> Clone for Large<T> {
     fn clone(&self) -> Self {
-        let mut table = Self::with_room(self.len, PIECE_BYTES);
+        let mut table = Self::with_room(self.len, PIECE_BYTES, libc::MADV_HUGEPAGE);
         // SAFETY: two separate allocations with space for `len` values each; the source has that
         // many.
         unsafe { table.start.copy_from_nonoverlapping(self.start, self.len) };
@@ -278,8 +295,9 @@ mod tests {
             let copy = table.clone();
             drop(table);
             assert!(copy.len() == len && copy.iter().all(|value| *value == 7));
-            let zeros = Large::<u16>::zeros(len);
-            assert!(zeros.len() == len && zeros.iter().all(|value| *value == 0));
+            for zeros in [Large::<u16>::zeros(len), Large::sparse_zeros(len)] {
+                assert!(zeros.len() == len && zeros.iter().all(|value| *value == 0));
+            }
         }
         assert_eq!(format!("{:?}", Large::filled(3u8, 2)), "[3, 3]");
     }

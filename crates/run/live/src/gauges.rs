@@ -1,6 +1,7 @@
 //! Live charts from gauges: sources of reads, destinations of writes, working set and randomness.
 
-use crate::state::{SECOND_NS, Series, State, Sums, entry};
+use crate::charts::{SECOND_NS, Series, Sums, entry};
+use crate::state::State;
 
 /// Prefix of gauges that count reads by source.
 pub const READS_FROM_PREFIX: &str = "read-of.";

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod charts;
 pub mod counters;
 pub mod gauges;
 pub mod metrics;

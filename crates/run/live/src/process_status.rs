@@ -13,7 +13,8 @@ use plimsoll_runner::places::Places;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde::{Deserialize, Serialize};
 
-use crate::state::{Charts, State};
+use crate::charts::Charts;
+use crate::state::State;
 use crate::state_listener::StateListener;
 use crate::status_server::{Response, StatusServer};
 

@@ -11,8 +11,8 @@ use plimsoll_runner::listener::HostStatus;
 use plimsoll_runner::run::Event;
 use serde::{Deserialize, Serialize};
 
-/// Maximum columns of a chart. Beyond it, the width of columns doubles.
-const COLUMNS_MAX: usize = 300;
+use crate::charts::{Charts, SECOND_NS, Sums, entry};
+
 /// Maximum number of classes; a plan may have thousands of databases.
 const CLASSES_MAX: usize = 128;
 /// Maximum number of devices.
@@ -21,9 +21,6 @@ const DEVICES_MAX: usize = 32;
 const NOTES_MAX: usize = 40;
 /// Maximum number of listed runs; the oldest are dropped.
 const ENDED_MAX: usize = 50;
-/// Rows of the heat map per decade of latency.
-pub const PER_DECADE: f64 = 5.0;
-pub(super) const SECOND_NS: u64 = 1_000_000_000;
 
 /// State of the current run, or of the last run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -87,34 +84,6 @@ pub struct State {
     /// Data of charts over time.
     #[serde(skip)]
     pub charts: Charts,
-}
-
-/// Data of charts over time.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Charts {
-    /// Latency by operation (`read`), over all databases and streams.
-    pub series: Series,
-    /// Number of I/Os by time and latency.
-    pub heat: HeatMap,
-    /// Bytes of the load and of devices: `load read`, `load written`, `sda read`, `sda written`.
-    /// Counts are bytes.
-    pub moved: Series,
-    /// Reads by source, if the target reports it: `dram`, `ssd`, `hdd`, `zero`.
-    #[serde(default)]
-    pub read_of: Series,
-    /// Writes by destination.
-    #[serde(default)]
-    pub written_to: Series,
-    /// I/Os by host of a fleet.
-    #[serde(default)]
-    pub hosts: Series,
-    /// Distinct bytes read and written: sum over the samples of a column, and number of
-    /// samples.
-    #[serde(default)]
-    pub working_set: Series,
-    /// Share of random I/Os in billionths: sum over the samples of a column, and number of samples.
-    #[serde(default)]
-    pub random: Series,
 }
 
 /// The current phase.
@@ -226,33 +195,6 @@ pub struct RunFailure {
     pub says: String,
     /// Hints.
     pub hints: Vec<String>,
-}
-
-/// Sums by time and operation.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Series {
-    /// Width of a column; 0 if there is none yet.
-    pub width_ns: u64,
-    /// Columns by start time.
-    pub columns: BTreeMap<u64, BTreeMap<String, Sums>>,
-}
-
-/// Sums over an interval.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct Sums {
-    /// Number of operations.
-    pub count: u64,
-    /// Sum of latencies.
-    pub sum_ns: u64,
-}
-
-/// Counts by time and latency.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct HeatMap {
-    /// Width of a column; 0 if there is none yet.
-    pub width_ns: u64,
-    /// Columns by start time; counts by row number.
-    pub columns: BTreeMap<u64, BTreeMap<i32, u64>>,
 }
 
 impl State {
@@ -450,12 +392,10 @@ impl State {
     pub fn latencies(&mut self, interval: &Interval) {
         // Histograms of service time and of the generator's waits have other tags and are ignored.
         let Some(class) = self.classes.get_mut(&interval.tag) else { return };
-        let column = self.charts.heat.column(interval.start_ns, interval.duration_ns);
         for (ns, count) in interval.histogram.buckets() {
             *class.histogram.entry(ns).or_default() += count;
-            let row = ((ns.max(1) as f64).log10() * PER_DECADE).floor() as i32;
-            *column.entry(row).or_default() += count;
         }
+        self.charts.heat.add(interval);
         let [p50, p99, p999] = percentiles(&class.histogram, [0.5, 0.99, 0.999]);
         (class.latency_ns_p50, class.latency_ns_p99, class.latency_ns_p999) = (p50, p99, p999);
     }
@@ -492,59 +432,6 @@ fn keep_latest<T>(all: &mut Vec<T>, most: usize) {
     }
 }
 
-pub(super) fn entry<V: Default>(
-    all: &mut BTreeMap<String, V>,
-    name: String,
-    most: usize,
-) -> Option<&mut V> {
-    if all.len() >= most && !all.contains_key(&name) {
-        return None;
-    }
-    Some(all.entry(name).or_default())
-}
-
-impl Series {
-    pub(super) fn add(&mut self, start_ns: u64, duration_ns: u64, kind: String, sums: Sums) {
-        if self.width_ns == 0 {
-            self.width_ns = duration_ns.max(1);
-        }
-        let column = self.columns.entry(start_ns / self.width_ns * self.width_ns).or_default();
-        if let Some(known) = entry(column, kind, 8) {
-            known.count += sums.count;
-            known.sum_ns = known.sum_ns.saturating_add(sums.sum_ns);
-        }
-        if self.columns.len() > COLUMNS_MAX {
-            self.width_ns *= 2;
-            for (start_ns, column) in std::mem::take(&mut self.columns) {
-                let into =
-                    self.columns.entry(start_ns / self.width_ns * self.width_ns).or_default();
-                for (kind, sums) in column {
-                    let known = into.entry(kind).or_default();
-                    known.count += sums.count;
-                    known.sum_ns = known.sum_ns.saturating_add(sums.sum_ns);
-                }
-            }
-        }
-    }
-}
-
-impl HeatMap {
-    fn column(&mut self, start_ns: u64, duration_ns: u64) -> &mut BTreeMap<i32, u64> {
-        if self.width_ns == 0 {
-            self.width_ns = duration_ns.max(SECOND_NS);
-        }
-        if self.columns.len() >= COLUMNS_MAX {
-            self.width_ns *= 2;
-            for (start_ns, column) in std::mem::take(&mut self.columns) {
-                let into =
-                    self.columns.entry(start_ns / self.width_ns * self.width_ns).or_default();
-                column.into_iter().for_each(|(row, n)| *into.entry(row).or_default() += n);
-            }
-        }
-        self.columns.entry(start_ns / self.width_ns * self.width_ns).or_default()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -552,6 +439,7 @@ mod tests {
     use plimsoll_evidence::run::Phase;
 
     use super::*;
+    use crate::charts::COLUMNS_MAX;
 
     fn class(start_s: u64, name: &str, count: u64, sum_ns: u64) -> Event {
         let data = Data::Class { count, sum_ns, bytes: count * 4_096, max_ns: sum_ns };

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
+use plimsoll_fitting::sizing::Question;
 use plimsoll_model::run::ConfiguredModel;
 use plimsoll_model::size::{MailLoad, SizeRequest};
 use plimsoll_model::spec::{Fact, Field, Spec, shipped};
 use plimsoll_plan::{DurationNs, SizeBytes};
 use plimsoll_runner::model_run::model_error;
-use plimsoll_fitting::sizing::Question;
 
 use crate::response::Problem;
 

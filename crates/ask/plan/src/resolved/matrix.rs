@@ -144,6 +144,13 @@ pub enum Pattern {
     Trace,
 }
 
+impl Stream {
+    /// Number of operations that its clients have in flight (closed loop).
+    pub fn outstanding(&self) -> u64 {
+        u64::from(self.clients) * u64::from(self.queue_depth)
+    }
+}
+
 impl Pattern {
     /// Words in a plan; a trace has its own section.
     pub const WORDS: &'static [&'static str] = &[
@@ -319,6 +326,11 @@ pub struct MetadataMix {
 }
 
 impl Matrix {
+    /// Number of operations that all clients have in flight (closed loops).
+    pub fn outstanding(&self) -> u64 {
+        self.streams.iter().map(Stream::outstanding).sum()
+    }
+
     /// True if any point reads data.
     #[must_use]
     pub fn reads(&self) -> bool {

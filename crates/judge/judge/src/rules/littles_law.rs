@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign::{self, bundle_key};
 use plimsoll_evidence::run::{Driver, PhaseKind};
-use plimsoll_plan::Arrival;
+use plimsoll_plan::{Arrival, Stream};
 
 use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
@@ -45,7 +45,7 @@ pub const RULE: Rule = Rule {
 /// caps or open loops, which change the number.
 pub(super) fn outstanding(bundle: &Bundle) -> Option<u64> {
     let streams = evidence::streams(bundle);
-    let plain = |stream: &plimsoll_plan::Stream| {
+    let plain = |stream: &Stream| {
         stream.arrival == Arrival::Closed { rate_cap_per_s: None }
             && stream.think_time_ns == 0
             && !stream.batch
@@ -53,7 +53,7 @@ pub(super) fn outstanding(bundle: &Bundle) -> Option<u64> {
     if streams.is_empty() || !streams.iter().all(plain) {
         return None;
     }
-    Some(streams.iter().map(|s| u64::from(s.clients) * u64::from(s.queue_depth)).sum())
+    Some(streams.iter().map(Stream::outstanding).sum())
 }
 
 /// Returns the average number of operations in flight: summed latency over time. `None` if no

@@ -174,9 +174,7 @@ pub(super) fn has_own_flushes(bundle: &Bundle, flushes: u64) -> bool {
 pub(super) fn flushes_expected(bundle: &Bundle) -> u64 {
     let in_flight = match &bundle.plan.workload {
         Workload::Mailbox(store) => u64::from(store.databases),
-        Workload::Matrix(m) => {
-            m.streams.iter().map(|s| u64::from(s.clients) * u64::from(s.queue_depth)).sum()
-        }
+        Workload::Matrix(matrix) => matrix.outstanding(),
     };
     let shared = WRITES_PER_FLUSH_MAX.max(in_flight.saturating_mul(SHARED_TIMES));
     (durable_writes(bundle) / shared).max(1)

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_engine::backend::{BackendConfig, Direct, FileSource, Prefer};
 use plimsoll_engine::stream::matrix::{MatrixSource, WriteContent};
 use plimsoll_engine::stream::run::{Group, RunConfig, RunReport, Target, run as run_groups};
-use plimsoll_record::histogram::Totals;
+use plimsoll_record::histogram::HistogramTotals;
 use plimsoll_workload::address::Pattern;
 use plimsoll_workload::content::{Content, ContentSpec};
 use plimsoll_workload::matrix::{
@@ -226,7 +226,7 @@ fn print(report: &RunReport) {
     let window = &report.collected.window;
     let operations: u64 = window.iter().map(|sums| sums.operations).sum();
     let bytes: u64 = window.iter().map(|sums| sums.bytes).sum();
-    let mut service = Totals::new();
+    let mut service = HistogramTotals::default();
     for class in &report.collected.totals {
         service.merge(&class.service);
     }

@@ -241,7 +241,7 @@ fn poisson(options: &Options) -> Result<Value, String> {
     let pace = Pace::Open { arrivals: arrivals(options, true, 1)?, places: 1024 };
     let report = go(options, group(options, source, Target::Null, 1, pace), &mut |_| ())?;
     let actual = actual.lock().map(|gaps| gaps.clone()).unwrap_or_default();
-    let lag = &report.collected.groups[0].lag_own;
+    let lag = &report.collected.groups[0].own.times;
     let achieved = achieved_per_s(&report);
     Ok(json!({
         "rate_asked_per_s": options.rate_per_s,

@@ -10,7 +10,7 @@ use plimsoll_evidence::run::PhaseKind;
 use plimsoll_evidence::series::Data;
 use plimsoll_observe::{AccessProfiler, Observer};
 use plimsoll_record::drain;
-use plimsoll_record::recorder::Snapshot;
+use plimsoll_record::snapshot::IntervalSnapshot;
 use plimsoll_sys::{clock, inject};
 use plimsoll_workload::mailbox::{Group, Store, spread};
 use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
@@ -198,7 +198,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         }
     }
 
-    fn take(&mut self, snapshot: Snapshot) {
+    fn take(&mut self, snapshot: IntervalSnapshot) {
         let classes = &self.classes[snapshot.thread as usize];
         self.run.recording.take(&snapshot, classes);
         if snapshot.drained {
@@ -412,7 +412,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
 }
 
 /// Returns a thread's counters, summed over its databases.
-fn sum_counters(snapshot: &Snapshot) -> Vec<(&'static str, u64)> {
+fn sum_counters(snapshot: &IntervalSnapshot) -> Vec<(&'static str, u64)> {
     let mut sums: Vec<(&'static str, u64)> = Vec::new();
     for (name, _, value) in &snapshot.counters {
         match sums.iter_mut().find(|(known, _)| known == name) {

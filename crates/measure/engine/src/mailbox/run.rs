@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use plimsoll_evidence::run::{EndKind, Instance, PhaseKind};
 use plimsoll_plan::{Mailbox, ResolvedPlan, Target};
 use plimsoll_record::progress::Progress;
-use plimsoll_record::recorder::Snapshot;
 use plimsoll_record::recording::Recording;
+use plimsoll_record::snapshot::IntervalSnapshot;
 use plimsoll_sys::clock;
 use plimsoll_workload::mailbox::{
     Create, Duplicate, Finding, Format, Phase, PhaseIo, Recover, ReplayFrom, Scan, ScanKind, Store,
@@ -341,7 +341,7 @@ impl MailRunState<'_> {
 
 /// Latest interval of each thread, for progress reports.
 pub(super) struct LatestSnapshots {
-    threads: Vec<Option<Snapshot>>,
+    threads: Vec<Option<IntervalSnapshot>>,
     /// By thread and class: true if the class counts for rate and latency. Threads that own
     /// different numbers of databases have different classes.
     counted: Vec<Vec<bool>>,
@@ -364,7 +364,7 @@ impl LatestSnapshots {
     }
 
     /// Adds an interval of a thread and updates rate and latency.
-    pub(super) fn take(&mut self, snapshot: Snapshot) {
+    pub(super) fn take(&mut self, snapshot: IntervalSnapshot) {
         let at = snapshot.thread as usize;
         if let Some(slot) = self.threads.get_mut(at) {
             *slot = Some(snapshot);
@@ -373,11 +373,11 @@ impl LatestSnapshots {
         for (snapshot, counted) in self.threads.iter().zip(&self.counted) {
             let Some(snapshot) = snapshot else { continue };
             let seconds = snapshot.end_ns.saturating_sub(snapshot.start_ns).max(1) as f64 / 1e9;
-            let classes = snapshot.classes.iter().zip(counted).filter(|(_, counted)| **counted);
-            for (sums, _) in classes {
-                ops += sums.count as f64 / seconds;
-                bytes += sums.size_bytes as f64 / seconds;
-                latency = (latency.0 + sums.count, latency.1 + sums.latency_ns_sum);
+            let classes = snapshot.totals.iter().zip(counted).filter(|(_, counted)| **counted);
+            for (totals, _) in classes {
+                ops += totals.operations as f64 / seconds;
+                bytes += totals.bytes as f64 / seconds;
+                latency = (latency.0 + totals.operations, latency.1 + totals.latency_ns_sum);
             }
         }
         (self.rate_ops_per_s, self.rate_bytes_per_s, self.latency) = (ops, bytes, latency);
@@ -389,7 +389,7 @@ impl LatestSnapshots {
     }
 
     pub(super) fn progress(&self, elapsed_ns: u64, total_ns: u64) -> Progress {
-        let sum = |of: fn(&Snapshot) -> u64| self.threads.iter().flatten().map(of).sum();
+        let sum = |of: fn(&IntervalSnapshot) -> u64| self.threads.iter().flatten().map(of).sum();
         Progress {
             elapsed_ns,
             done_bytes: sum(|s| s.progress_bytes.0),

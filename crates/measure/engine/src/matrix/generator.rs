@@ -1,12 +1,10 @@
 //! Overhead of the generator itself: waiting times of operations in it, CPUs of its threads, and
 //! work that the kernel's threads do for it.
 
-use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::observed::{GeneratorThread, Lag};
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_record::collect::GroupTotals;
-use plimsoll_record::generator::{self, HELD_TAG, LAG_TAG};
-use plimsoll_record::histogram::Totals;
+use plimsoll_record::generator::{self, HELD_TAG, LAG_TAG, WaitTotals};
 
 use super::run_state::MatrixRunState;
 use crate::stream::run::{GroupReport, RunReport};
@@ -15,10 +13,8 @@ impl MatrixRunState<'_> {
     /// Records all generator figures after a load.
     pub(super) fn note_generator(&mut self, report: &RunReport) {
         let groups = &report.collected.groups;
-        let own =
-            self.note_lag(LAG_TAG, "generator_lag", groups, |g| (&g.lag_own, g.lag_own_ns_sum));
-        let held =
-            self.note_lag(HELD_TAG, "full_queue_lag", groups, |g| (&g.lag_full, g.lag_full_ns_sum));
+        let own = self.note_lag(LAG_TAG, "generator_lag", groups.iter().map(|g| &g.own));
+        let held = self.note_lag(HELD_TAG, "full_queue_lag", groups.iter().map(|g| &g.held));
         let sum = |of: fn(&GroupReport) -> u64| report.groups.iter().map(of).sum::<u64>();
         let generator = &mut self.recording.observed.generator;
         generator.lag_ns_max = own.as_ref().map(|lag| lag.wait_ns_max);
@@ -43,31 +39,20 @@ impl MatrixRunState<'_> {
 
     /// Records the waits of all groups under `tag`, and under `name` in the counters. Returns
     /// `None` if no operation waited.
-    fn note_lag(
+    fn note_lag<'w>(
         &mut self,
         tag: &str,
         name: &str,
-        groups: &[GroupTotals],
-        of: fn(&GroupTotals) -> (&Totals, u64),
+        groups: impl Iterator<Item = &'w WaitTotals>,
     ) -> Option<Lag> {
-        let (mut all, mut wait_ns_sum) = (Totals::new(), 0u64);
-        for (waits, sum_ns) in groups.iter().map(of) {
-            all.merge(waits);
-            wait_ns_sum = wait_ns_sum.saturating_add(sum_ns);
-        }
-        let lag = Lag {
-            operations: all.count(),
-            wait_ns_sum,
-            wait_ns_p50: all.quantile_ns(0.5)?,
-            wait_ns_p99: all.quantile_ns(0.99)?,
-            wait_ns_max: all.max_ns()?,
-        };
+        let mut all = WaitTotals::default();
+        groups.for_each(|waits| all.merge(waits));
+        let lag = all.lag()?;
         generator::count(&mut self.recording.counters, name, &lag);
         let measure = |phase: &&plimsoll_evidence::run::Phase| phase.kind == PhaseKind::Measure;
         if let Some(phase) = self.recording.phases.iter().find(measure) {
-            let (start_ns, duration_ns) = (phase.start_ns, phase.duration_ns);
-            let (tag, histogram) = (tag.to_owned(), (&all.to_hdr()).into());
-            self.recording.intervals.push(Interval { tag, start_ns, duration_ns, histogram });
+            let waits = all.interval(tag, phase.start_ns, phase.duration_ns);
+            self.recording.intervals.push(waits);
         }
         Some(lag)
     }
@@ -81,8 +66,8 @@ fn thread((report, totals): (&GroupReport, &GroupTotals)) -> GeneratorThread {
         cpu: report.place.cpu.and_then(|cpu| u32::try_from(cpu).ok()),
         why: report.place.why.clone(),
         ran_on,
-        user_ns: totals.cpu_user_ns,
-        system_ns: totals.cpu_system_ns,
+        user_ns: totals.cpu.user_ns,
+        system_ns: totals.cpu.system_ns,
         spun_ns: Some(totals.spun_ns),
     }
 }

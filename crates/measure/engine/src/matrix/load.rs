@@ -163,7 +163,7 @@ impl MatrixRunState<'_> {
         let is_local = !data_set.is_null && data_set.remote.is_none();
         engine.polling = is_local.then(|| issue::polling(&plan.engine, groups.len()));
         let spin_ns = engine.polling.as_ref().map_or(0, |polling| polling.longest_ns);
-        engine.sessions = configs.iter().map(|config| config.clients * config.queue_depth).sum();
+        engine.sessions = self.matrix.matrix.outstanding().try_into().unwrap_or(u32::MAX);
         let open = |stream: &plimsoll_plan::Stream| stream.arrival.is_open();
         engine.closed_loop = !self.matrix.matrix.streams.iter().all(open);
         let classes = stream_classes(configs);

@@ -23,9 +23,9 @@ impl ProgressMeter {
         }
         let (mut count, mut bytes, mut latency_ns) = (0, 0, 0);
         for class in row.classes.iter().take(self.classes) {
-            count += class.sums.operations;
-            bytes += class.sums.bytes;
-            latency_ns += class.sums.latency_ns;
+            count += class.totals.operations;
+            bytes += class.totals.bytes;
+            latency_ns += class.totals.latency_ns_sum;
         }
         let seconds = interval_ns as f64 / 1e9;
         (self.rate_ops_per_s, self.rate_bytes_per_s) =
@@ -58,9 +58,9 @@ pub(super) fn interval_totals(row: &Interval, classes: &[Class]) -> Option<(u64,
         if counted.contains(&class.group) {
             continue;
         }
-        operations += totals.sums.operations;
+        operations += totals.totals.operations;
         if !class.is_read && class.group != ClassGroup::Metadata {
-            written_bytes += totals.sums.bytes;
+            written_bytes += totals.totals.bytes;
         }
     }
     Some((operations, written_bytes))

@@ -116,7 +116,7 @@ impl MatrixRunState<'_> {
         let mut read_bytes = 0;
         let outcome = run_with_events(&config, vec![group], self.matrix.interrupt, &mut |event| {
             if let Event::Row(row) = event {
-                read_bytes += row.classes.iter().map(|class| class.sums.bytes).sum::<u64>();
+                read_bytes += row.classes.iter().map(|class| class.totals.bytes).sum::<u64>();
             }
         });
         if let Some(phase) = self.recording.phases.get_mut(phase as usize) {

@@ -1,6 +1,5 @@
 //! Replay of a trace: maps it to the target before the load and records the result afterwards.
 
-use plimsoll_record::histogram::Totals;
 use plimsoll_record::replay::{Lags, note};
 use plimsoll_workload::matrix::StreamConfig;
 use plimsoll_workload::planned;
@@ -31,13 +30,10 @@ impl MatrixRunState<'_> {
 
 /// Returns the lag of the operations of all threads, caused by the target or by the generator.
 fn lags(report: &RunReport) -> Lags {
-    let mut lags =
-        Lags { times: Totals::new(), threads: report.groups.len() as u32, ..Lags::default() };
+    let mut lags = Lags { threads: report.groups.len() as u32, ..Lags::default() };
     for group in &report.collected.groups {
-        lags.times.merge(&group.lag_own);
-        lags.times.merge(&group.lag_full);
-        let sum_ns = group.lag_own_ns_sum.saturating_add(group.lag_full_ns_sum);
-        lags.sum_ns = lags.sum_ns.saturating_add(sum_ns);
+        lags.waits.merge(&group.own);
+        lags.waits.merge(&group.held);
     }
     for group in &report.groups {
         lags.never += group.end.never_started;

@@ -12,8 +12,9 @@
 use std::sync::mpsc::Sender;
 
 use plimsoll_record::drain::{OldestOperation, Silence};
-use plimsoll_record::late::LateRecorder;
-use plimsoll_record::recorder::{Recorder, Snapshot};
+use plimsoll_record::histogram::WaitKind;
+use plimsoll_record::recorder::Recorder;
+use plimsoll_record::snapshot::{IntervalSnapshot, LateRecorder};
 use plimsoll_sys::clock::Clock;
 use plimsoll_sys::cpu::present_cpu;
 use plimsoll_workload::step::{Arena, Completion, Io, IoKind, StepWorkload, Wait};
@@ -47,7 +48,7 @@ pub struct DriveArgs<'a, W, Q = AnyQueue, T = Clock> {
     pub control: &'a Control,
     /// Receiver of the snapshots. A dropped receiver is not an error: the run no longer needs the
     /// snapshots.
-    pub snapshots: Sender<Snapshot>,
+    pub snapshots: Sender<IntervalSnapshot>,
     /// Number of this thread.
     pub thread: u32,
     /// Length of an interval.
@@ -96,7 +97,7 @@ pub fn drive<W: StepWorkload, Q: Queue, T: Timer>(
     let depth = args.workload.depth_max();
     let (phase, start_ns) = args.control.first();
     let began_ns = args.backend.now_ns();
-    let recorder = Recorder::new(classes, start_ns, args.histogram_interval_ns);
+    let recorder = Recorder::new(args.thread, classes, start_ns, args.histogram_interval_ns);
     let mut thread = Thread {
         phase,
         drive_phase: DrivePhase::Before,
@@ -195,7 +196,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
 
     /// Queues the I/Os of the workload, and submits all but the last batch.
     fn issue(&mut self, out: &[Io], now_ns: u64, ready_ns: u64) -> Result<(), EngineError> {
-        let late_before_ns = self.late.as_ref().map_or(0, LateRecorder::end_ns);
+        let late_before_ns = self.late.as_ref().map_or(0, LateRecorder::phase_end_ns);
         for io in out {
             if self.args.backend.queued() >= self.batch.len() {
                 self.submit()?;
@@ -310,7 +311,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
             Ok(moved) if io.is_flush || moved >= io.size_bytes => u64::from(moved),
             _ => match late {
                 Some(late) => return late.record_error(class),
-                None => return self.recorder.record_error(class),
+                None => return self.recorder.interval.record_error(class),
             },
         };
         let service_ns = completion.completed_ns.saturating_sub(completion.submitted_ns);
@@ -320,8 +321,10 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         match late {
             Some(late) => late.record(class, moved, latency_ns, service_ns),
             None => {
-                self.recorder.record(class, moved, latency_ns, service_ns);
-                self.recorder.record_wait(completion.submitted_ns.saturating_sub(io.ready_ns));
+                let interval = &mut self.recorder.interval;
+                interval.record(class, moved, latency_ns, service_ns);
+                let wait_ns = completion.submitted_ns.saturating_sub(io.ready_ns);
+                interval.record_wait(WaitKind::Own, wait_ns);
             }
         }
     }
@@ -334,9 +337,9 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
         args.workload.durable(&mut |class, intended_ns, submitted_ns| {
             let (class, latency_ns) = (class.into(), flushed_ns.saturating_sub(intended_ns));
             let service_ns = flushed_ns.saturating_sub(submitted_ns);
-            match late.as_mut().filter(|late| intended_ns < late.end_ns()) {
+            match late.as_mut().filter(|late| intended_ns < late.phase_end_ns()) {
                 Some(late) => late.record(class, 0, latency_ns, service_ns),
-                None => recorder.record(class, 0, latency_ns, service_ns),
+                None => recorder.interval.record(class, 0, latency_ns, service_ns),
             }
         });
     }
@@ -366,7 +369,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
     fn mark_late(&mut self, end_ns: u64) {
         let classes = self.args.workload.classes().len();
         let histogram_start_ns = self.recorder.histogram_start_ns();
-        self.late = Some(LateRecorder::new(classes, self.phase, end_ns, histogram_start_ns));
+        self.late = Some(LateRecorder::late(classes, self.phase, end_ns, histogram_start_ns));
         self.in_flight.iter_mut().for_each(|io| io.is_late = true);
     }
 
@@ -393,13 +396,13 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
             late.abandon(io.class.into(), waited_ns(intended_ns), waited_ns(io.queued_ns));
         }
         self.args.workload.never_durable(&mut |class, intended_ns, submitted_ns| {
-            if intended_ns < late.end_ns() {
+            if intended_ns < late.phase_end_ns() {
                 let waited_ns = |from_ns: u64| now_ns.saturating_sub(from_ns);
                 late.abandon(class.into(), waited_ns(intended_ns), waited_ns(submitted_ns));
             }
         });
         self.args.workload.never_started(&mut |class, intended_ns| {
-            late.leave(class.into(), now_ns.saturating_sub(intended_ns));
+            late.never_start(class.into(), now_ns.saturating_sub(intended_ns));
         });
         // A missing receiver is not an error, as below.
         let _ = self.args.snapshots.send(late.into_snapshot(self.args.thread, now_ns));
@@ -413,7 +416,7 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
             self.args.ran_on.push(cpu);
         }
         let end_ns = end_ns.max(self.recorder.start_ns());
-        let mut snapshot = self.recorder.take(self.args.thread, self.phase, end_ns, all);
+        let mut snapshot = self.recorder.take(self.phase, end_ns, all);
         let workload = &*self.args.workload;
         workload.counters(&mut |name, instance, value| {
             snapshot.counters.push((name, instance, value));

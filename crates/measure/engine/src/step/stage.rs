@@ -10,7 +10,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
 use plimsoll_evidence::observed::GeneratorThread;
-use plimsoll_record::recorder::Snapshot;
+use plimsoll_record::snapshot::IntervalSnapshot;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::{cpu, inject};
 use plimsoll_workload::step::StepWorkload;
@@ -57,7 +57,7 @@ pub struct Stage {
 /// Event that the coordinating thread receives.
 pub enum Event {
     /// A thread sends an interval.
-    Snapshot(Box<Snapshot>),
+    Snapshot(Box<IntervalSnapshot>),
     /// Time has passed.
     Tick,
 }
@@ -130,7 +130,7 @@ impl<W: StepWorkload + Send + 'static> StageThreads<W> {
         stage: &Stage,
         control: &Arc<Control>,
         read_progress: fn(&W) -> WorkloadProgress,
-        snapshots: &mpsc::Sender<Snapshot>,
+        snapshots: &mpsc::Sender<IntervalSnapshot>,
     ) -> Self {
         let cpus = cpu::allowed().unwrap_or_default();
         let places = placement::place_threads(
@@ -238,7 +238,7 @@ struct Part<'a, W> {
 
 impl<W: StepWorkload> Part<'_, W> {
     /// Drives the part from its first I/O to its last.
-    fn work(self, mut workload: W, snapshots: mpsc::Sender<Snapshot>) -> PartResult<W> {
+    fn work(self, mut workload: W, snapshots: mpsc::Sender<IntervalSnapshot>) -> PartResult<W> {
         let index = self.index;
         let mut thread = unknown_thread(index);
         let result = defect::catch_panic(|| {
@@ -255,7 +255,7 @@ impl<W: StepWorkload> Part<'_, W> {
     fn run(
         self,
         workload: &mut W,
-        snapshots: mpsc::Sender<Snapshot>,
+        snapshots: mpsc::Sender<IntervalSnapshot>,
         thread: &mut GeneratorThread,
     ) -> Result<BackendReport, EngineError> {
         let stage = self.stage;

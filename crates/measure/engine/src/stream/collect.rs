@@ -3,8 +3,8 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use plimsoll_record::cells::Snapshot;
 use plimsoll_record::collect::{Collector, Interval};
+use plimsoll_record::snapshot::IntervalRecorder;
 
 use super::outbox::SnapshotReturns;
 
@@ -35,18 +35,18 @@ pub enum Event<'a> {
 /// to `on_event`. Also ends if all threads have ended, or if `is_over` returns true.
 pub fn collect(
     collector: &mut Collector,
-    inbox: &Receiver<Box<Snapshot>>,
+    inbox: &Receiver<Box<IntervalRecorder>>,
     returns: &[SnapshotReturns],
     on_event: &mut dyn FnMut(Event<'_>),
     is_over: &mut dyn FnMut() -> bool,
 ) {
     while !collector.is_complete() {
         match inbox.recv_timeout(TICK) {
-            Ok(mut snapshot) => {
-                let group = snapshot.group as usize;
-                collector.take(&mut snapshot, &mut |row| on_event(Event::Row(row)));
+            Ok(mut records) => {
+                let group = records.snapshot.thread as usize;
+                collector.take(&mut records, &mut |row| on_event(Event::Row(row)));
                 if let Some(back) = returns.get(group) {
-                    back.return_box(snapshot);
+                    back.return_box(records);
                 }
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -54,8 +54,8 @@ pub fn collect(
         }
         on_event(Event::Tick);
         if is_over() {
-            inbox.try_iter().for_each(|mut snapshot| {
-                collector.take(&mut snapshot, &mut |row| on_event(Event::Row(row)));
+            inbox.try_iter().for_each(|mut records| {
+                collector.take(&mut records, &mut |row| on_event(Event::Row(row)));
             });
             break;
         }

@@ -29,9 +29,9 @@ use super::source::{Op, Source, SourceCallbacks, UNFOLLOWED};
 use crate::EngineError;
 use crate::backend::{Batch, Queue, Spin};
 use crate::timer::Timer;
-use plimsoll_record::cells::{Cell, Snapshot};
 use plimsoll_record::drain::{OldestOperation, Silence};
 use plimsoll_record::durable::DurableWrites;
+use plimsoll_record::snapshot::IntervalRecorder;
 
 /// Configuration of a driving thread.
 #[derive(Clone, Copy, Debug)]
@@ -220,17 +220,17 @@ pub fn drive<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer>(
         oldest: OldestOperation::default(),
         durable: durable::pending_writes(
             callbacks,
-            outbox.current().cells.len(),
+            outbox.current().snapshot.totals.len(),
             config.classes,
             places,
         ),
     };
     driver.align_intervals(now_ns);
-    outbox.current().interval = driver.interval;
-    outbox.current().start_ns = now_ns;
+    let snapshot = &mut outbox.current().snapshot;
+    (snapshot.interval, snapshot.start_ns) = (driver.interval, now_ns);
     // A process that was stopped before the start may resume after the end; then nothing is
     // measured.
-    outbox.current().drain = now_ns >= driver.config.stop_ns;
+    snapshot.drained = now_ns >= driver.config.stop_ns;
     let result = driver.run(&mut outbox, stop);
     driver.end_measurement(&mut outbox);
     driver.record_cpu_time(outbox.current());
@@ -261,9 +261,9 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 self.close_interval(outbox, now_ns);
                 self.check_oldest(now_ns)?;
             }
-            let snapshot = outbox.current();
+            let records = outbox.current();
             self.note_arrivals(arrived, now_ns);
-            self.reap(snapshot, now_ns)?;
+            self.reap(records, now_ns)?;
             if now_ns >= self.config.stop_ns {
                 self.begin_stop(now_ns);
             }
@@ -275,14 +275,14 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             if self.stopping && (self.is_over(now_ns) || stop.abort.load(Ordering::Relaxed)) {
                 return Ok(());
             }
-            self.submit(snapshot, now_ns)?;
+            self.submit(records, now_ns)?;
         }
     }
 
     /// Ends the measurement early, at the present time, if operations are still in flight. They
     /// completed later, or never.
     fn end_measurement(&mut self, outbox: &mut Outbox) {
-        if self.queue.in_flight() > 0 && !outbox.current().drain {
+        if self.queue.in_flight() > 0 && !outbox.current().snapshot.drained {
             let now_ns = self.clock.now_ns();
             self.begin_stop(now_ns);
             self.close_interval(outbox, now_ns);
@@ -337,13 +337,13 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     }
 
     /// Adds the processor time since the last call to the snapshot.
-    fn record_cpu_time(&mut self, snapshot: &mut Snapshot) {
+    fn record_cpu_time(&mut self, records: &mut IntervalRecorder) {
         let cpu = thread_time();
         let used = cpu.since(&self.cpu);
         self.cpu = cpu;
-        snapshot.cpu_user_ns += used.user_ns;
-        snapshot.cpu_system_ns += used.system_ns;
-        snapshot.spun_ns += std::mem::take(&mut self.spin.spun_ns);
+        records.snapshot.cpu.user_ns += used.user_ns;
+        records.snapshot.cpu.system_ns += used.system_ns;
+        records.snapshot.spun_ns += std::mem::take(&mut self.spin.spun_ns);
     }
 
     #[cold]
@@ -402,10 +402,10 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
 
     /// Processes a batch of completed operations.
     #[inline(always)]
-    fn reap(&mut self, snapshot: &mut Snapshot, now_ns: u64) -> Result<(), EngineError> {
+    fn reap(&mut self, records: &mut IntervalRecorder, now_ns: u64) -> Result<(), EngineError> {
         let ready_ns = self.ready_ns(now_ns);
         let reaped = if self.callbacks.completions {
-            self.reap_with_content(snapshot, now_ns)?
+            self.reap_with_content(records, now_ns)?
         } else {
             let (most, completed_ns) = (self.batch.len().min(self.seen), self.seen_ns);
             let scheduled = self.scheduled;
@@ -430,13 +430,13 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 let has_first_byte = callbacks.first_byte.is_some() && is_read(&issued.op);
                 if is_followed || has_first_byte {
                     to_check.push((place as u32, result));
-                } else if let Some(cell) = snapshot.cells.get_mut(cell) {
-                    record(cell, issued, result, completed_ns, scheduled, end);
+                } else {
+                    record(records, cell, issued, result, completed_ns, scheduled, end);
                     if let Some(durable) = durable {
                         let place = place as u32;
                         let completed =
                             CompletedOperation { place, result, completed_ns, scheduled };
-                        durable::record(durable, snapshot, issued, completed, config, *callbacks);
+                        durable::record(durable, records, issued, completed, config, *callbacks);
                     }
                 }
                 if callbacks.read_samples
@@ -456,7 +456,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 self.source.sample_read(&op, buffer);
             }
             if !self.to_check.is_empty() {
-                self.check_completions(snapshot, completed_ns)?;
+                self.check_completions(records, completed_ns)?;
             }
             taken
         };
@@ -474,7 +474,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// Reaps like `reap`, for a source that checks each operation and its buffer.
     fn reap_with_content(
         &mut self,
-        snapshot: &mut Snapshot,
+        records: &mut IntervalRecorder,
         now_ns: u64,
     ) -> Result<usize, EngineError> {
         let ready_ns = self.ready_ns(now_ns);
@@ -485,7 +485,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             pacing.completed(place as u32, ready_ns);
         });
         self.seen -= most;
-        self.check_completions(snapshot, completed_ns)?;
+        self.check_completions(records, completed_ns)?;
         Ok(taken)
     }
 
@@ -493,7 +493,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     #[inline(never)]
     fn check_completions(
         &mut self,
-        snapshot: &mut Snapshot,
+        records: &mut IntervalRecorder,
         completed_ns: u64,
     ) -> Result<(), EngineError> {
         let scheduled = self.scheduled;
@@ -503,7 +503,6 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             let Some(issued) = in_flight.get_mut(place as usize) else { continue };
             issued.in_flight = false;
             let cell = cell_of(issued.client, issued.op.class, config);
-            let Some(cell) = snapshot.cells.get_mut(cell) else { continue };
             let op = &issued.op;
             let whole = result == Ok(op.size_bytes);
             let sure = !is_read(op) || queue.is_verifiable(u64::from(place));
@@ -513,20 +512,20 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             }
             if whole && sure && !source.completed(issued.client, op, buffer) {
                 end.ended += 1;
-                cell.sums.errors += 1;
+                records.record_error(cell);
                 fail(end, issued, result, completed_ns);
             } else {
                 if !(whole && sure) {
                     source.failed(issued.client, op);
                 }
-                record(cell, issued, result, completed_ns, scheduled, end);
+                record(records, cell, issued, result, completed_ns, scheduled, end);
                 if let Some(class) = callbacks.first_byte.filter(|_| whole && is_read(op)) {
                     let at_ns = queue.first_byte_ns(u64::from(place)).unwrap_or(completed_ns);
-                    first_byte::record(class, snapshot, issued, at_ns, scheduled, config);
+                    first_byte::record(class, records, issued, at_ns, scheduled, config);
                 }
                 if let Some(durable) = durable {
                     let completed = CompletedOperation { place, result, completed_ns, scheduled };
-                    durable::record(durable, snapshot, issued, completed, config, *callbacks);
+                    durable::record(durable, records, issued, completed, config, *callbacks);
                 }
             }
         }
@@ -629,7 +628,8 @@ fn is_whole_read(op: &Op, result: Result<u32, i32>) -> bool {
 
 #[inline(always)]
 fn record(
-    cell: &mut Cell,
+    records: &mut IntervalRecorder,
+    cell: usize,
     issued: &InFlight,
     result: Result<u32, i32>,
     now_ns: u64,
@@ -642,9 +642,9 @@ fn record(
         // Without a schedule, the submission is the only evidence of the intended start.
         let latency_ns =
             if scheduled { now_ns.saturating_sub(issued.intended_ns) } else { service_ns };
-        cell.record(latency_ns, service_ns, issued.op.size_bytes);
+        records.record(cell, issued.op.size_bytes.into(), latency_ns, service_ns);
     } else {
-        cell.sums.errors += 1;
+        records.record_error(cell);
         fail(end, issued, result, now_ns);
     }
 }

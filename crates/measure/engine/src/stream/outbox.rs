@@ -9,7 +9,8 @@
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
-use plimsoll_record::cells::Snapshot;
+use plimsoll_record::histogram::HistogramTable;
+use plimsoll_record::snapshot::IntervalRecorder;
 
 /// Boxes that circulate per thread: one being filled, one in transit, one spare.
 const BOXES: usize = 3;
@@ -20,40 +21,43 @@ const RESERVE: usize = 2;
 /// Driver's end.
 #[derive(Debug)]
 pub struct Outbox {
-    current: Box<Snapshot>,
-    filled: SyncSender<Box<Snapshot>>,
-    empty: Receiver<Box<Snapshot>>,
+    current: Box<IntervalRecorder>,
+    filled: SyncSender<Box<IntervalRecorder>>,
+    empty: Receiver<Box<IntervalRecorder>>,
     /// Used at the start of a phase if the writer has returned no box.
     // Boxes in the form in which they are sent, because the driver must not allocate during a load.
     #[allow(clippy::vec_box)]
-    reserve: Vec<Box<Snapshot>>,
+    reserve: Vec<Box<IntervalRecorder>>,
     /// Intervals that were extended because no empty box was available.
     merged: u64,
 }
 
 /// Writer's end for one driver.
 #[derive(Clone, Debug)]
-pub struct SnapshotReturns(Sender<Box<Snapshot>>);
+pub struct SnapshotReturns(Sender<Box<IntervalRecorder>>);
 
 impl SnapshotReturns {
     /// Returns an emptied box.
-    pub fn return_box(&self, snapshot: Box<Snapshot>) {
+    pub fn return_box(&self, records: Box<IntervalRecorder>) {
         // A driver that has ended receives nothing.
-        let _ = self.0.send(snapshot);
+        let _ = self.0.send(records);
     }
 }
 
 /// Creates the writer's receiving end and, per group, a driver's end with its return channel.
 #[must_use]
-pub fn connect(cells: &[usize]) -> (Receiver<Box<Snapshot>>, Vec<(Outbox, SnapshotReturns)>) {
+pub fn connect(
+    cells: &[usize],
+) -> (Receiver<Box<IntervalRecorder>>, Vec<(Outbox, SnapshotReturns)>) {
     let (filled, inbox) = sync_channel(cells.len() * (BOXES + RESERVE) + 1);
-    let ends = cells.iter().enumerate().map(|(group, cells)| {
+    let ends = (0..).zip(cells).map(|(group, cells)| {
         let (back, empty) = channel();
+        let fresh =
+            || Box::new(IntervalRecorder::new(group, *cells, HistogramTable::sparse(*cells)));
         for _ in 1..BOXES {
             // The receiver still exists, so this call cannot fail.
-            let _ = back.send(Box::new(Snapshot::new(group as u32, *cells)));
+            let _ = back.send(fresh());
         }
-        let fresh = || Box::new(Snapshot::new(group as u32, *cells));
         let reserve = (0..RESERVE).map(|_| fresh()).collect();
         let (current, filled) = (fresh(), filled.clone());
         (Outbox { current, filled, empty, reserve, merged: 0 }, SnapshotReturns(back))
@@ -63,9 +67,9 @@ pub fn connect(cells: &[usize]) -> (Receiver<Box<Snapshot>>, Vec<(Outbox, Snapsh
 }
 
 impl Outbox {
-    /// Returns the snapshot being filled.
+    /// Returns the recorder of the current interval.
     #[inline(always)]
-    pub fn current(&mut self) -> &mut Snapshot {
+    pub fn current(&mut self) -> &mut IntervalRecorder {
         &mut self.current
     }
 
@@ -73,25 +77,24 @@ impl Outbox {
     /// measurement, always sends it. The next snapshot begins at `now_ns` as interval `next`, after
     /// the stop if `drain`.
     pub fn close_interval(&mut self, now_ns: u64, next: i64, drain: bool) {
-        let is_boundary = (self.current.interval < 0) != (next < 0) || self.current.drain != drain;
+        let ended = &self.current.snapshot;
+        let is_boundary = (ended.interval < 0) != (next < 0) || ended.drained != drain;
         let reserved = || if is_boundary { self.reserve.pop() } else { None };
         let Some(empty) = self.empty.try_recv().ok().or_else(reserved) else {
             self.merged += 1;
             return;
         };
         let mut filled = std::mem::replace(&mut self.current, empty);
-        filled.end_ns = now_ns;
-        self.current.interval = next;
-        self.current.start_ns = now_ns;
-        self.current.drain = drain;
+        filled.snapshot.end_ns = now_ns;
+        let begun = &mut self.current.snapshot;
+        (begun.interval, begun.start_ns, begun.drained) = (next, now_ns, drain);
         // The channel has space for every box. A writer that has ended receives nothing.
         let _ = self.filled.try_send(filled);
     }
 
     /// Sends the last snapshot. Returns the number of intervals that were extended.
     pub fn finish(mut self, now_ns: u64) -> u64 {
-        self.current.end_ns = now_ns;
-        self.current.last = true;
+        (self.current.snapshot.end_ns, self.current.snapshot.last) = (now_ns, true);
         let _ = self.filled.try_send(self.current);
         self.merged
     }
@@ -99,6 +102,8 @@ impl Outbox {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_record::snapshot::IntervalSnapshot;
+
     use super::*;
 
     #[test]
@@ -106,15 +111,15 @@ mod tests {
         let (inbox, mut ends) = connect(&[1]);
         let (mut outbox, returns) = ends.remove(0);
         for interval in 0..5 {
-            outbox.current().cells[0].record(10, 10, 1);
+            outbox.current().record(0, 1, 10, 10);
             outbox.close_interval(100 + interval, interval as i64 + 1, false);
         }
         assert_eq!(outbox.finish(200), 3, "two boxes were spare");
         drop(returns);
         let got: Vec<_> = inbox.try_iter().collect();
-        let counts: Vec<_> = got.iter().map(|s| s.cells[0].sums.operations).collect();
+        let counts: Vec<_> = got.iter().map(|s| s.snapshot.totals[0].operations).collect();
         assert_eq!(counts, [1, 1, 3]);
-        assert!(got[2].last && !got[1].last);
+        assert!(got[2].snapshot.last && !got[1].snapshot.last);
     }
 
     #[test]
@@ -123,22 +128,22 @@ mod tests {
         let (mut outbox, returns) = ends.remove(0);
         // The writer returns no boxes: 100 operations in each interval, 5 intervals of warm-up, 5
         // measured, then the drain.
-        outbox.current().interval = -5;
+        outbox.current().snapshot.interval = -5;
         for next in -4..=6 {
             for _ in 0..100 {
-                outbox.current().cells[0].record(10, 10, 1);
+                outbox.current().record(0, 1, 10, 10);
             }
             outbox.close_interval(100, next, next > 4);
         }
         outbox.finish(200);
         drop(returns);
         let all: Vec<_> = inbox.try_iter().collect();
-        let sum = |of: &dyn Fn(&Snapshot) -> bool| -> u64 {
-            all.iter().filter(|s| of(s)).map(|s| s.cells[0].sums.operations).sum()
+        let sum = |of: &dyn Fn(&IntervalSnapshot) -> bool| -> u64 {
+            all.iter().filter(|s| of(&s.snapshot)).map(|s| s.snapshot.totals[0].operations).sum()
         };
         assert_eq!(sum(&|s| s.interval < 0), 500);
-        assert_eq!(sum(&|s| s.interval >= 0 && !s.drain), 500);
-        assert_eq!(sum(&|s| s.drain), 100);
+        assert_eq!(sum(&|s| s.interval >= 0 && !s.drained), 500);
+        assert_eq!(sum(&|s| s.drained), 100);
     }
 
     #[test]
@@ -146,12 +151,12 @@ mod tests {
         let (inbox, mut ends) = connect(&[1]);
         let (mut outbox, returns) = ends.remove(0);
         for interval in 0..50i64 {
-            outbox.current().calls += 1;
+            outbox.current().snapshot.spun_ns += 1;
             outbox.close_interval(interval as u64, interval + 1, false);
-            let mut snapshot = inbox.try_recv().unwrap();
-            assert_eq!((snapshot.interval, snapshot.calls), (interval, 1));
-            snapshot.calls = 0;
-            returns.return_box(snapshot);
+            let mut records = inbox.try_recv().unwrap();
+            assert_eq!((records.snapshot.interval, records.snapshot.spun_ns), (interval, 1));
+            records.snapshot.spun_ns = 0;
+            returns.return_box(records);
         }
     }
 }

@@ -146,8 +146,8 @@ fn drive(target: Target, depth: u32, starves: bool, flags: &RunFlags) -> RunRepo
 fn counts_all(report: &RunReport, target_report: &TargetReport) {
     let total = &report.collected.totals[0];
     assert!(target_report.operations >= TURNS as u64);
-    assert_eq!((total.sums.operations, total.sums.errors), (target_report.operations, 0));
-    assert_eq!(total.sums.abandoned, target_report.abandoned);
+    assert_eq!((total.totals.operations, total.totals.errors), (target_report.operations, 0));
+    assert_eq!(total.totals.abandoned, target_report.abandoned);
     assert_eq!(total.latency.count(), target_report.operations + target_report.abandoned);
     let longest_ns = target_report.longest.as_nanos() as u64;
     // The histogram has three digits.
@@ -371,9 +371,9 @@ fn with_io_uring_each_completion_brings_the_next_operation() {
         let report = drive(files(sources, Prefer::Uring), depth, starves, &flags);
         let longest_ns = peer.join().unwrap().as_nanos() as u64;
         let total = &report.collected.totals[0];
-        assert!(total.sums.operations >= TURNS as u64 + u64::from(depth) - u64::from(starves));
-        assert_eq!((total.sums.errors, total.sums.abandoned), (0, u64::from(starves)));
-        assert_eq!(total.latency.count(), total.sums.operations + total.sums.abandoned);
+        assert!(total.totals.operations >= TURNS as u64 + u64::from(depth) - u64::from(starves));
+        assert_eq!((total.totals.errors, total.totals.abandoned), (0, u64::from(starves)));
+        assert_eq!(total.latency.count(), total.totals.operations + total.totals.abandoned);
         let reported_ns = total.latency.max_ns().unwrap();
         // A single client's last read may have begun within the silence.
         assert!(reported_ns >= longest_ns / 2, "{reported_ns} of {longest_ns}");

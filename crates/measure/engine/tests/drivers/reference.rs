@@ -109,7 +109,7 @@ fn stream_holds(name: &str, truth: &Truth, collector: &Collector, stop_ns: u64) 
     let reported = DriverReport {
         inside: collector.window[0].operations,
         operations: total.latency.count(),
-        latency_ns_sum: total.sums.latency_ns,
+        latency_ns_sum: total.totals.latency_ns_sum,
         latency_ns_at: &|share| total.latency.quantile_ns(share).unwrap(),
     };
     truth.holds(name, &reported, stop_ns);

@@ -53,8 +53,8 @@ pub fn report<Q: Queue>(
     .map_err(|error| error.to_string())?;
     let (mut inside, mut latency_ns_sum, mut latencies) = (0, 0, histogram());
     for snapshot in inbox.try_iter().filter(|snapshot| snapshot.phase == 1) {
-        inside += if snapshot.drained { 0 } else { snapshot.classes[0].count };
-        latency_ns_sum += snapshot.classes[0].latency_ns_sum;
+        inside += if snapshot.drained { 0 } else { snapshot.totals[0].operations };
+        latency_ns_sum += snapshot.totals[0].latency_ns_sum;
         for part in &snapshot.latencies {
             latencies.add(part.latency.unpack()).map_err(|error| error.to_string())?;
         }

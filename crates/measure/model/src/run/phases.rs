@@ -10,9 +10,9 @@ use plimsoll_observe::LiveAccess;
 use plimsoll_observe::workload::WorkloadWatch;
 use plimsoll_plan::ResolvedPlan;
 use plimsoll_record::progress::{Progress, Watcher};
-use plimsoll_record::recorder::Snapshot;
 use plimsoll_record::recording::Recording;
 use plimsoll_record::replay::ReplayTrace;
+use plimsoll_record::snapshot::IntervalSnapshot;
 use plimsoll_workload::planned::PlannedError;
 use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
 use thiserror::Error;
@@ -326,17 +326,17 @@ fn taker<'t>(
     recording: &'t mut Recording,
     latest: &'t mut Latest,
     counters: &'t mut Counters,
-) -> impl FnMut(&Snapshot, &[Class]) + 't {
+) -> impl FnMut(&IntervalSnapshot, &[Class]) + 't {
     |snapshot, classes| {
         recording.take(snapshot, classes);
         if snapshot.drained {
             return;
         }
-        for (sums, class) in snapshot.classes.iter().zip(classes) {
+        for (totals, class) in snapshot.totals.iter().zip(classes) {
             if class.group == ClassGroup::Transactional {
-                latest.ios += sums.count;
-                latest.latency_ns += sums.latency_ns_sum;
-                latest.size_bytes += sums.size_bytes;
+                latest.ios += totals.operations;
+                latest.latency_ns += totals.latency_ns_sum;
+                latest.size_bytes += totals.bytes;
             }
         }
         let mut sums: Vec<(&'static str, u64)> = Vec::new();

@@ -91,7 +91,7 @@ pub(super) fn check(matrix: &Matrix, seed: u64) -> Result<(), PlannedError> {
 
 fn describe(running: &mut ActiveRun<'_>, matrix: &Matrix, configs: &[StreamConfig]) {
     let engine = &mut running.recording.engine;
-    engine.sessions = configs.iter().map(|config| config.clients * config.queue_depth).sum();
+    engine.sessions = matrix.outstanding().try_into().unwrap_or(u32::MAX);
     engine.closed_loop = !matrix.streams.iter().all(|stream| stream.arrival.is_open());
     let path = format!("model {}", running.run.model.spec().name);
     let instance = |config: &StreamConfig| {

@@ -6,8 +6,8 @@
 //! phase. Operations in flight or due at the end of the measured phase count in it
 //! (`plimsoll_record::drain`).
 
-use plimsoll_record::late::LateRecorder;
-use plimsoll_record::recorder::{Recorder, Snapshot};
+use plimsoll_record::recorder::Recorder;
+use plimsoll_record::snapshot::{IntervalSnapshot, LateRecorder};
 use plimsoll_workload::step::{
     Class, ClassGroup, Completion, FileSpec, Io, IoKind, NoBytes, StepWorkload, Wait,
 };
@@ -108,13 +108,13 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         histogram_interval_ns: u64,
     ) -> Self {
         let now_ns = system.now_ns();
-        let part = |(workload, node): (W, u16)| {
+        let part = |(at, (workload, node)): (u32, (W, u16))| {
             let classes = workload.classes().to_vec();
             Part {
                 places: workload.files().iter().map(&place).collect(),
                 kinds: classes.iter().map(kind_of).collect(),
                 ends: vec![(u32::MAX, 0); classes.len()],
-                recorder: Recorder::new(classes.len(), now_ns, histogram_interval_ns),
+                recorder: Recorder::new(at, classes.len(), now_ns, histogram_interval_ns),
                 in_flight: Places::with_capacity(workload.depth_max()),
                 due_ns: now_ns,
                 timer: None,
@@ -125,7 +125,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
                 classes,
             }
         };
-        let parts = parts.into_iter().map(part).collect();
+        let parts = (0..).zip(parts).map(part).collect();
         let (completions, out) = (Vec::new(), Vec::new());
         Self { system, parts, phase, histogram_interval_ns, completions, out }
     }
@@ -161,19 +161,23 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
     }
 
     /// Starts another phase. First passes the records until now to `take`.
-    pub fn begin(&mut self, phase: u32, take: &mut dyn FnMut(&Snapshot, &[Class])) {
+    pub fn begin(&mut self, phase: u32, take: &mut dyn FnMut(&IntervalSnapshot, &[Class])) {
         self.hand_over(true, take);
         self.phase = phase;
     }
 
     /// Ends the measured phase. Operations that are in flight or due belong to the measured phase.
     /// Passes its last interval to `take`; the caller starts the next phase.
-    pub fn end_measured(&mut self, take: &mut dyn FnMut(&Snapshot, &[Class])) {
+    pub fn end_measured(&mut self, take: &mut dyn FnMut(&IntervalSnapshot, &[Class])) {
         let now_ns = self.system.now_ns();
         for part in &mut self.parts {
             let histogram_start_ns = part.recorder.histogram_start_ns();
-            part.late =
-                Some(LateRecorder::new(part.classes.len(), self.phase, now_ns, histogram_start_ns));
+            part.late = Some(LateRecorder::late(
+                part.classes.len(),
+                self.phase,
+                now_ns,
+                histogram_start_ns,
+            ));
             part.in_flight.iter_mut().for_each(|io| io.is_late = true);
         }
         self.hand_over(true, take);
@@ -181,7 +185,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
 
     /// Passes on the records of the measured phase's late operations. Operations that have not
     /// completed yet are abandoned.
-    pub fn end_drain(&mut self, take: &mut dyn FnMut(&Snapshot, &[Class])) {
+    pub fn end_drain(&mut self, take: &mut dyn FnMut(&IntervalSnapshot, &[Class])) {
         let now_ns = self.system.now_ns();
         for (at, part) in self.parts.iter_mut().enumerate() {
             let Some(mut late) = part.late.take() else { continue };
@@ -191,13 +195,13 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
                 late.abandon(io.class.into(), waited_ns(io.intended_ns), waited_ns(io.issued_ns));
             }
             part.workload.never_durable(&mut |class, intended_ns, submitted_ns| {
-                if intended_ns < late.end_ns() {
+                if intended_ns < late.phase_end_ns() {
                     let waited_ns = |from_ns: u64| now_ns.saturating_sub(from_ns);
                     late.abandon(class.into(), waited_ns(intended_ns), waited_ns(submitted_ns));
                 }
             });
             part.workload.never_started(&mut |class, intended_ns| {
-                late.leave(class.into(), now_ns.saturating_sub(intended_ns));
+                late.never_start(class.into(), now_ns.saturating_sub(intended_ns));
             });
             take(&late.into_snapshot(at as u32, now_ns), &part.classes);
         }
@@ -214,7 +218,11 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
     /// Advances time to `until_ns`, or until every part has finished; then passes the recorded data
     /// to `take`, with the histograms that are due. Returns false if no events remain although a
     /// part has not finished, which is a defect of a model.
-    pub fn run_until(&mut self, until_ns: u64, take: &mut dyn FnMut(&Snapshot, &[Class])) -> bool {
+    pub fn run_until(
+        &mut self,
+        until_ns: u64,
+        take: &mut dyn FnMut(&IntervalSnapshot, &[Class]),
+    ) -> bool {
         for at in 0..self.parts.len() {
             if self.parts[at].due_ns <= self.now_ns() {
                 self.step(at);
@@ -258,7 +266,9 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         let bytes = u64::from(io.size_bytes);
         match part.late.as_mut().filter(|_| io.is_late) {
             Some(late) => late.record(usize::from(io.class), bytes, latency_ns, service_ns),
-            None => part.recorder.record(usize::from(io.class), bytes, latency_ns, service_ns),
+            None => {
+                part.recorder.interval.record(usize::from(io.class), bytes, latency_ns, service_ns)
+            }
         }
         self.completions.push(Completion {
             token: io.token,
@@ -304,10 +314,10 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         }
     }
 
-    fn hand_over(&mut self, all: bool, take: &mut dyn FnMut(&Snapshot, &[Class])) {
+    fn hand_over(&mut self, all: bool, take: &mut dyn FnMut(&IntervalSnapshot, &[Class])) {
         let now_ns = self.system.now_ns();
-        for (at, part) in self.parts.iter_mut().enumerate() {
-            let mut snapshot = part.recorder.take(at as u32, self.phase, now_ns, all);
+        for part in &mut self.parts {
+            let mut snapshot = part.recorder.take(self.phase, now_ns, all);
             part.workload.counters(&mut |name, instance, value| {
                 snapshot.counters.push((name, instance, value));
             });
@@ -328,9 +338,9 @@ impl<W: StepWorkload> Part<W> {
         workload.durable(&mut |class, intended_ns, submitted_ns| {
             let took_ns = |from_ns: u64| now_ns.saturating_sub(from_ns);
             let (latency_ns, service_ns) = (took_ns(intended_ns), took_ns(submitted_ns));
-            match late.as_mut().filter(|late| intended_ns < late.end_ns()) {
+            match late.as_mut().filter(|late| intended_ns < late.phase_end_ns()) {
                 Some(late) => late.record(class.into(), 0, latency_ns, service_ns),
-                None => recorder.record(class.into(), 0, latency_ns, service_ns),
+                None => recorder.interval.record(class.into(), 0, latency_ns, service_ns),
             }
         });
     }
@@ -345,7 +355,7 @@ impl<W> Part<W> {
             size_bytes: io.size_bytes,
             intended_ns: io.intended_ns,
             issued_ns: system.now_ns(),
-            is_late: self.late.as_ref().is_some_and(|late| io.intended_ns < late.end_ns()),
+            is_late: self.late.as_ref().is_some_and(|late| io.intended_ns < late.phase_end_ns()),
         };
         let index = self.in_flight.put(in_flight);
         let kind = self.kinds[usize::from(io.class)];

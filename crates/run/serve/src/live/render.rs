@@ -4,8 +4,9 @@ use std::path::Path;
 
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
+use plimsoll_live::charts::{PER_DECADE, Series, Sums};
 use plimsoll_live::gauges::SHARE_PARTS;
-use plimsoll_live::state::{ClassStatus, DeviceStatus, PER_DECADE, Series, State, Sums};
+use plimsoll_live::state::{ClassStatus, DeviceStatus, State};
 use plimsoll_report::chart::plot::{HeatMap, Series as Line};
 use plimsoll_report::chart::{Axis, Mark, Plot};
 use plimsoll_report::number::{Letters, Unit, elapsed};

@@ -5,9 +5,9 @@ use std::sync::TryLockError;
 use axum::http::StatusCode;
 use minijinja::context;
 use minijinja::value::Value;
+use plimsoll_fitting::sizing::Answer as Modelled;
 use plimsoll_model::spec::{Spec, shipped, unit_of};
 use plimsoll_report::html;
-use plimsoll_fitting::sizing::Answer as Modelled;
 use serde_json::json;
 
 use crate::request::PageRequest;

@@ -132,13 +132,13 @@ fn streamed(case: &Case, options: &Options) -> Result<CaseResult, String> {
     let (known, _) = queue.end();
     let total = &collector.totals[0];
     let count = known.len() as u64;
-    if total.sums.operations != count {
-        return Err(format!("{} operations were reported of {count}", total.sums.operations));
+    if total.totals.operations != count {
+        return Err(format!("{} operations were reported of {count}", total.totals.operations));
     }
     let at = |quantile| total.latency.quantile_ns(quantile).unwrap_or(0) as f64;
     let reported = Figures {
         rate_per_s: collector.window[0].operations as f64 / options.seconds as f64,
-        mean_ns: total.sums.latency_ns as f64 / count.max(1) as f64,
+        mean_ns: total.totals.latency_ns_sum as f64 / count.max(1) as f64,
         p50_ns: at(0.5),
         p99_ns: at(0.99),
         p999_ns: at(0.999),

@@ -3,7 +3,8 @@
 use std::sync::mpsc::{Receiver, channel};
 
 use plimsoll_evidence::latency::histogram;
-use plimsoll_record::recorder::{ClassSums, Latencies};
+use plimsoll_record::histogram::Latencies;
+use plimsoll_record::totals::OperationTotals;
 
 use super::*;
 use crate::simulated::{
@@ -18,9 +19,9 @@ const CLOSE: u32 = 2;
 /// Report of one run's measured phase.
 struct MeasuredReport {
     /// I/Os that completed in the phase.
-    inside: ClassSums,
+    inside: OperationTotals,
     /// I/Os in flight at the end of the phase.
-    drained: ClassSums,
+    drained: OperationTotals,
     latencies: Vec<Latencies>,
     waits: u64,
     outcome: Result<(), EngineError>,
@@ -61,13 +62,13 @@ fn run<D: Device>(
     collect(&inbox, outcome)
 }
 
-fn collect(inbox: &Receiver<Snapshot>, outcome: Result<(), EngineError>) -> MeasuredReport {
-    let (inside, drained) = (ClassSums::default(), ClassSums::default());
+fn collect(inbox: &Receiver<IntervalSnapshot>, outcome: Result<(), EngineError>) -> MeasuredReport {
+    let (inside, drained) = (OperationTotals::default(), OperationTotals::default());
     let mut reported = MeasuredReport { inside, drained, latencies: Vec::new(), waits: 0, outcome };
     for snapshot in inbox.try_iter().filter(|snapshot| snapshot.phase == MEASURED) {
         let sums = if snapshot.drained { &mut reported.drained } else { &mut reported.inside };
-        sums.add(&snapshot.classes[0]);
-        reported.waits += snapshot.waits.count;
+        sums.add(&snapshot.totals[0]);
+        reported.waits += snapshot.own.count;
         reported.latencies.extend(snapshot.latencies);
     }
     reported
@@ -81,8 +82,11 @@ fn the_device_never_waits_for_the_thread() {
             queue.costs = costs;
             let reported = run(queue, depth, 1, 600 * SECOND);
             reported.outcome.as_ref().unwrap();
-            assert_eq!(reported.waits, reported.inside.count, "each wait in the thread is known");
-            reported.inside.count as f64
+            assert_eq!(
+                reported.waits, reported.inside.operations,
+                "each wait in the thread is known"
+            );
+            reported.inside.operations as f64
         };
         let share = go(PipelinedDevice::COSTS) / go(Costs::default());
         assert!(share >= 0.98, "depth {depth}, held back {held_ns} ns: {share:.3}");
@@ -115,8 +119,8 @@ fn a_stall_across_the_end_counts_with_its_whole_length() {
     queue.device.stall = (9 * SECOND, 99 * SECOND);
     let reported = run(queue, 8, 10, 600 * SECOND);
     reported.outcome.as_ref().unwrap();
-    assert_eq!(reported.inside.count, 8 * 9_000, "eight each millisecond until the stall");
-    assert_eq!((reported.drained.count, reported.drained.abandoned), (8, 0));
+    assert_eq!(reported.inside.operations, 8 * 9_000, "eight each millisecond until the stall");
+    assert_eq!((reported.drained.operations, reported.drained.abandoned), (8, 0));
     assert!(reported.drained.latency_ns_max >= 90 * SECOND);
     assert!(reported.latency_ns_at(1.0) >= 90 * SECOND);
 }

@@ -1,8 +1,8 @@
 //! Records each write up to the end of the flush that makes it durable
 //! ([`plimsoll_record::durable`]).
 
-use plimsoll_record::cells::Snapshot;
 use plimsoll_record::durable::{DurableWrites, PENDING_MAX, WriteTimes};
+use plimsoll_record::snapshot::IntervalRecorder;
 use plimsoll_sys::op::OpKind;
 
 use super::{DriveConfig, Driver, InFlight, cell_of};
@@ -41,7 +41,7 @@ pub(super) fn pending_writes(
 #[inline(never)]
 pub(super) fn record(
     pending: &mut DurableWrites,
-    snapshot: &mut Snapshot,
+    records: &mut IntervalRecorder,
     issued: &InFlight,
     completed: CompletedOperation,
     config: &DriveConfig,
@@ -60,12 +60,11 @@ pub(super) fn record(
         }
         OpKind::Sync | OpKind::Flush => {
             let cell = cell_of(client, durable.class, config);
-            let Some(cell) = snapshot.cells.get_mut(cell) else { return };
             let took_ns = |from_ns: u64| completed.completed_ns.saturating_sub(from_ns);
             let due_ns = completed.scheduled.then_some(issued.intended_ns);
             pending.flushed((completed.place, client, file), due_ns, &mut |at| {
                 // The write call already counts its bytes.
-                cell.record(took_ns(at.intended_ns), took_ns(at.submitted_ns), 0);
+                records.record(cell, 0, took_ns(at.intended_ns), took_ns(at.submitted_ns));
             });
         }
         _ => {}
@@ -75,14 +74,13 @@ pub(super) fn record(
 impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// Records the writes that no flush has made durable: each of them has waited at least until
     /// now.
-    pub(super) fn record_unflushed(&mut self, snapshot: &mut Snapshot, ended_ns: u64) {
+    pub(super) fn record_unflushed(&mut self, records: &mut IntervalRecorder, ended_ns: u64) {
         let Self { durable, config, callbacks, .. } = self;
         let (Some(pending), Some(durable)) = (durable, callbacks.durable) else { return };
         pending.left(&mut |client, at| {
-            if let Some(cell) = snapshot.cells.get_mut(cell_of(client, durable.class, config)) {
-                let waited_ns = |from_ns: u64| ended_ns.saturating_sub(from_ns);
-                cell.abandon(waited_ns(at.intended_ns), waited_ns(at.submitted_ns));
-            }
+            let waited_ns = |from_ns: u64| ended_ns.saturating_sub(from_ns);
+            let cell = cell_of(client, durable.class, config);
+            records.abandon(cell, waited_ns(at.intended_ns), waited_ns(at.submitted_ns));
         });
     }
 }

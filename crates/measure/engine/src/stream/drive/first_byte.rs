@@ -1,6 +1,6 @@
 //! Records each read until its first byte, on a target that reports the arrival of this byte.
 
-use plimsoll_record::cells::Snapshot;
+use plimsoll_record::snapshot::IntervalRecorder;
 
 use super::{DriveConfig, InFlight, cell_of};
 use crate::stream::source::FirstByteClass;
@@ -8,16 +8,15 @@ use crate::stream::source::FirstByteClass;
 /// Records the first byte of a completed read.
 pub(super) fn record(
     first_byte: FirstByteClass,
-    snapshot: &mut Snapshot,
+    records: &mut IntervalRecorder,
     issued: &InFlight,
     at_ns: u64,
     scheduled: bool,
     config: &DriveConfig,
 ) {
     let cell = cell_of(issued.client, first_byte.class, config);
-    let Some(cell) = snapshot.cells.get_mut(cell) else { return };
     let service_ns = at_ns.saturating_sub(issued.submitted_ns);
     let latency_ns = if scheduled { at_ns.saturating_sub(issued.intended_ns) } else { service_ns };
     // The read already counts its bytes.
-    cell.record(latency_ns, service_ns, 0);
+    records.record(cell, 0, latency_ns, service_ns);
 }

@@ -1,6 +1,8 @@
 //! Last part of the loop: submits started operations, and waits if the loop has no other work.
 
-use super::{Driver, Queue, Snapshot, Source};
+use plimsoll_record::histogram::WaitKind;
+
+use super::{Driver, IntervalRecorder, Queue, Source};
 use crate::EngineError;
 use crate::stream::pacing::Pacing;
 use crate::timer::Timer;
@@ -11,19 +13,18 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     #[inline(always)]
     pub(super) fn submit(
         &mut self,
-        snapshot: &mut Snapshot,
+        records: &mut IntervalRecorder,
         now_ns: u64,
     ) -> Result<(), EngineError> {
         let mut now_ns = now_ns;
         let has_fresh = !self.fresh.is_empty();
         if has_fresh {
             now_ns = self.clock.now_ns();
-            self.stamp_submissions(snapshot, now_ns);
+            self.stamp_submissions(records, now_ns);
         }
         let due_ns = self.due_ns(now_ns);
         let is_due = due_ns.is_some_and(|due_ns| due_ns <= now_ns);
         if has_fresh && (is_due || self.batch.is_grown() || self.queue.arrived() > 0) {
-            snapshot.calls += 1;
             self.queue.hand_over().map_err(submit_error)?;
             self.batch.learn(self.queue.arrived(), self.queue.in_flight());
             if is_due {
@@ -35,7 +36,6 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
         }
         let in_flight = self.queue.in_flight();
         let Some(due_ns) = due_ns else {
-            snapshot.calls += 1;
             return self.wait(None);
         };
         let watch_from_ns = due_ns.saturating_sub(self.config.spin_ns);
@@ -46,13 +46,12 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
                 let until_ns = due_ns.min(self.interval_end_ns);
                 self.pacing.prepare();
                 while self.clock.now_ns() < until_ns {}
-                snapshot.spun_ns += until_ns.saturating_sub(now_ns);
+                records.snapshot.spun_ns += until_ns.saturating_sub(now_ns);
                 return Ok(());
             }
-            snapshot.calls += 1;
             self.queue.hand_over().map_err(submit_error)?;
             if !has_fresh && self.queue.arrived() == 0 {
-                snapshot.spun_ns += self.clock.now_ns().saturating_sub(now_ns);
+                records.snapshot.spun_ns += self.clock.now_ns().saturating_sub(now_ns);
             }
             return Ok(());
         }
@@ -61,20 +60,18 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             self.clock.sleep_until_ns(until_ns);
             return Ok(());
         }
-        snapshot.calls += 1;
         self.wait(Some(until_ns.saturating_sub(now_ns)))
     }
 
     /// Sets the submission time of the started operations to now.
     #[inline(always)]
-    fn stamp_submissions(&mut self, snapshot: &mut Snapshot, now_ns: u64) {
+    fn stamp_submissions(&mut self, records: &mut IntervalRecorder, now_ns: u64) {
         for place in self.fresh.drain(..) {
             let Some(issued) = self.in_flight.get_mut(place as usize) else { continue };
             issued.submitted_ns = now_ns;
-            let lag = &mut snapshot.lag;
-            let tally = if issued.held { &mut lag.full } else { &mut lag.own };
+            let kind = if issued.held { WaitKind::Held } else { WaitKind::Own };
             let lag_ns = now_ns.saturating_sub(issued.intended_ns);
-            tally.record(lag_ns);
+            records.record_wait(kind, lag_ns);
             self.end.lag_end_ns = lag_ns;
         }
     }

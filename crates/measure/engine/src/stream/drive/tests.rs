@@ -44,7 +44,7 @@ fn config(length_ns: u64) -> DriveConfig {
 
 /// Writer on the driver's own thread, so that it is never late.
 struct Writer {
-    inbox: Receiver<Box<Snapshot>>,
+    inbox: Receiver<Box<IntervalRecorder>>,
     returns: SnapshotReturns,
     collector: Collector,
     rows: Vec<(i64, u64)>,
@@ -55,7 +55,7 @@ impl Writer {
         let Self { inbox, returns, collector, rows } = self;
         for mut snapshot in inbox.try_iter() {
             collector.take(&mut snapshot, &mut |row: &Interval| {
-                rows.push((row.number, row.classes[0].sums.operations));
+                rows.push((row.number, row.classes[0].totals.operations));
             });
             returns.return_box(snapshot);
         }
@@ -129,8 +129,8 @@ fn a_driver_that_polls_reports_no_wake_up_and_one_that_may_not_sleeps() {
         (queue.costs.call_ns, queue.costs.wake_ns) = (100, 40_000);
         let config = DriveConfig { wait_spin_ns, ..config(SECOND) };
         let collector = report_of(queue, ClosedLoop::new(&[1], 0), config);
-        let sums = collector.totals[0].sums;
-        (sums.latency_ns / sums.operations, collector.groups[0].spun_ns)
+        let sums = collector.totals[0].totals;
+        (sums.latency_ns_sum / sums.operations, collector.groups[0].spun_ns)
     };
     let (mean_ns, spun_ns) = report(SPIN_NS_MAX);
     assert!((30_000..31_000).contains(&mean_ns), "{mean_ns}");
@@ -147,7 +147,7 @@ fn what_a_silent_target_never_answers_is_outside_of_what_was_measured() {
     let (end, collected, rows, outcome) = attempt(queue, ClosedLoop::new(&[8], 0), config);
     assert!(matches!(outcome, Err(EngineError::NoAnswer { in_flight: 8, .. })), "{outcome:?}");
     assert!((11 * SECOND..14 * SECOND).contains(&end.end_ns), "{}", end.end_ns);
-    assert_eq!((end.abandoned, collected.totals[0].sums.abandoned), (8, 8));
+    assert_eq!((end.abandoned, collected.totals[0].totals.abandoned), (8, 8));
     assert_eq!(collected.window[0].abandoned, 0);
     let counted: u64 = rows.iter().map(|row| row.1).sum();
     assert_eq!(collected.window[0].operations, counted);
@@ -175,7 +175,7 @@ fn an_operation_that_outlasts_a_timer_counts_with_all_of_its_time() {
         assert!((4 * SECOND..5 * SECOND).contains(&slow), "depth {depth}: {slow}");
         // The whole stall delayed every operation in flight.
         let least = u64::from(depth) * 4 * SECOND;
-        assert!(collected.totals[0].sums.latency_ns > least, "depth {depth}");
+        assert!(collected.totals[0].totals.latency_ns_sum > least, "depth {depth}");
     }
 }
 
@@ -188,7 +188,7 @@ fn a_timer_among_a_full_batch_makes_nothing_older_than_it_is() {
         let mut queue = FixedLatencyDevice::queue(&VirtualClock::default(), 16, SECOND + 50);
         queue.costs.wake_ns = 100;
         let (_, collected, _) = go(queue, ClosedLoop::new(&[depth], 0), config(20 * SECOND));
-        let fast = collected.totals[0].latency.min_ns().unwrap();
+        let fast = collected.totals[0].latency.quantile_ns(0.0).unwrap();
         assert!(fast >= SECOND, "depth {depth}: {fast}");
     }
 }
@@ -233,9 +233,9 @@ fn a_stall_that_fills_the_queue_is_still_in_the_latencies() {
     let service = collected.totals[0].service.quantile_ns(0.99).unwrap();
     assert!(service < 1_000_000, "{service}");
     let group = &collected.groups[0];
-    assert!(group.lag_full.count() > 1900, "held by the queue: {}", group.lag_full.count());
-    assert_eq!(group.lag_full.count() + group.lag_own.count(), 20_000);
-    assert_eq!(group.lag_own.max_ns(), Some(0), "the generator itself was never late");
+    assert!(group.held.times.count() > 1900, "held by the queue: {}", group.held.times.count());
+    assert_eq!(group.held.times.count() + group.own.times.count(), 20_000);
+    assert_eq!(group.own.times.max_ns(), Some(0), "the generator itself was never late");
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn a_day_at_a_constant_rate_does_not_drift() {
     let (end, collected, rows) =
         go(FixedLatencyDevice::queue(&clock, 100, 1_000), constant(7.0), config);
     assert_eq!(end.started, 7 * 24 * 3600);
-    assert_eq!(collected.groups[0].lag_own.max_ns(), Some(0));
+    assert_eq!(collected.groups[0].own.times.max_ns(), Some(0));
     // The last operation started on schedule, and ended a service time later.
     assert_eq!(collected.totals[0].latency.max_ns(), Some(1_000));
     assert_eq!(rows.iter().map(|row| row.1).sum::<u64>(), 7 * 24 * 3600);
@@ -301,7 +301,7 @@ fn arrivals_due_before_the_stop_are_started_after_it() {
     // No operation is missing: 9,000 were served, 4 waited in the target and 996 before it, each
     // until now.
     let total = &collected.totals[0];
-    assert_eq!((total.sums.abandoned, total.sums.never_started), (4, 996));
+    assert_eq!((total.totals.abandoned, total.totals.never_started), (4, 996));
     assert_eq!(total.latency.count(), 10_000);
     assert_eq!(total.service.count(), 9_004);
     // The first was due at 9 s. The fourth filled the queue at 9.003 s. The thread wakes up one
@@ -340,7 +340,7 @@ fn a_stall_across_the_end_weighs_as_much_as_before_it() {
     let drain_ns = plimsoll_record::drain::IN_FLIGHT_NS;
     let (end, collected, _) =
         go(queue, ClosedLoop::new(&[8], 0), DriveConfig { drain_ns, ..config(10 * SECOND) });
-    assert_eq!((end.abandoned, collected.totals[0].sums.abandoned), (0, 0));
+    assert_eq!((end.abandoned, collected.totals[0].totals.abandoned), (0, 0));
     let max_ns = collected.totals[0].latency.max_ns().unwrap();
     assert!(max_ns >= 90 * SECOND, "{max_ns}");
     assert_eq!(collected.totals[0].latency.count() - collected.window[0].operations, 8);
@@ -368,7 +368,7 @@ fn a_stop_that_is_asked_for_is_at_its_time_in_every_thread() {
     }
     // Eight operations each millisecond: 3,500 batches completed in time, and one after the end.
     assert_eq!(collector.window[0].operations, 8 * 3_500);
-    assert_eq!(collector.totals[0].sums.operations, 8 * 3_501);
+    assert_eq!(collector.totals[0].totals.operations, 8 * 3_501);
 }
 
 /// A process that was stopped before the start and resumed after the end: every due operation is
@@ -380,7 +380,7 @@ fn what_begins_after_its_end_is_no_part_of_the_rate() {
     let queue = FixedLatencyDevice::queue(&clock, 10_000, 100_000);
     let (end, collected, _) = go(queue, constant(100.0), config(10 * SECOND));
     assert_eq!((end.started, end.ended, end.never_started), (1_000, 1_000, 0));
-    assert_eq!((collected.window[0].operations, collected.totals[0].sums.operations), (0, 1_000));
+    assert_eq!((collected.window[0].operations, collected.totals[0].totals.operations), (0, 1_000));
     assert!(collected.totals[0].latency.max_ns().unwrap() >= 12 * SECOND);
 }
 
@@ -395,7 +395,7 @@ fn a_starved_stream_leaves_what_waited() {
         go(queue, ClosedLoop::new(&[16], 0), DriveConfig { drain_ns, ..config(10 * SECOND) });
     assert_eq!((end.started, end.ended, end.abandoned), (16, 0, 16));
     let total = &collected.totals[0];
-    assert_eq!((total.sums.operations, total.sums.counted()), (0, 16));
+    assert_eq!((total.totals.operations, total.totals.counted()), (0, 16));
     assert_eq!(total.latency.quantile_ns(0.01), Some(30 * SECOND));
     assert!(rows.iter().all(|row| row.1 == 0));
 }
@@ -463,26 +463,26 @@ fn log_of<P: Pacing>(writes: u32, mut pacing: P) -> Collector {
 fn a_durable_write_lasts_to_the_end_of_its_flush() {
     let collected = log_of(1, ClosedLoop::new(&[1], 0));
     let [write, flush, durable] = &collected.totals[..] else { panic!("three classes") };
-    let mean_ns = |class: &plimsoll_record::collect::ClassTotals| {
-        class.sums.latency_ns / class.sums.counted().max(1)
+    let mean_ns = |class: &plimsoll_record::collect::ClassRecord| {
+        class.totals.latency_ns_sum / class.totals.counted().max(1)
     };
     assert!((1_000_000..1_100_000).contains(&mean_ns(write)), "{}", mean_ns(write));
     assert!((104_000_000..104_100_000).contains(&mean_ns(flush)), "{}", mean_ns(flush));
-    assert!(durable.sums.operations > 500);
-    assert_eq!(durable.sums.operations, flush.sums.operations);
-    let all_ns = durable.sums.latency_ns / durable.sums.operations;
+    assert!(durable.totals.operations > 500);
+    assert_eq!(durable.totals.operations, flush.totals.operations);
+    let all_ns = durable.totals.latency_ns_sum / durable.totals.operations;
     assert!((104_500_000..106_000_000).contains(&all_ns), "{all_ns}");
-    assert_eq!(durable.sums.bytes, 0, "the write call counts them");
+    assert_eq!(durable.totals.bytes, 0, "the write call counts them");
 }
 
 #[test]
 fn writes_that_share_a_flush_each_wait_for_it() {
     let collected = log_of(4, ClosedLoop::new(&[1], 0));
     let [write, flush, durable] = &collected.totals[..] else { panic!("three classes") };
-    assert_eq!(durable.sums.operations, 4 * flush.sums.operations);
-    assert_eq!(durable.sums.counted(), write.sums.operations, "each write is in one of both");
+    assert_eq!(durable.totals.operations, 4 * flush.totals.operations);
+    assert_eq!(durable.totals.counted(), write.totals.operations, "each write is in one of both");
     // 108, 107, 106 and 105 ms.
-    let mean_ns = durable.sums.latency_ns / durable.sums.counted();
+    let mean_ns = durable.totals.latency_ns_sum / durable.totals.counted();
     assert!((105_500_000..107_500_000).contains(&mean_ns), "{mean_ns}");
     let max_ns = durable.latency.max_ns().unwrap();
     assert!((107_500_000..110_000_000).contains(&max_ns), "{max_ns}");
@@ -494,7 +494,7 @@ fn an_open_loop_counts_from_the_writes_arrival_and_leaves_the_flushs_own_out() {
     let schedule = Schedule::Constant { rate, warp: Warp::None };
     let collected = log_of(1, OpenLoop::new(vec![schedule.whole(1)], 1, 0));
     let durable = &collected.totals[2];
-    let mean_ns = durable.sums.latency_ns / durable.sums.operations.max(1);
+    let mean_ns = durable.totals.latency_ns_sum / durable.totals.operations.max(1);
     assert!((104_500_000..106_000_000).contains(&mean_ns), "250 ms apart: {mean_ns}");
     // The rate exceeds that of the device: writes wait for earlier writes, and these waits count.
     let rate = Rate::per_s(40.0).unwrap();

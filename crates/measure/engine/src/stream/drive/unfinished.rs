@@ -1,6 +1,6 @@
 //! Unfinished operations of a thread ([`plimsoll_record::drain`]).
 
-use plimsoll_record::cells::Snapshot;
+use plimsoll_record::snapshot::IntervalRecorder;
 use plimsoll_sys::op::OpKind;
 
 use super::{Driver, cell_of};
@@ -12,8 +12,8 @@ use crate::timer::Timer;
 impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
     /// Records the operations that have not completed, and the arrivals that were due before the
     /// stop but never started. Each has waited at least this long.
-    pub(super) fn record_unfinished(&mut self, snapshot: &mut Snapshot, ended_ns: u64) {
-        self.record_unflushed(snapshot, ended_ns);
+    pub(super) fn record_unfinished(&mut self, records: &mut IntervalRecorder, ended_ns: u64) {
+        self.record_unflushed(records, ended_ns);
         let Self { source, pacing, in_flight, config, end, queue, callbacks, .. } = self;
         let scheduled = self.scheduled;
         let places = (0u64..).zip(in_flight.iter_mut());
@@ -23,23 +23,20 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             // An operation that was not submitted has no service time.
             let submitted_ns = issued.submitted_ns;
             let from_ns = if scheduled { issued.intended_ns } else { submitted_ns };
-            let waits = |class| cell_of(issued.client, class, config);
+            let cell = |class| cell_of(issued.client, class, config);
             let waited_ns = |from_ns: u64| ended_ns.saturating_sub(from_ns);
-            if let Some(cell) = snapshot.cells.get_mut(waits(issued.op.class)) {
-                cell.abandon(waited_ns(from_ns), waited_ns(submitted_ns));
-            }
+            records.abandon(cell(issued.op.class), waited_ns(from_ns), waited_ns(submitted_ns));
             let Some(first) = callbacks.first_byte.filter(|_| issued.op.kind == OpKind::Read)
             else {
                 continue;
             };
-            let Some(cell) = snapshot.cells.get_mut(waits(first.class)) else { continue };
+            let cell = cell(first.class);
             match queue.first_byte_ns(place) {
-                Some(at_ns) => cell.record(
-                    at_ns.saturating_sub(from_ns),
-                    at_ns.saturating_sub(submitted_ns),
-                    0,
-                ),
-                None => cell.abandon(waited_ns(from_ns), waited_ns(submitted_ns)),
+                Some(at_ns) => {
+                    let took_ns = |from_ns: u64| at_ns.saturating_sub(from_ns);
+                    records.record(cell, 0, took_ns(from_ns), took_ns(submitted_ns));
+                }
+                None => records.abandon(cell, waited_ns(from_ns), waited_ns(submitted_ns)),
             }
         }
         pacing.never_started(&mut |client, intended_ns| {
@@ -48,9 +45,8 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             end.lag_end_ns = end.lag_end_ns.max(ended_ns.saturating_sub(intended_ns));
             let first = callbacks.first_byte.filter(|first| first.reads == class);
             for class in [Some(class), first.map(|first| first.class)].into_iter().flatten() {
-                if let Some(cell) = snapshot.cells.get_mut(cell_of(client, class, config)) {
-                    cell.leave(ended_ns.saturating_sub(intended_ns));
-                }
+                let waited_ns = ended_ns.saturating_sub(intended_ns);
+                records.never_start(cell_of(client, class, config), waited_ns);
             }
         });
     }

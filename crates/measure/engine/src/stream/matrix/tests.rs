@@ -97,7 +97,7 @@ fn go(path: &Path, stream: StreamConfig, content: WriteContent, depth: u32, max:
 fn lay_out(path: &Path, generations: &Arc<[Generations]>) {
     let whole = config(0.0, Pattern::Sequential, 1 << 20);
     let report = go(path, whole, followed(generations), 4, FILE_BYTES >> 20);
-    assert_eq!(report.collected.totals[1].sums.bytes, FILE_BYTES);
+    assert_eq!(report.collected.totals[1].totals.bytes, FILE_BYTES);
 }
 
 #[test]
@@ -110,11 +110,11 @@ fn overlapping_reads_and_writes_raise_no_false_alarm_and_every_read_is_checked()
     let mut few = config(50.0, Pattern::Random, 8192);
     few.files.working_set_bytes = Some(16 * 4096);
     let report = go(&path, few, followed(&generations), 16, 20_000);
-    assert_eq!(report.collected.totals[0].sums.errors, 0);
+    assert_eq!(report.collected.totals[0].totals.errors, 0);
     // Once no operation is in flight, each unit contains exactly the last acknowledged write.
     let whole = config(100.0, Pattern::Sequential, 1 << 20);
     let report = go(&path, whole, followed(&generations), 1, FILE_BYTES >> 20);
-    assert_eq!(report.collected.totals[0].sums.errors, 0);
+    assert_eq!(report.collected.totals[0].totals.errors, 0);
     let generation = generations[0].expected(3).generation;
     assert!(generation > 100, "unit 3 was written again and again: {generation}");
 }
@@ -133,14 +133,14 @@ fn a_sample_is_checked_without_following_everything() {
     few.files.working_set_bytes = Some(16 * 4096);
     let report = go(&path, few, sampled(), 16, 20_000);
     let totals = &report.collected.totals;
-    assert_eq!((totals[0].sums.errors, totals[1].sums.errors), (0, 0));
-    assert_eq!(totals[0].sums.operations + totals[1].sums.operations, 20_000);
+    assert_eq!((totals[0].totals.errors, totals[1].totals.errors), (0, 0));
+    assert_eq!(totals[0].totals.operations + totals[1].totals.operations, 20_000);
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[900 * 4096 + 77] ^= 1;
     std::fs::write(&path, &bytes).unwrap();
     let whole = config(100.0, Pattern::Sequential, 1 << 16);
     let report = go(&path, whole, sampled(), 4, FILE_BYTES >> 16);
-    assert_eq!(report.collected.totals[0].sums.errors, 1);
+    assert_eq!(report.collected.totals[0].totals.errors, 1);
     let error = report.groups[0].failure().unwrap();
     let at = 900 * 4096 / 65_536 * 65_536;
     assert!(error.to_string().contains(&format!("at byte {at}")), "{error}");
@@ -192,7 +192,7 @@ fn damage_on_the_target_fails_the_operation_and_is_named() {
     std::fs::write(&path, &bytes).unwrap();
     let whole = config(100.0, Pattern::Sequential, 4096);
     let report = go(&path, whole, followed(&generations), 1, UNITS as u64);
-    assert_eq!(report.collected.totals[0].sums.errors, 2);
+    assert_eq!(report.collected.totals[0].totals.errors, 2);
     let error = report.groups[0].failure().unwrap();
     assert!(error.to_string().contains("at byte 28672"), "{error}");
     let checks = checked(&mut bytes, &generations, 4096);
@@ -235,7 +235,7 @@ fn syncs_follow_writes_through_the_driver() {
     stream.sync = SyncPolicy { kind: SyncKind::Fdatasync, every_writes: 4 };
     let report = go(&path, stream, WriteContent::Buffers, 1, 100);
     let totals = &report.collected.totals;
-    assert_eq!((totals[1].sums.operations, totals[2].sums.operations), (80, 20));
+    assert_eq!((totals[1].totals.operations, totals[2].totals.operations), (80, 20));
     assert_eq!(totals[2].latency.count(), 20);
 }
 

@@ -81,7 +81,7 @@ fn files(path: &std::path::Path, prefer: Prefer) -> Target {
 fn go(config: &RunConfig, groups: Vec<Group<Blocks>>) -> (RunReport, u64) {
     let mut rows = 0;
     let report = run(config, groups, &AtomicBool::new(false), &mut |row| {
-        rows += row.classes.iter().map(|class| class.sums.operations).sum::<u64>();
+        rows += row.classes.iter().map(|class| class.totals.operations).sum::<u64>();
     });
     (report.unwrap(), rows)
 }
@@ -99,12 +99,12 @@ fn histograms_series_and_counters_count_every_operation_of_the_null_target() {
     let total = &report.collected.totals[1];
     assert!(ended > 1000);
     assert_eq!(started, ended);
-    assert_eq!(total.sums.operations, ended);
+    assert_eq!(total.totals.operations, ended);
     assert_eq!(total.latency.count(), ended);
     assert_eq!(total.service.count(), ended);
-    assert_eq!(total.sums.bytes, ended * 4096);
+    assert_eq!(total.totals.bytes, ended * 4096);
     assert_eq!(in_rows, ended);
-    assert_eq!(report.collected.totals[0].sums.operations, 0);
+    assert_eq!(report.collected.totals[0].totals.operations, 0);
     assert_eq!(report.measured_ns(), 150_000_000);
     assert!(report.collected.window[1].operations <= ended);
 }
@@ -116,7 +116,7 @@ fn the_warm_up_is_kept_apart() {
     let (report, in_rows) =
         go(&config, vec![group(endless, Target::Null, Pace::Closed { depth: 2 })]);
     let warm = report.collected.warm_up[0].operations;
-    let measured = report.collected.totals[0].sums.operations;
+    let measured = report.collected.totals[0].totals.operations;
     assert!(warm > 0 && measured > 0);
     assert_eq!(warm + measured, report.groups[0].end.ended);
     assert_eq!(in_rows, warm + measured);
@@ -159,7 +159,7 @@ fn a_failed_check_stops_every_group_and_names_the_block() {
     let (report, _) = go(&config(20_000_000_000), groups);
     let error = report.groups[0].failure().unwrap();
     assert!(matches!(error, EngineError::Content { offset_bytes: 36864, .. }), "{error}");
-    assert_eq!(report.collected.totals[0].sums.errors, 1);
+    assert_eq!(report.collected.totals[0].totals.errors, 1);
     assert!(report.groups[1].end.failure.is_none());
     assert!(report.measured_ns() < 20_000_000_000, "the other group was stopped too");
 }
@@ -182,7 +182,7 @@ fn an_error_of_the_target_is_kept_with_all_that_was_measured() {
     let carry_on = RunConfig { carry_on: true, ..config(20_000_000_000) };
     let read = Blocks { file_blocks: 1000, ..Blocks::new(OpKind::Read, 300) };
     let (report, _) = go(&carry_on, vec![group(read, target(), Pace::Closed { depth: 1 })]);
-    assert_eq!(report.collected.totals[0].sums.errors, 44);
+    assert_eq!(report.collected.totals[0].totals.errors, 44);
     assert_eq!(report.groups[0].end.ended, 300);
 }
 
@@ -211,7 +211,7 @@ fn open_arrivals_are_all_started_and_their_lateness_is_known() {
     let (report, _) = go(&config(200_000_000), groups);
     assert_eq!(report.groups[0].end.ended, 2 * 4000, "every arrival before the stop, none after");
     let group = &report.collected.groups[0];
-    assert_eq!(group.lag_own.count() + group.lag_full.count(), 8000);
+    assert_eq!(group.own.times.count() + group.held.times.count(), 8000);
     assert_eq!(report.groups[0].end.never_started, 0);
 }
 

@@ -20,8 +20,8 @@ fn the_device_never_waits_for_the_thread() {
         let share = achieved / capacity;
         assert!(share >= 0.98, "depth {depth}, held back {held_ns} ns: {share:.3}");
         // The wait of operations in the thread is recorded as lag, not as latency.
-        let lag = &collected.groups[0].lag_own;
-        assert_eq!(lag.count(), collected.totals[0].sums.operations);
+        let lag = &collected.groups[0].own.times;
+        assert_eq!(lag.count(), collected.totals[0].totals.operations);
     }
 }
 
@@ -29,14 +29,14 @@ fn the_device_never_waits_for_the_thread() {
 fn latency_begins_at_the_hand_over_and_the_time_before_is_lag() {
     // Two slots: the thread prepares the second operation while it submits the first.
     let (_, collected) = run(2, PipelinedDevice::COSTS, 1);
-    let sums = &collected.totals[0].sums;
-    assert_eq!(sums.latency_ns, sums.service_ns);
+    let sums = &collected.totals[0].totals;
+    assert_eq!(sums.latency_ns_sum, sums.service_ns_sum);
     let costs = PipelinedDevice::COSTS;
     let least =
         costs.call_ns + costs.work_ns + PipelinedDevice::PIPE_NS + PipelinedDevice::SERVICE_NS;
-    assert!(sums.latency_ns / sums.operations >= least);
-    let lag = &collected.groups[0].lag_own;
-    assert!(lag.min_ns().unwrap() >= costs.step_ns, "{:?}", lag.min_ns());
+    assert!(sums.latency_ns_sum / sums.operations >= least);
+    let lag = &collected.groups[0].own.times;
+    assert!(lag.quantile_ns(0.0).unwrap() >= costs.step_ns, "{:?}", lag.quantile_ns(0.0));
 }
 
 #[test]
@@ -45,8 +45,9 @@ fn latency_and_lag_together_are_all_the_time_that_there_is() {
     // together with others, its wait until it was reaped counts only as lag.
     for (depth, held_ns) in [(1, 1), (4, 1), (32, 32 * PipelinedDevice::SERVICE_NS * 9 / 10)] {
         let (achieved, collected) = run(depth, PipelinedDevice::COSTS, held_ns);
-        let (sums, group) = (&collected.totals[0].sums, &collected.groups[0]);
-        let each_ns = (sums.latency_ns + group.lag_own_ns_sum) as f64 / sums.operations as f64;
+        let (sums, group) = (&collected.totals[0].totals, &collected.groups[0]);
+        let each_ns =
+            (sums.latency_ns_sum + group.own.waits.ns_sum) as f64 / sums.operations as f64;
         let outstanding = achieved * each_ns / 1e9;
         let share = outstanding / f64::from(depth);
         assert!((0.97..1.01).contains(&share), "depth {depth}, {held_ns} ns: {outstanding:.2}");

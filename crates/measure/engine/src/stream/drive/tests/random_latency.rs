@@ -10,9 +10,9 @@ fn check<P: Pacing>(law: Law, servers: usize, seconds: u64, pacing: P) -> usize 
     let (queue, took_ns) = RandomLatencyDevice::queue(&VirtualClock::default(), 4096, law, servers);
     let collected = report_of(queue, pacing, config(seconds * SECOND));
     let (total, mut took_ns) = (&collected.totals[0], took_ns.borrow_mut());
-    assert_eq!(total.sums.operations, took_ns.len() as u64, "{law:?}");
+    assert_eq!(total.totals.operations, took_ns.len() as u64, "{law:?}");
     let quantile_ns = |quantile| total.latency.quantile_ns(quantile).unwrap();
-    assert_figures_agree(law, &mut took_ns, total.sums.latency_ns, &quantile_ns);
+    assert_figures_agree(law, &mut took_ns, total.totals.latency_ns_sum, &quantile_ns);
     took_ns.len()
 }
 

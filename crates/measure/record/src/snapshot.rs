@@ -1,0 +1,191 @@
+//! Records of one thread over one interval, the same for streams and for stateful workloads.
+
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::latency::Packed;
+use plimsoll_sys::cpu::CpuTime;
+
+use crate::histogram::{HistogramTable, Histograms, Latencies, WaitKind, packed_value_of};
+use crate::totals::{OperationTotals, Waits};
+
+/// A counter of the workload: name, instance, value since the start.
+pub type Counter = (&'static str, u32, u64);
+
+/// Sums of one thread over one interval.
+#[derive(Clone, Debug, Default)]
+pub struct IntervalSnapshot {
+    /// Thread number.
+    pub thread: u32,
+    /// Phase number of a stateful workload.
+    pub phase: u32,
+    /// Number of a stream's interval; negative during the warm-up.
+    pub interval: i64,
+    /// Start of the interval on the driver's clock.
+    pub start_ns: u64,
+    /// End of the interval.
+    pub end_ns: u64,
+    /// Totals by class; of streams by `client × classes + class`.
+    pub totals: Vec<OperationTotals>,
+    /// Delays of operations with a free slot in the queue ([`WaitKind::Own`]).
+    pub own: Waits,
+    /// Waits for a full queue ([`WaitKind::Held`]).
+    pub held: Waits,
+    /// Processor time of the thread.
+    pub cpu: CpuTime,
+    /// Time that the thread spun on the clock or polled without a completion.
+    pub spun_ns: u64,
+    /// Contains operations that were in flight or due at the end of the measured phase. They count
+    /// in the phase's latencies, not in its rates.
+    pub drained: bool,
+    /// Last interval of the thread.
+    pub last: bool,
+    /// Histograms by class since `histogram_start_ns`, if they are sent packed and are due.
+    pub latencies: Vec<Latencies>,
+    /// Histogram of the own waits since `histogram_start_ns`, like `latencies`.
+    pub own_times: Option<Packed>,
+    /// Start of the packed histograms.
+    pub histogram_start_ns: u64,
+    /// Counters of the workload at the end of the interval.
+    pub counters: Vec<Counter>,
+    /// Bytes done, and bytes to do.
+    pub progress_bytes: (u64, u64),
+    /// True if the phase may end, for example because the store is warm.
+    pub ready: bool,
+}
+
+/// Records operations of one thread over one interval.
+#[derive(Debug)]
+pub struct IntervalRecorder<H = HistogramTable> {
+    /// Sums.
+    pub snapshot: IntervalSnapshot,
+    /// Histograms.
+    pub histograms: H,
+}
+
+impl<H: Histograms> IntervalRecorder<H> {
+    /// Creates a recorder for the number of classes (of streams: × clients) of `histograms`.
+    #[must_use]
+    pub fn new(thread: u32, classes: usize, histograms: H) -> Self {
+        let totals = vec![OperationTotals::default(); classes];
+        let snapshot = IntervalSnapshot { thread, totals, ..IntervalSnapshot::default() };
+        Self { snapshot, histograms }
+    }
+
+    /// Records a completed operation.
+    #[inline(always)]
+    pub fn record(&mut self, class: usize, bytes: u64, latency_ns: u64, service_ns: u64) {
+        if let Some(totals) = self.count_times(class, latency_ns, Some(service_ns)) {
+            totals.operations += 1;
+            totals.bytes += bytes;
+        }
+    }
+
+    /// Records an operation that has not completed, with its waits since the intended start and
+    /// since submission.
+    pub fn abandon(&mut self, class: usize, latency_ns: u64, service_ns: u64) {
+        if let Some(totals) = self.count_times(class, latency_ns, Some(service_ns)) {
+            totals.abandoned += 1;
+        }
+    }
+
+    /// Records an operation that was due and never started, with its wait.
+    pub fn never_start(&mut self, class: usize, latency_ns: u64) {
+        if let Some(totals) = self.count_times(class, latency_ns, None) {
+            totals.never_started += 1;
+        }
+    }
+
+    /// Counts a failed operation.
+    pub fn record_error(&mut self, class: usize) {
+        if let Some(totals) = self.snapshot.totals.get_mut(class) {
+            totals.errors += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn count_times(
+        &mut self,
+        class: usize,
+        latency_ns: u64,
+        service_ns: Option<u64>,
+    ) -> Option<&mut OperationTotals> {
+        let totals = self.snapshot.totals.get_mut(class)?;
+        totals.add_latency(latency_ns, latency_ns);
+        if let Some(service_ns) = service_ns {
+            totals.add_service(service_ns, service_ns);
+        }
+        self.histograms.count_times(class, latency_ns, service_ns);
+        Some(totals)
+    }
+}
+
+impl IntervalRecorder {
+    /// Records a wait between the time at which an operation could start and its submission.
+    #[inline(always)]
+    pub fn record_wait(&mut self, kind: WaitKind, wait_ns: u64) {
+        let waits = match kind {
+            WaitKind::Own => &mut self.snapshot.own,
+            WaitKind::Held => &mut self.snapshot.held,
+        };
+        waits.add(&Waits { count: 1, ns_sum: wait_ns, ns_max: wait_ns });
+        self.histograms.count_wait(kind, wait_ns);
+    }
+}
+
+/// Histograms of a few operations by class: counts of latencies and of service times by value.
+#[derive(Clone, Debug)]
+pub struct FewHistograms(Vec<[BTreeMap<u64, u64>; 2]>);
+
+impl Histograms for FewHistograms {
+    fn count_times(&mut self, class: usize, latency_ns: u64, service_ns: Option<u64>) {
+        let Some(class) = self.0.get_mut(class) else { return };
+        for (counts, time_ns) in class.iter_mut().zip([Some(latency_ns), service_ns]) {
+            if let Some(time_ns) = time_ns {
+                *counts.entry(packed_value_of(time_ns)).or_default() += 1;
+            }
+        }
+    }
+}
+
+/// Recorder of operations of one thread that were in flight or due at the end of the measured phase
+/// ([`crate::drain`]). They are few and finish after the measurement, so maps are sufficient.
+pub type LateRecorder = IntervalRecorder<FewHistograms>;
+
+impl LateRecorder {
+    /// Creates a recorder for the measured phase `phase`, which ended at `end_ns`. Latencies belong
+    /// to the histograms that started at `histogram_start_ns`.
+    #[must_use]
+    pub fn late(classes: usize, phase: u32, end_ns: u64, histogram_start_ns: u64) -> Self {
+        let histograms = FewHistograms(vec![Default::default(); classes]);
+        let mut late = Self::new(0, classes, histograms);
+        (late.snapshot.phase, late.snapshot.start_ns) = (phase, end_ns);
+        // The log of histograms has a resolution of milliseconds. A start at the phase's end would
+        // be outside.
+        late.snapshot.histogram_start_ns = histogram_start_ns.min(end_ns.saturating_sub(1_000_000));
+        late
+    }
+
+    /// Returns the end of the measured phase. Operations that were due earlier belong to the phase.
+    #[must_use]
+    pub fn phase_end_ns(&self) -> u64 {
+        self.snapshot.start_ns
+    }
+
+    /// Returns everything recorded up to `now_ns`.
+    #[must_use]
+    pub fn into_snapshot(self, thread: u32, now_ns: u64) -> IntervalSnapshot {
+        let packed = |counts: BTreeMap<_, _>| Packed::from_buckets(counts.into_iter().collect());
+        let latencies = self.histograms.0.into_iter().map(|[latency, service]| Latencies {
+            latency: packed(latency),
+            service: packed(service),
+        });
+        IntervalSnapshot {
+            thread,
+            end_ns: now_ns.max(self.snapshot.start_ns + 1),
+            latencies: latencies.collect(),
+            ready: true,
+            drained: true,
+            ..self.snapshot
+        }
+    }
+}
