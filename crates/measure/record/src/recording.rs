@@ -8,7 +8,7 @@ use plimsoll_evidence::observed::Observed;
 use plimsoll_evidence::run::{
     Checks, ClassTotals, End, EndKind, Engine, Instance, Phase, PhaseKind,
 };
-use plimsoll_evidence::series::{Data, Row, drained_name};
+use plimsoll_evidence::series::{Data, Row, drained_name, errors_name};
 use plimsoll_workload::step::Class;
 
 use crate::generator::GeneratorFigures;
@@ -180,6 +180,10 @@ impl Recording {
                         max_ns: sums.latency_ns_max,
                     },
                 });
+            }
+            if sums.errors > 0 {
+                let (name, data) = (errors_name(&class.name), Data::Gauge(sums.errors as f64));
+                self.series.push(Row { phase: snapshot.phase, start_ns, duration_ns, name, data });
             }
             if measured {
                 self.add_to_totals(class, sums, snapshot.drained);

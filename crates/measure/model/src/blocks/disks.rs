@@ -77,6 +77,9 @@ impl Block for Disks {
             let place = (hash & 0xff_ffff_ffff) % self.places;
             let address = place * self.extent_bytes + at % self.extent_bytes;
             let station = self.devices[device % self.devices.len()];
+            if let Some(loss) = cx.station_loss(station) {
+                return cx.refuse_lost(loss);
+            }
             let bytes = ((stop - at) as f64 * request.stored_share) as u64;
             cx.program.visit_disk(station, address, bytes.max(1), write);
             at = stop;

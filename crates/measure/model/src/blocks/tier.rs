@@ -219,6 +219,9 @@ impl Tier {
     }
 
     fn start_moves(&mut self, cx: &mut Context<'_>) {
+        if cx.node_loss(self.node).is_some() {
+            return;
+        }
         while (self.moving.len() as u32) < self.rules.moves_max {
             // Demotions are started before promotions, because they free space.
             if let Some(key) = self.next_down() {
