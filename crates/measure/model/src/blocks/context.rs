@@ -43,6 +43,11 @@ pub trait Block: Send + CloneBlock {
     /// Reacts to the loss or the return of a component, anywhere in the system.
     fn changed(&mut self, _change: Change, _cx: &mut Context<'_>) {}
 
+    /// Returns true if a lost device has a part of a range, according to where it is stored now.
+    fn is_lost(&self, _request: &Request, _blocks: &Blocks) -> bool {
+        false
+    }
+
     /// Empties the caches in memory.
     fn forget(&mut self) {}
 
@@ -92,6 +97,12 @@ impl Blocks {
         if let Some(instance) = &self.instances[self.index(block, request.node)] {
             instance.hint(request, self);
         }
+    }
+
+    /// Returns true if a lost device has a part of a range; see [`Block::is_lost`].
+    pub(crate) fn is_lost(&self, block: BlockRef, request: &Request) -> bool {
+        let instance = &self.instances[self.index(block, request.node)];
+        instance.as_ref().is_some_and(|instance| instance.is_lost(request, self))
     }
 
     pub(crate) fn index(&self, block: BlockRef, node: u16) -> usize {

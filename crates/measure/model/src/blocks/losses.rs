@@ -11,7 +11,7 @@ use crate::core::StationId;
 const REFUSAL_NS: u64 = 1_000_000;
 
 /// Component of a system that can be lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Component {
     /// A node, with everything in it.
     Node(u16),
@@ -89,6 +89,11 @@ impl Losses {
         self.nodes.get(usize::from(node)).copied().flatten()
     }
 
+    /// Returns the loss of the device behind a station; `None` while it serves.
+    pub(crate) fn device(&self, station: StationId) -> Option<Loss> {
+        self.devices.get(station.0 as usize).copied().flatten()
+    }
+
     /// Returns the node that runs the load of a lost node's file, `None` if no node is left.
     fn stand_in(&self, file: u32) -> Option<u16> {
         let live = || (0..self.compute_nodes).filter(|node| self.node(*node).is_none());
@@ -106,8 +111,7 @@ impl Context<'_> {
     /// Returns the loss of the device behind a station.
     #[inline]
     pub(crate) fn station_loss(&self, station: StationId) -> Option<Loss> {
-        let losses = self.blocks.losses.as_ref()?;
-        losses.devices.get(station.0 as usize).copied().flatten()
+        self.blocks.losses.as_ref()?.device(station)
     }
 
     /// Returns the loss of a device of a block.

@@ -614,6 +614,10 @@ impl Block for Oplog {
         self.drain_old(cx);
     }
 
+    fn is_lost(&self, request: &Request, blocks: &Blocks) -> bool {
+        blocks.is_lost(self.below, request)
+    }
+
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
         cx.lay(self.below, request);
     }

@@ -281,12 +281,14 @@ impl Replicate {
         let now_ns = cx.sim.now_ns();
         let needed = !self.failed.is_empty() || self.absence.needs_rebuild(now_ns);
         while needed && self.rebuilding < self.rebuild_active {
-            let Some((file, unit)) = self.next_lost(now_ns) else { return };
+            let Some((file, unit)) = self.next_lost(now_ns, cx.blocks) else { return };
             let nodes = self.places[file][unit];
             let key = (file as u32, unit as u64);
-            let absence = &self.absence;
             let live = |n: &&u16| {
-                **n != NOWHERE && !self.failed.contains(*n) && absence.is_fresh(**n, key)
+                let is_there = **n != NOWHERE && !self.failed.contains(*n);
+                is_there
+                    && self.absence.is_fresh(**n, key)
+                    && self.disk_loss(**n, key, cx.blocks).is_none()
             };
             let Some(&source) = nodes.iter().find(live) else { continue };
             let hash = scatter((file as u64) << 40 | unit as u64);
@@ -298,11 +300,13 @@ impl Replicate {
                         // No other node is left.
                         continue;
                     }
-                    let (failed, absence) = (self.failed.clone(), &self.absence);
-                    let mut copies = self.places[file][unit].iter_mut();
-                    let gone = |n: &u16| failed.contains(n) || absence.is_rebuilt(*n, now_ns);
-                    if let Some(copy) = copies.find(|n| gone(n)) {
-                        *copy = target;
+                    let gone = |n: &u16| {
+                        self.failed.contains(n)
+                            || self.absence.is_rebuilt(*n, now_ns)
+                            || self.is_disk_rebuilt(*n, key, now_ns, cx.blocks)
+                    };
+                    if let Some(at) = nodes.iter().position(gone) {
+                        self.places[file][unit][at] = target;
                     }
                     target
                 }
@@ -324,13 +328,16 @@ impl Replicate {
     }
 
     /// Returns the next unit that has lost a copy.
-    fn next_lost(&mut self, now_ns: u64) -> Option<(usize, usize)> {
+    fn next_lost(&mut self, now_ns: u64, blocks: &Blocks) -> Option<(usize, usize)> {
         let (mut file, mut unit) = self.rebuild_next;
         while let Some(units) = self.places.get(file) {
             while let Some(nodes) = units.get(unit) {
                 let key = (file as u32, unit as u64);
-                let lost =
-                    |n: &u16| self.failed.contains(n) || self.absence.needs_copy(*n, key, now_ns);
+                let lost = |n: &u16| {
+                    self.failed.contains(n)
+                        || self.absence.needs_copy(*n, key, now_ns)
+                        || self.is_disk_rebuilt(*n, key, now_ns, blocks)
+                };
                 if nodes.iter().any(lost) {
                     self.rebuild_next = (file, unit + 1);
                     return Some((file, unit));

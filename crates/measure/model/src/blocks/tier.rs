@@ -310,6 +310,18 @@ impl Block for Tier {
         }
     }
 
+    fn is_lost(&self, request: &Request, blocks: &Blocks) -> bool {
+        let mut units = request.units(self.rules.extent_bytes);
+        let on_slow = |unit: u64| !self.held.holds(request.key(unit));
+        units.any(|unit| {
+            let start = request.offset_bytes.max(unit * self.rules.extent_bytes);
+            let end = (request.offset_bytes + request.size_bytes)
+                .min((unit + 1) * self.rules.extent_bytes);
+            let below = if on_slow(unit) { self.slow } else { self.fast };
+            start < end && blocks.is_lost(below, &request.range(start, end - start))
+        })
+    }
+
     /// Handles the end of a move.
     fn notice(&mut self, value: u64, cx: &mut Context<'_>) {
         if let Some(Some(key)) = self.moving.remove(&value) {

@@ -52,9 +52,12 @@ impl System {
             all.extend((0..self.nodes()).map(Component::Node));
         }
         for block in (0..blocks).filter(|block| is_device(self.kind_of(*block))) {
-            // Inside the nodes of a cluster, no block serves the data of a lost device elsewhere.
-            let nodes = if self.nodes() > 1 { 0 } else { 1 };
-            for node in 0..nodes {
+            // In a cluster, the copies of other nodes serve the data of a disk. Flash in a node has
+            // data that the blocks do not keep elsewhere: its node would fail.
+            if self.nodes() > 1 && self.kind_of(block) != Some("hdd") {
+                continue;
+            }
+            for node in 0..self.nodes() {
                 let stations = &self.blocks.stations[block * self.blocks.nodes + usize::from(node)];
                 let count =
                     if self.kind_of(block) == Some("ssd") { 1 } else { stations.len() as u32 };

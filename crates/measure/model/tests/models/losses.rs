@@ -103,6 +103,29 @@ fn a_rebuild_restores_every_copy_and_a_return_only_what_was_written_meanwhile() 
     assert!(rebuilt(&back) < 20.0, "{}", rebuilt(&back));
 }
 
+#[test]
+fn other_nodes_serve_the_data_of_a_lost_disk_and_receive_its_copies() {
+    let reads = load(16, 1.0, 40 * GB);
+    let whole = run_on(disks(&[]), &reads, 2_000, 10_000);
+    let lost = run_on(lose(disks(&[]), &["node1.hdd:2"]), &reads, 2_000, 10_000);
+    assert_eq!(visits(&lost, "node1.hdd.2"), 0);
+    let share = |run: &Run, prefix: &str| visits(run, prefix) as f64 / run.measured.ops as f64;
+    // A third of the reads of node 1, a twelfth of all, go to the other nodes.
+    assert!((share(&lost, "node1.hdd") / share(&whole, "node1.hdd") - 2.0 / 3.0).abs() < 0.05);
+    assert!((lost.remote() - 1.0 / 12.0).abs() < 0.02, "{}", lost.remote());
+    // All copies with a part on the disk are rebuilt: a third of those of the node.
+    let rebuilding = [("replicate.rebuild_after_s", "0")];
+    let mut system = lose(disks(&rebuilding), &["node1.hdd:2"]);
+    system.set_timer(20_000 * SECOND_NS, 7);
+    while system.next() != Some(plimsoll_model::system::Event::Timer { tag: 7 }) {}
+    let mut units = 0.0;
+    system.readings(&mut |_, _, reading, value| {
+        units = if reading == "rebuilt_units" { value } else { units };
+    });
+    let node = 2.0 * (40 * GB).div_ceil(4 << 20) as f64;
+    assert!((units / (node / 3.0) - 1.0).abs() < 0.15, "{units} of {node}");
+}
+
 /// Returns 12 mirrors of two drives, without caches, with a layout of 24 GB.
 fn pool(changes: &[(&str, &str)]) -> System {
     let own = [("arc.capacity_bytes", "0"), ("model.detect_s", "0")];
@@ -181,7 +204,8 @@ fn names_of_components_are_those_of_the_stations() {
     let cluster = disks(&[]);
     assert!(cluster.component("node:3").is_ok() && cluster.component("node3").is_ok());
     let known = cluster.component("node:4").unwrap_err();
-    assert_eq!(known, "node:0, node:1, node:2, node:3");
+    assert!(known.starts_with("node:0, node:1, node:2, node:3, node0.hdd:0"), "{known}");
+    assert!(cluster.component("node3.hdd:2").is_ok() && cluster.component("node3.hdd:3").is_err());
     assert_eq!(cluster.throttled("node1.hdd:2").unwrap().len(), 1);
     assert_eq!(cluster.throttled("node1.hdd").unwrap().len(), 3);
     assert_eq!(cluster.throttled("ssd").unwrap().len(), 4);

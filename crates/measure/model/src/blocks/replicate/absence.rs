@@ -6,15 +6,19 @@
 //!   of failed nodes.
 //! - A node that returns has the data of its loss. Its copies that were written meanwhile are stale:
 //!   they serve no reads until they are copied again. Copies that were rebuilt elsewhere stay there.
+//! - A disk that is lost inside a node takes its part of the node's data away. Copies with such a part
+//!   are like those of a lost node: other nodes serve the reads, and whole units are rebuilt there.
+//!   New data goes to the node's other disks. A disk returns with its data.
 //! - A request without a copy fails. Cold units with erasure coding are decoded.
 
 use std::collections::BTreeMap;
 
 use super::{COPIES, NOWHERE, Replicate};
-use crate::blocks::Context;
+use crate::blocks::context::BlockRef;
 use crate::blocks::keys::Bits;
 use crate::blocks::losses::{Change, Component, Loss};
-use crate::blocks::request::{Request, scatter};
+use crate::blocks::request::{Action, Request, scatter};
+use crate::blocks::{Blocks, Context};
 use crate::core::NS_PER_S;
 
 /// Notice: the rebuild of a lost node starts.
@@ -29,6 +33,8 @@ pub(super) struct Absence {
     rebuild_after_ns: u64,
     /// By lost node: its loss.
     lost: BTreeMap<u16, Loss>,
+    /// By lost disk, its node: its loss.
+    disks: BTreeMap<(u16, Component), Loss>,
     /// By node that was lost at some time: its units that were written meanwhile, and their number.
     stale: BTreeMap<u16, (Bits, u64)>,
 }
@@ -36,7 +42,12 @@ pub(super) struct Absence {
 impl Absence {
     pub(super) fn new(rebuild_after_s: f64) -> Self {
         let rebuild_after_ns = (rebuild_after_s * NS_PER_S as f64) as u64;
-        Self { rebuild_after_ns, lost: BTreeMap::new(), stale: BTreeMap::new() }
+        Self {
+            rebuild_after_ns,
+            lost: BTreeMap::new(),
+            disks: BTreeMap::new(),
+            stale: BTreeMap::new(),
+        }
     }
 
     /// Returns true while a node is lost.
@@ -48,7 +59,17 @@ impl Absence {
     /// Returns true if a node was lost at any time.
     #[inline]
     pub(super) fn any_touched(&self) -> bool {
-        !self.stale.is_empty()
+        !self.stale.is_empty() || !self.disks.is_empty()
+    }
+
+    /// Returns the latest loss of a disk in a node.
+    fn disk_loss(&self, node: u16) -> Option<Loss> {
+        let own = self.disks.iter().filter(|((of, _), _)| *of == node);
+        own.map(|(_, loss)| *loss).max_by_key(|loss| loss.noticed_ns)
+    }
+
+    fn is_due(&self, loss: &Loss, now_ns: u64) -> bool {
+        loss.noticed_ns.saturating_add(self.rebuild_after_ns) <= now_ns
     }
 
     fn is_stale(&self, node: u16, (file, unit): Key) -> bool {
@@ -62,8 +83,7 @@ impl Absence {
 
     /// Returns true if the copies of a node are to be rebuilt elsewhere.
     pub(super) fn is_rebuilt(&self, node: u16, now_ns: u64) -> bool {
-        let due_ns = |loss: &Loss| loss.noticed_ns.saturating_add(self.rebuild_after_ns);
-        self.lost.get(&node).is_some_and(|loss| due_ns(loss) <= now_ns)
+        self.lost.get(&node).is_some_and(|loss| self.is_due(loss, now_ns))
     }
 
     /// Returns true if a copy of a unit on a node has to be made again.
@@ -78,7 +98,8 @@ impl Absence {
     pub(super) fn needs_rebuild(&self, now_ns: u64) -> bool {
         let stale =
             |(node, (_, count)): (&u16, &(Bits, u64))| *count > 0 && !self.lost.contains_key(node);
-        self.stale.iter().any(stale) || self.lost.keys().any(|node| self.is_rebuilt(*node, now_ns))
+        let losses = || self.lost.values().chain(self.disks.values());
+        self.stale.iter().any(stale) || losses().any(|loss| self.is_due(loss, now_ns))
     }
 
     /// Returns a node that is back with a stale copy of a unit, which is then current.
@@ -107,20 +128,53 @@ impl Replicate {
                 let Some(loss) = cx.node_loss(node) else { return };
                 self.absence.lost.insert(node, loss);
                 self.absence.stale.entry(node).or_default();
-                let start_ns = loss.noticed_ns.saturating_add(self.absence.rebuild_after_ns);
-                let (own, wait_ns) = (self.own, start_ns.saturating_sub(cx.sim.now_ns()));
-                cx.launch(|cx| {
-                    cx.delay(wait_ns);
-                    cx.program.notice(own, START << 16);
-                });
+                self.start_rebuild(loss, cx);
+            }
+            Change::Lost(disk @ Component::Device(block, node, device)) if self.nodes > 1 => {
+                let Some(loss) = cx.device_loss(BlockRef(block), node, device) else { return };
+                self.absence.disks.insert((node, disk), loss);
+                self.start_rebuild(loss, cx);
+            }
+            Change::Back(disk @ Component::Device(_, node, _)) => {
+                self.absence.disks.remove(&(node, disk));
             }
             Change::Back(Component::Node(node)) => {
                 self.absence.lost.remove(&node);
                 self.rebuild_next = (0, 0);
                 self.rebuild(cx);
             }
-            _ => {}
+            Change::Lost(_) => {}
         }
+    }
+
+    fn start_rebuild(&self, loss: Loss, cx: &mut Context<'_>) {
+        let start_ns = loss.noticed_ns.saturating_add(self.absence.rebuild_after_ns);
+        let (own, wait_ns) = (self.own, start_ns.saturating_sub(cx.sim.now_ns()));
+        cx.launch(|cx| {
+            cx.delay(wait_ns);
+            cx.program.notice(own, START << 16);
+        });
+    }
+
+    /// Returns the loss of a disk that has a part of a unit on a node.
+    pub(super) fn disk_loss(&self, node: u16, (file, unit): Key, blocks: &Blocks) -> Option<Loss> {
+        let loss = self.absence.disk_loss(node)?;
+        let offset = unit * self.unit_bytes;
+        let mut whole = Request::new(Action::Read, file, offset, self.unit_bytes);
+        whole.node = node;
+        blocks.is_lost(self.below, &whole).then_some(loss)
+    }
+
+    /// Returns true if a copy of a unit on a node has to be made elsewhere, because a disk is lost.
+    pub(super) fn is_disk_rebuilt(
+        &self,
+        node: u16,
+        key: Key,
+        now_ns: u64,
+        blocks: &Blocks,
+    ) -> bool {
+        let loss = self.disk_loss(node, key, blocks);
+        loss.is_some_and(|loss| self.absence.is_due(&loss, now_ns))
     }
 
     /// Reads a unit while a node is lost, or has stale copies.
@@ -133,7 +187,12 @@ impl Replicate {
     ) {
         let key = (request.file, unit);
         let stored = |n: &u16| *n != NOWHERE && !self.failed.contains(n);
-        let fresh = |n: &u16| stored(n) && self.absence.is_fresh(*n, key);
+        let blocks = &*cx.blocks;
+        let on_lost_disk =
+            nodes.map(|n| stored(&n).then(|| self.disk_loss(n, key, blocks)).flatten());
+        let disk =
+            |n: &u16| nodes.iter().position(|node| node == n).and_then(|at| on_lost_disk[at]);
+        let fresh = |n: &u16| stored(n) && self.absence.is_fresh(*n, key) && disk(n).is_none();
         if nodes.contains(&request.node) && fresh(&request.node) {
             self.local_reads += 1;
             cx.route(self.below, request);
@@ -142,15 +201,14 @@ impl Replicate {
         self.remote_reads += 1;
         cx.remote = true;
         // Before the notice, a lost node is asked like the others.
-        let unnoticed = |n: &u16| {
-            let loss = self.absence.lost.get(n);
-            stored(n) && loss.is_some_and(|loss| !cx.is_noticed(*loss))
-        };
+        let loss_of = |n: &u16| self.absence.lost.get(n).copied().or_else(|| disk(n));
+        let unnoticed = |n: &u16| stored(n) && loss_of(n).is_some_and(|loss| !cx.is_noticed(loss));
         let hash = scatter(request.key(unit) ^ 0x5ca1e);
         let asked: Vec<u16> = nodes.into_iter().filter(|n| fresh(n) || unnoticed(n)).collect();
-        let first = asked.get((hash % asked.len().max(1) as u64) as usize);
-        if let Some(loss) = first.and_then(|node| self.absence.lost.get(node)) {
-            cx.wait_for_notice(*loss);
+        let local = asked.iter().find(|node| **node == request.node);
+        let first = local.or_else(|| asked.get((hash % asked.len().max(1) as u64) as usize));
+        if let Some(loss) = first.and_then(loss_of) {
+            cx.wait_for_notice(loss);
         }
         let live: Vec<u16> = nodes.into_iter().filter(fresh).collect();
         match live.get((hash % live.len().max(1) as u64) as usize) {
