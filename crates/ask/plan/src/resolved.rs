@@ -22,7 +22,9 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
-pub use event::{Bound, Event, Limits, RelativeLimit, StreamLimits, Window, WindowLimits};
+pub use event::{
+    Bound, Event, Limits, RelativeLimit, StreamLimits, Throttle, Window, WindowLimits,
+};
 pub use fleet::{HostChange, Placement};
 pub use limits::{LatencyClass, LatencyLimit, LatencyStatistic, LimitOrigin, LimitSet};
 pub use mailbox::{

@@ -8,6 +8,7 @@ pub mod checks;
 mod figures;
 pub mod recovery;
 mod slice;
+mod stations;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::events::EventRecord;
@@ -21,6 +22,7 @@ use crate::stats::percentile_gate;
 
 pub use self::figures::{WindowFigures, window_figures};
 pub(crate) use self::slice::slice;
+pub use self::stations::{StationWindows, station_windows};
 
 /// Part of the measured phase, on the run's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,6 +16,7 @@ mod inside;
 mod keys;
 mod limit;
 mod link;
+mod losses;
 mod metadata;
 mod oplog;
 mod raid;
@@ -28,10 +29,12 @@ mod tier;
 
 pub use context::{Block, Builder, Context};
 pub use inside::{NodeCounters, Source, Tally};
+pub use losses::{Change, Component};
 pub use request::{Action, Request};
 
 pub(crate) use context::{BlockRef, Blocks, Launch, NodeFailure};
 pub(crate) use keys::Bits;
+pub(crate) use losses::Losses;
 
 use crate::spec::{ModelError, Reader};
 
@@ -61,6 +64,11 @@ pub(crate) fn shared(kind: Option<&str>) -> bool {
     kind == Some("replicate")
 }
 
+/// Returns whether blocks of a kind are devices, with stations of their own.
+pub(crate) fn is_device(kind: Option<&str>) -> bool {
+    matches!(kind, Some("drive" | "hdd" | "ssd"))
+}
+
 /// Returns whether blocks of a kind store data.
 pub(crate) fn keeps_data(kind: Option<&str>) -> bool {
     matches!(kind, Some("cache" | "drive" | "hdd" | "oplog" | "raid" | "ssd" | "tier"))
@@ -68,7 +76,7 @@ pub(crate) fn keeps_data(kind: Option<&str>) -> bool {
 
 /// Returns whether blocks of a kind need the layout before the run.
 pub(crate) fn keeps_layout(kind: Option<&str>) -> bool {
-    matches!(kind, Some("metadata" | "records" | "replicate" | "ssd" | "tier"))
+    matches!(kind, Some("metadata" | "raid" | "records" | "replicate" | "ssd" | "tier"))
 }
 
 /// Creates the block of a table.

@@ -4,6 +4,9 @@
 //!
 //! - a building block: a file in `blocks` and its line in `blocks.rs`
 //! - a shipped model: `models/NAME.toml` and its name in `spec/shipped.rs`
+//! - lost and slow components: `blocks/losses.rs`, `blocks/replicate/absence.rs` (nodes and their
+//!   disks), `blocks/raid/repair.rs` (drives), their names in `system/components.rs`, the events of
+//!   a plan in `run/events.rs`
 //! - driving of a model: `run` (`virtual_time`, `mailbox`, `gauges`); speed, accuracy and
 //!   parameters: `docs/models.md`
 pub mod analytic;

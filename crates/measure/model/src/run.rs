@@ -1,6 +1,7 @@
 //! Runs a load on a system in virtual time, and returns the results.
 
 mod clients;
+mod events;
 mod gauges;
 mod mailbox;
 mod matrix;
@@ -59,7 +60,8 @@ pub fn run_plan(run: ModelRun<'_>) -> Result<Recording, RunError> {
 /// # Errors
 /// See [`run_plan`].
 pub fn check_plan(plan: &ResolvedPlan, model: &ConfiguredModel) -> Result<(), RunError> {
-    model.build(plan.seed)?;
+    let mut system = model.build(plan.seed)?;
+    events::Events::new(plan, &events::gates(plan), &mut system)?;
     match &plan.workload {
         Workload::Mailbox(mailbox) => mailbox::store(mailbox, plan.seed, plan.seed).map(|_| ())?,
         Workload::Matrix(matrix) => streams::check(matrix, plan.seed)?,

@@ -1,8 +1,11 @@
 //! A system: the blocks of a model, built and wired, on top of a simulation.
 
 mod build;
+mod components;
 
-use crate::blocks::{Action, Bits, Block, Blocks, Context, Launch, NodeCounters, Request, Source};
+use crate::blocks::{
+    Action, Bits, Block, BlockRef, Blocks, Context, Launch, NodeCounters, Request, Source,
+};
 use crate::core::{Happening, Program, Sim};
 use crate::spec::Spec;
 
@@ -38,10 +41,12 @@ pub struct System {
     spec: Spec,
     sim: Sim,
     blocks: Blocks,
-    entry: crate::blocks::BlockRef,
+    entry: BlockRef,
     ticks: Vec<(u32, u16, u64)>,
     inside: Vec<NodeCounters>,
     compute_nodes: u16,
+    /// Time until the system notices that a component is lost.
+    detect_ns: u64,
     failed: std::ops::Range<u16>,
     keeps_layout: bool,
     has_layout: bool,
@@ -54,6 +59,8 @@ pub struct System {
     closing: Vec<(crate::core::StationId, u64)>,
     background_in_flight: u64,
     last: (Option<Source>, Option<Source>, bool),
+    /// The last request could not be served.
+    refused: bool,
 }
 
 impl System {
@@ -111,6 +118,12 @@ impl System {
         self.last
     }
 
+    /// Returns true if the last submitted request fails: no component is left that could serve it.
+    #[inline]
+    pub fn last_refused(&self) -> bool {
+        self.refused
+    }
+
     /// Submits a request. Its end is an [`Event::Done`] with this tag (below 2^63).
     pub fn submit(&mut self, tag: u64, class: u16, request: &Request) {
         if self.empty.get(request.file as usize) == Some(&true) {
@@ -125,7 +138,12 @@ impl System {
     fn enter(&mut self, tag: u64, class: u16, request: &Request) {
         self.blocks.hint(self.entry, request);
         let mut program = std::mem::take(&mut self.program);
-        let seen = self.write_program(&mut program, |cx, entry| cx.route(entry, request));
+        let seen = match self.blocks.losses {
+            None => self.write_program(&mut program, |cx, entry| cx.route(entry, request)),
+            Some(_) => {
+                self.write_program(&mut program, |cx, entry| route_around(request, entry, cx))
+            }
+        };
         let inside = &mut self.inside[usize::from(request.node)];
         match request.action {
             Action::Read => {
@@ -296,7 +314,7 @@ impl System {
         act: impl FnOnce(&mut dyn Block, &mut Context<'_>),
     ) {
         let mut program = std::mem::take(&mut self.program);
-        let reference = crate::blocks::BlockRef(block);
+        let reference = BlockRef(block);
         self.write_program(&mut program, |cx, _| cx.with(reference, node, act));
         // A block starts its own work as a new program, without a request that it could extend.
         program.clear();
@@ -316,7 +334,7 @@ impl System {
     fn write_program(
         &mut self,
         program: &mut Program,
-        write: impl FnOnce(&mut Context<'_>, crate::blocks::BlockRef),
+        write: impl FnOnce(&mut Context<'_>, BlockRef),
     ) -> (Option<Source>, Option<Source>, bool) {
         let mut cx = Context {
             program,
@@ -327,9 +345,12 @@ impl System {
             served: None,
             landed: None,
             remote: false,
+            waited_ns: 0,
+            refused: false,
             closing: &mut self.closing,
         };
         write(&mut cx, self.entry);
+        self.refused = cx.refused;
         (cx.served, cx.landed, cx.remote)
     }
 
@@ -340,5 +361,12 @@ impl System {
             self.sim.submit(BACKGROUND, u16::MAX, &mut launch.program);
             self.spare.push(launch.program);
         }
+    }
+}
+
+/// Routes a request in a system that loses components: load of a lost node enters at another one.
+fn route_around(request: &Request, entry: BlockRef, cx: &mut Context<'_>) {
+    if let Some(node) = cx.entry_node(request.node, request.file) {
+        cx.route(entry, &Request { node, ..*request });
     }
 }

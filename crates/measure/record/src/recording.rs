@@ -8,7 +8,7 @@ use plimsoll_evidence::observed::Observed;
 use plimsoll_evidence::run::{
     Checks, ClassTotals, End, EndKind, Engine, Instance, Phase, PhaseKind,
 };
-use plimsoll_evidence::series::{Data, Row, drained_name};
+use plimsoll_evidence::series::{Data, Row, drained_name, errors_name};
 use plimsoll_workload::step::Class;
 
 use crate::generator::GeneratorFigures;
@@ -164,6 +164,7 @@ impl Recording {
         let time = (start_ns, snapshot.end_ns.saturating_sub(snapshot.start_ns));
         for (totals, class) in snapshot.totals.iter().zip(classes) {
             self.add_row(snapshot.phase, time, class, totals, snapshot.drained);
+            self.add_errors_row(snapshot.phase, time, class, totals.errors);
             if measured {
                 self.add_to_totals(class, totals, snapshot.drained);
             }
@@ -201,6 +202,20 @@ impl Recording {
                 bytes: totals.bytes,
                 max_ns: totals.latency_ns_max,
             };
+            self.series.push(Row { phase, start_ns, duration_ns, name, data });
+        }
+    }
+
+    /// Adds a row for the failed operations of a class's interval (start and length), if any failed.
+    pub(crate) fn add_errors_row(
+        &mut self,
+        phase: u32,
+        (start_ns, duration_ns): (u64, u64),
+        class: &Class,
+        errors: u64,
+    ) {
+        if errors > 0 {
+            let (name, data) = (errors_name(&class.name), Data::Gauge(errors as f64));
             self.series.push(Row { phase, start_ns, duration_ns, name, data });
         }
     }

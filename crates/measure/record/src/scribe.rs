@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::latency::Interval as Histogram;
 use plimsoll_evidence::run::PhaseKind;
-use plimsoll_evidence::series::{Data, Row, drained_class, errors_name};
+use plimsoll_evidence::series::drained_class;
 use plimsoll_workload::step::Class;
 
 use crate::collect::{Collector, GroupTotals, Interval};
@@ -90,17 +90,12 @@ impl Scribe {
     }
 
     fn rows(&self, row: &Interval, phase: u32, from_ns: u64, recording: &mut Recording) {
-        let (start_ns, duration_ns) = (recording.since_start_ns(from_ns), self.interval_ns);
-        let time = (start_ns, duration_ns);
+        let time = (recording.since_start_ns(from_ns), self.interval_ns);
         let parts = row.within.iter().zip(&row.drained);
         for ((class, record), (within, drained)) in self.classes.iter().zip(&row.classes).zip(parts)
         {
             recording.add_row(phase, time, class, within, false);
-            if record.totals.errors > 0 {
-                let data = Data::Gauge(record.totals.errors as f64);
-                let name = errors_name(&class.name);
-                recording.series.push(Row { phase, start_ns, duration_ns, name, data });
-            }
+            recording.add_errors_row(phase, time, class, record.totals.errors);
             recording.add_row(phase, time, class, drained, true);
         }
     }
@@ -184,6 +179,7 @@ pub fn clip(recording: &mut Recording) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use plimsoll_evidence::series::Data;
     use crate::collect::ClassRecord;
     use crate::totals::OperationTotals;
 

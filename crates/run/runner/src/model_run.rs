@@ -86,6 +86,9 @@ fn run_error(error: &RunError) -> RunnerError {
     match error {
         RunError::Model(error) => model_error(error),
         RunError::Plan(error) => engine_error(&error.clone().into()),
+        RunError::NoSuchComponent { known, .. } => {
+            RunnerError::usage(error.to_string()).hint(format!("the components are: {known}"))
+        }
     }
 }
 

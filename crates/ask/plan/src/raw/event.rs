@@ -3,12 +3,12 @@
 use crate::read::list::List;
 use crate::read::section::section;
 use crate::read::value::Name;
-use crate::units::DurationNs;
+use crate::units::{DurationNs, Share};
 
 section! {
     /// Event during the measurement, once: a failure, its repair, or a neighbour. It runs a command,
-    /// asks the operator, or starts the streams with `start = "event:NAME"`. Use `[[event]]` for
-    /// several. See [events.md](events.md).
+    /// asks the operator, or starts the streams with `start = "event:NAME"`. On a model it fails or
+    /// throttles a component instead. Use `[[event]]` for several. See [events.md](events.md).
     EventRaw {
         /// Name in the report, and in `after` and `start`.
         name: Name | "required";
@@ -25,9 +25,18 @@ section! {
         timeout: DurationNs = "1m";
         /// Text for the operator, who presses Enter when it is done.
         prompt: Name | "none";
+        /// On a model: component that is lost at this time and returns at `undo_at`, such as
+        /// `node:3` or `drive:7`. A plan with an unknown component lists those of its model.
+        fail: Name | "none";
+        /// On a model: component whose speed falls to `speed` until `undo_at`, such as `drive:7`,
+        /// `drive` (all drives), `node1.hdd` or `node:1`.
+        throttle: Name | "none";
+        /// Speed of the throttled component, as a share of its normal speed.
+        speed: Share | "required with `throttle`";
         /// Command that ends the event: program and arguments.
         undo: List<Name> | "none";
-        /// Time of the undo in the measured phase, when the event's streams end too.
+        /// Time of the undo in the measured phase, when the event's streams end too. Without it, a
+        /// component of a model stays lost or slow.
         undo_at: DurationNs | "the end of the measured phase";
     }
 }

@@ -6,7 +6,7 @@ use crate::raw::{EventRaw, Root};
 use crate::read::list::List;
 use crate::read::value::Name;
 use crate::read::{Cx, Located, Position};
-use crate::resolved::{Event, Phases, Target, TargetKind, Workload};
+use crate::resolved::{Event, Phases, Target, TargetKind, Throttle, Workload};
 use crate::units::DurationNs;
 
 /// Maximum number of events. A larger number is a mistake.
@@ -39,8 +39,9 @@ pub(super) fn resolve(
     check_order(raw, &events, cx);
     check_streams(root, &loaded.workload, &events, cx);
     if let Some((_, at)) = raw.first() {
-        check_support(root, at, loaded, phases, targets, cx);
+        check_support(root, at, loaded, phases, cx);
     }
+    check_actions(raw, targets, cx);
     events
 }
 
@@ -72,14 +73,17 @@ fn one(
         run: command(&raw.run),
         timeout_ns: raw.timeout.value.0,
         prompt: raw.prompt.as_ref().map(|prompt| prompt.value.0.clone()),
+        fail: raw.fail.as_ref().map(|fail| fail.value.0.trim().to_owned()),
+        throttle: throttle(raw, cx),
         undo: command(&raw.undo),
         undo_at_ns: time(&raw.undo_at),
     };
     check_times(raw, at, &event, phases, cx);
     let starts = starts_at(&event.name);
-    if event.run.is_empty() && event.prompt.is_none() && !starts {
+    let disturbs = event.fail.is_some() || raw.throttle.is_some();
+    if event.run.is_empty() && event.prompt.is_none() && !starts && !disturbs {
         let help = format!(
-            "write `run` or `prompt`, or start = \"event:{}\" in a stream",
+            "write `run` or `prompt` (on a model `fail` or `throttle`), or start = \"event:{}\" in a stream",
             one_line(&event.name)
         );
         cx.fail(at, "does nothing", help);
@@ -87,10 +91,61 @@ fn one(
     if let (false, Some(prompt)) = (event.run.is_empty(), &raw.prompt) {
         cx.fail(&prompt.at, "cannot be used with `run`", "make two events");
     }
-    if let Some(undo_at) = raw.undo_at.as_ref().filter(|_| event.undo.is_empty() && !starts) {
+    if let (true, Some(fail)) = (raw.throttle.is_some(), &raw.fail) {
+        cx.fail(&fail.at, "is given beside `throttle`", "make two events");
+    }
+    let has_undo = !event.undo.is_empty() || starts || disturbs;
+    if let Some(undo_at) = raw.undo_at.as_ref().filter(|_| !has_undo) {
         cx.fail(&undo_at.at, "has nothing to undo", "write `undo`, or remove it");
     }
     Some(event)
+}
+
+/// Returns the reduced speed of an event's component.
+fn throttle(raw: &EventRaw, cx: &mut Cx) -> Option<Throttle> {
+    let help = "write such as speed = \"20%\"";
+    match (&raw.throttle, &raw.speed) {
+        (Some(throttle), Some(speed)) => {
+            let share = speed.value.0;
+            if share <= 0.0 || share >= 1.0 {
+                cx.fail(&speed.at, "is not between 0 and 1", format!("{help}, or `fail`"));
+            }
+            Some(Throttle { component: throttle.value.0.trim().to_owned(), speed: share })
+        }
+        (Some(throttle), None) => {
+            cx.fail(&throttle.at, "needs a `speed`", help);
+            None
+        }
+        (None, Some(speed)) => {
+            cx.fail(&speed.at, "has an effect only with `throttle`", "name the component there");
+            None
+        }
+        (None, None) => None,
+    }
+}
+
+/// Rejects commands and prompts on a model, and losses of components on real storage.
+fn check_actions(raw: &[(EventRaw, Position)], targets: &[Target], cx: &mut Cx) {
+    let is_model = |target: &Target| matches!(target.kind, TargetKind::Model { .. });
+    let on_model = targets.iter().any(is_model);
+    let on_real = targets.iter().any(|target| !is_model(target));
+    for (event, _) in raw {
+        let commands = [&event.run, &event.undo].map(|given| given.as_ref().map(|given| &given.at));
+        let texts = [&event.prompt, &event.fail, &event.throttle];
+        let [prompt, fail, throttle] = texts.map(|given| given.as_ref().map(|given| &given.at));
+        if on_model {
+            for at in commands.into_iter().chain([prompt]).flatten() {
+                let help = "write such as fail = \"node:3\" or throttle = \"drive:7\"; it returns at `undo_at`";
+                cx.fail(at, "has no effect on a model", help);
+            }
+        }
+        if on_real {
+            for at in [fail, throttle].into_iter().flatten() {
+                let help = "write a command, such as run = [\"ssh\", \"bmc-3\", \"power\", \"off\"], or a `prompt`";
+                cx.fail(at, "is only possible on a model", help);
+            }
+        }
+    }
 }
 
 fn check_times(raw: &EventRaw, at: &Position, event: &Event, phases: &Phases, cx: &mut Cx) {
@@ -181,13 +236,9 @@ fn check_support(
     at: &Position,
     loaded: &ResolvedWorkload,
     phases: &Phases,
-    targets: &[Target],
     cx: &mut Cx,
 ) {
-    let help = "remove the events, or run the plan on real storage of one host";
-    if targets.iter().any(|target| matches!(target.kind, TargetKind::Model { .. })) {
-        cx.fail(at, "is not supported on a model yet", help);
-    }
+    let help = "remove the events, or run the plan on one host";
     if root.fleet.is_some() {
         cx.fail(at, "is not supported on a fleet yet", help);
     }

@@ -6,7 +6,7 @@ use super::limits::{LatencyClass, LatencyLimit, LatencyStatistic};
 use super::words::words;
 
 /// Something that happens to the storage system during the measured phase.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// Name, unique in the plan.
     pub name: String,
@@ -27,12 +27,27 @@ pub struct Event {
     /// Text for the operator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
+    /// Component of a model that is lost.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fail: Option<String>,
+    /// Component of a model whose speed changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttle: Option<Throttle>,
     /// Command that ends the event; empty for none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undo: Vec<String>,
     /// Time of the undo in the measured phase; `None`: at its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo_at_ns: Option<u64>,
+}
+
+/// Reduced speed of a model's component.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Throttle {
+    /// The component.
+    pub component: String,
+    /// Share of its normal speed, between 0 and 1.
+    pub speed: f64,
 }
 
 impl Event {

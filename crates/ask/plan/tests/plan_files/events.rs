@@ -35,6 +35,43 @@ name = \"backup\"
 start = \"event:backup\"
 ";
 
+const RUN: &str = "run = [\"ssh\", \"bmc-3\", \"power\", \"off\"]\n";
+
+/// A plan on a model, with these fields of its event.
+fn on_model(event: &str) -> Result<Plan, String> {
+    let text = format!(
+        "[target]\nmodel = \"vsan-hybrid\"\n[workload.matrix]\n[phases]\nmeasure = \"10m\"\n[[event]]\n\
+         name = \"e\"\nat = \"5m\"\n{event}"
+    );
+    Plan::parse(&text, "p.toml").map_err(|errors| errors.to_string())
+}
+
+#[test]
+fn components_of_a_model_fail_or_slow_down_and_commands_are_refused() {
+    let event =
+        |text: &str| on_model(text).unwrap_or_else(|e| panic!("{e}")).resolve().events.remove(0);
+    let lost = event("fail = \"node:3\"\nundo_at = \"7m\"\n");
+    assert_eq!((lost.fail.as_deref(), lost.undo_at_ns), (Some("node:3"), Some(420_000_000_000)));
+    let slow = event("throttle = \"hdd\"\nspeed = \"20%\"\n");
+    assert_eq!(slow.throttle.map(|t| (t.component, t.speed)), Some(("hdd".to_owned(), 0.2)));
+    let plan = on_model("throttle = \"hdd\"\nspeed = 0.5\n").unwrap().resolve();
+    assert_eq!(ResolvedPlan::from_toml(&plan.to_toml().unwrap()).unwrap(), plan);
+    for (text, says) in [
+        (RUN, "event[0].run: has no effect on a model"),
+        ("prompt = \"Pull the disk\"\n", "event[0].prompt: has no effect on a model"),
+        ("fail = \"node:3\"\nundo = [\"true\"]\n", "event[0].undo: has no effect on a model"),
+        ("fail = \"node:3\"\nthrottle = \"hdd\"\nspeed = 0.5\n", "given beside `throttle`"),
+        ("throttle = \"hdd\"\n", "needs a `speed`"),
+        ("throttle = \"hdd\"\nspeed = 0\n", "is not between 0 and 1"),
+        ("throttle = \"hdd\"\nspeed = 1\n", "is not between 0 and 1"),
+        ("fail = \"node:3\"\nspeed = 0.5\n", "has an effect only with `throttle`"),
+        ("", "does nothing"),
+    ] {
+        let said = on_model(text).unwrap_err();
+        assert!(said.contains(says), "{text}: expected {says:?} in:\n{said}");
+    }
+}
+
 fn plan() -> ResolvedPlan {
     Plan::parse(PLAN, "p.toml").unwrap_or_else(|e| panic!("{e}")).resolve()
 }
@@ -99,7 +136,9 @@ fn unknown_and_impossible_events_are_refused_at_their_field() {
             "name = \"database\"\nstart = \"event:backup\"",
             "leaves no measured time before",
         ),
-        ("path = \"/mnt/fs\"", "model = \"single-hdd\"", "not supported on a model yet"),
+        ("path = \"/mnt/fs\"", "model = \"single-hdd\"", "event[0].run: has no effect on a model"),
+        (RUN, "fail = \"node:3\"\n", "event[0].fail: is only possible on a model"),
+        (RUN, "throttle = \"hdd\"\nspeed = 0.2\n", "event[0].throttle: is only possible on"),
         ("[target]", "[fleet]\nagents = 2\n[target]", "not supported on a fleet yet"),
         ("[target]", "[phases]\nmeasure = \"until-steady\"\n[target]", "fixed length"),
         (

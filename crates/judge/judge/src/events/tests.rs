@@ -54,6 +54,42 @@ fn check<'v>(verdict: &'v Verdict, name: &str) -> &'v crate::verdict::Check {
 }
 
 #[test]
+fn the_stations_of_a_model_are_compared_by_window() {
+    let mut bundle = run(10.0, "[requirement.during]\noutage_max = \"12s\"\n");
+    let phase = bundle.series[0].phase;
+    for second in 0..60 {
+        for (name, before, during) in [("node0.hdd.0", 0.2, 0.3), ("node1.hdd.0", 0.4, 0.9)] {
+            bundle.series.push(plimsoll_evidence::series::Row {
+                phase,
+                start_ns: (5 + second) * SECOND_NS,
+                duration_ns: SECOND_NS,
+                name: format!("model.{name}.utilisation"),
+                data: Data::Gauge(if second < 20 { before } else { during }),
+            });
+        }
+    }
+    // An idle station has no rows: this one worked in every second interval before the event.
+    for second in (0..20).step_by(2) {
+        bundle.series.push(plimsoll_evidence::series::Row {
+            phase,
+            start_ns: (5 + second) * SECOND_NS,
+            duration_ns: SECOND_NS,
+            name: "model.cpu.utilisation".to_owned(),
+            data: Data::Gauge(0.8),
+        });
+    }
+    let windows = Windows::of(&bundle).unwrap();
+    let stations = station_windows(&bundle, &windows);
+    let [disks, cpu] = &stations[..] else { panic!("{stations:?}") };
+    assert_eq!(disks.name, "node*.hdd.*");
+    let near = |share: Option<f64>, expected: f64| (share.unwrap() - expected).abs() < 1e-9;
+    assert!(near(disks.before, 0.3) && near(disks.during, 0.6), "{disks:?}");
+    assert_eq!(disks.busiest, "node1.hdd.0");
+    assert!(near(disks.busiest_during, 0.9) && disks.after.is_none());
+    assert!(near(cpu.before, 0.4) && near(cpu.during, 0.0), "{cpu:?}");
+}
+
+#[test]
 fn an_outage_and_its_recovery_are_measured() {
     let bundle = run(10.0, "[requirement.during]\noutage_max = \"12s\"\n");
     let windows = Windows::of(&bundle).unwrap();

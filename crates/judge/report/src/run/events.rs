@@ -3,8 +3,10 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::events::{CommandRecord, EventRecord};
 use plimsoll_judge::events::recovery::{P99_FACTOR, RATE_SHARE};
-use plimsoll_judge::events::{NoRecovery, WindowFigures, Windows, window_figures};
-use plimsoll_plan::one_line;
+use plimsoll_judge::events::{
+    NoRecovery, StationWindows, WindowFigures, Windows, station_windows, window_figures,
+};
+use plimsoll_plan::{Event, one_line};
 
 use super::empty_section;
 use crate::document::{Block, Section};
@@ -19,6 +21,11 @@ pub(super) fn section(bundle: &Bundle) -> Section {
     if let Some(windows) = Windows::of(bundle) {
         section = section.with(Block::Table(table_of_windows(bundle, &windows)));
         section = section.with(Block::Words(describe_recovery(&windows)));
+        let stations = station_windows(bundle, &windows);
+        if let Some(words) = describe_stations(&stations) {
+            section = section.with(Block::Words(words));
+            section = section.with(Block::Table(table_of_stations(stations)));
+        }
     }
     section.with(Block::Table(table_of_events(bundle)))
 }
@@ -101,6 +108,65 @@ fn describe_recovery(windows: &Windows) -> String {
     format!("{says} {level}")
 }
 
+/// Explains on a model which stations the event loaded.
+fn describe_stations(stations: &[StationWindows]) -> Option<String> {
+    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    let most = stations.first()?;
+    let (before, during) = most.before.zip(most.during)?;
+    if during <= before {
+        return Some("No kind of station was busier during the event than before.".to_owned());
+    }
+    let mut says = format!(
+        "During the event the utilisation rose most at {}: from {} to {}",
+        most.name,
+        percent(before),
+        percent(during)
+    );
+    let busiest = stations.iter().filter(|group| group.busiest_during.is_some());
+    let busiest = busiest.max_by(|a, b| {
+        let share = |group: &StationWindows| group.busiest_during.unwrap_or(0.0);
+        share(a).total_cmp(&share(b))
+    });
+    if let Some((busiest, share)) = busiest.and_then(|group| Some((group, group.busiest_during?))) {
+        says.push_str(&format!(
+            "; the busiest station, {}, was at {}",
+            busiest.busiest,
+            percent(share)
+        ));
+    }
+    Some(format!("{says}."))
+}
+
+/// Maximum rows of stations: the largest increases.
+const STATIONS_MAX: usize = 6;
+
+fn table_of_stations(stations: Vec<StationWindows>) -> Table {
+    let mut table = Table::new(
+        "Utilisation of the model's stations by window, the largest increase first",
+        vec![
+            Column::words("station", "station"),
+            Column::of(Unit::Share, "before", "utilisation_before"),
+            Column::of(Unit::Share, "during", "utilisation_during"),
+            Column::of(Unit::Share, "after", "utilisation_after"),
+            Column::of(Unit::Share, "busiest, during", "utilisation_busiest_during"),
+            Column::words("busiest", "busiest").rank(1),
+        ],
+    );
+    let share = |share| Cell::maybe(Unit::Share, share);
+    let row = |group: StationWindows| {
+        vec![
+            Cell::text(group.name),
+            share(group.before),
+            share(group.during),
+            share(group.after),
+            share(group.busiest_during),
+            Cell::text(group.busiest),
+        ]
+    };
+    table.rows = stations.into_iter().take(STATIONS_MAX).map(row).collect();
+    table
+}
+
 fn table_of_events(bundle: &Bundle) -> Table {
     let mut table = Table::new(
         "",
@@ -113,17 +179,28 @@ fn table_of_events(bundle: &Bundle) -> Table {
         ],
     );
     for event in &bundle.run.events {
-        table.rows.push(event_row(event));
+        let planned = bundle.plan.events.iter().find(|planned| planned.name == event.name);
+        table.rows.push(event_row(event, planned));
         if let Some(at_ns) = event.undo_at_ns {
             let name = format!("undo {}", event.name);
-            table.rows.push(action_row(&name, Some(at_ns), event.undo.as_ref(), ""));
+            table.rows.push(action_row(&name, Some(at_ns), event.undo.as_ref(), "", String::new()));
         }
     }
     table
 }
 
-fn event_row(event: &EventRecord) -> Vec<Cell> {
-    action_row(&event.name, event.at_ns, event.command.as_ref(), &event.missed)
+fn event_row(event: &EventRecord, planned: Option<&Event>) -> Vec<Cell> {
+    let effect = planned.map_or(String::new(), effect);
+    action_row(&event.name, event.at_ns, event.command.as_ref(), &event.missed, effect)
+}
+
+/// Describes an event on a model.
+fn effect(event: &Event) -> String {
+    let throttle = event.throttle.as_ref();
+    let throttle =
+        throttle.map(|t| format!("throttle {} to {:.0} %", t.component, t.speed * 100.0));
+    let effect = event.fail.as_ref().map(|component| format!("fail {component}")).or(throttle);
+    one_line(&effect.unwrap_or_default())
 }
 
 fn action_row(
@@ -131,6 +208,7 @@ fn action_row(
     at_ns: Option<u64>,
     command: Option<&CommandRecord>,
     missed: &str,
+    effect: String,
 ) -> Vec<Cell> {
     let lasted = command.map(|command| command.end_ns.saturating_sub(command.start_ns) as f64);
     let result = match (command, missed) {
@@ -146,7 +224,7 @@ fn action_row(
         Cell::maybe(Unit::Elapsed, at_ns.map(|ns| ns as f64)),
         lasted.map_or(Cell::empty(), |ns| Cell::number(Unit::Elapsed, ns)),
         result,
-        Cell::text(command.map_or(String::new(), command_line)),
+        Cell::text(command.map_or(effect, command_line)),
     ]
 }
 

@@ -282,6 +282,10 @@ impl Block for CacheBlock {
         blocks.hint(self.below, request);
     }
 
+    fn is_lost(&self, request: &Request, blocks: &Blocks) -> bool {
+        blocks.is_lost(self.below, request)
+    }
+
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {
         cx.lay(self.below, request);
     }

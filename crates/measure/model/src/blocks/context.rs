@@ -1,6 +1,7 @@
 //! Interfaces for a block that handles a request, and for its construction.
 
 use super::inside::Source;
+use super::losses::{Change, Losses};
 use super::request::Request;
 use crate::core::rng::Stream;
 use crate::core::{Order, Program, Sim, StationId};
@@ -39,6 +40,14 @@ pub trait Block: Send + CloneBlock {
     /// Records data that is laid out before the run: `size_bytes` of `file` at `offset_bytes`.
     fn lay(&mut self, _request: &Request, _cx: &mut Context<'_>) {}
 
+    /// Reacts to the loss or the return of a component, anywhere in the system.
+    fn changed(&mut self, _change: Change, _cx: &mut Context<'_>) {}
+
+    /// Returns true if a lost device has a part of a range, according to where it is stored now.
+    fn is_lost(&self, _request: &Request, _blocks: &Blocks) -> bool {
+        false
+    }
+
     /// Empties the caches in memory.
     fn forget(&mut self) {}
 
@@ -75,6 +84,10 @@ pub struct Blocks {
     pub(crate) strides: Vec<usize>,
     /// Blocks that store data, and therefore answer reads of holes.
     pub(crate) keeps: Vec<bool>,
+    /// By instance: its stations.
+    pub(crate) stations: Vec<std::ops::Range<u32>>,
+    /// Lost components; `None` if no event of the plan takes any away.
+    pub(crate) losses: Option<Box<Losses>>,
 }
 
 impl Blocks {
@@ -84,6 +97,12 @@ impl Blocks {
         if let Some(instance) = &self.instances[self.index(block, request.node)] {
             instance.hint(request, self);
         }
+    }
+
+    /// Returns true if a lost device has a part of a range; see [`Block::is_lost`].
+    pub(crate) fn is_lost(&self, block: BlockRef, request: &Request) -> bool {
+        let instance = &self.instances[self.index(block, request.node)];
+        instance.as_ref().is_some_and(|instance| instance.is_lost(request, self))
     }
 
     pub(crate) fn index(&self, block: BlockRef, node: u16) -> usize {
@@ -104,6 +123,10 @@ pub struct Context<'a> {
     pub(crate) served: Option<Source>,
     pub(crate) landed: Option<Source>,
     pub(crate) remote: bool,
+    /// Time until which the request waits for the notice of a loss; 0 if it does not wait.
+    pub(crate) waited_ns: u64,
+    /// No component is left that could serve the request.
+    pub(crate) refused: bool,
     /// Doors to close before the program runs.
     pub(crate) closing: &'a mut Vec<(StationId, u64)>,
 }
@@ -209,6 +232,8 @@ impl Context<'_> {
             served: None,
             landed: None,
             remote: false,
+            waited_ns: 0,
+            refused: false,
             closing: self.closing,
         };
         write(&mut cx);

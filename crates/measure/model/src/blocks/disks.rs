@@ -4,7 +4,7 @@
 //! its position, within the outer `used_share` of the capacity: a disk that is half full seeks over
 //! half its surface.
 
-use super::context::{Block, Builder, Context};
+use super::context::{Block, Blocks, Builder, Context};
 use super::inside::Source;
 use super::request::{ANY_DEVICE, Action, Request, scatter};
 use crate::core::hdd::{Arm, HddSpec};
@@ -76,10 +76,30 @@ impl Block for Disks {
             };
             let place = (hash & 0xff_ffff_ffff) % self.places;
             let address = place * self.extent_bytes + at % self.extent_bytes;
-            let station = self.devices[device % self.devices.len()];
+            let mut station = self.devices[device % self.devices.len()];
+            if let Some(loss) = cx.station_loss(station) {
+                let others = (1..self.devices.len()).map(|other| device + other);
+                let mut others = others.map(|other| self.devices[other % self.devices.len()]);
+                // Another disk takes new data; without one, the request fails.
+                match others.find(|other| write && cx.station_loss(*other).is_none()) {
+                    Some(other) => {
+                        cx.wait_for_notice(loss);
+                        station = other;
+                    }
+                    None => return cx.refuse_lost(loss),
+                }
+            }
             let bytes = ((stop - at) as f64 * request.stored_share) as u64;
             cx.program.visit_disk(station, address, bytes.max(1), write);
             at = stop;
         }
+    }
+
+    fn is_lost(&self, request: &Request, blocks: &Blocks) -> bool {
+        let Some(losses) = &blocks.losses else { return false };
+        request.units(self.extent_bytes).any(|extent| {
+            let device = (scatter(request.key(extent)) >> 40) as usize % self.devices.len();
+            losses.device(self.devices[device]).is_some()
+        })
     }
 }

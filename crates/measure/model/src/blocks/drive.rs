@@ -62,6 +62,9 @@ impl Block for Drive {
             request.device as usize
         };
         let device = device % self.devices.len();
+        if let Some(loss) = cx.station_loss(self.devices[device]) {
+            return cx.refuse_lost(loss);
+        }
         let mean_ns = match request.action {
             Action::Read => {
                 cx.serve(self.media);

@@ -380,9 +380,9 @@ impl Oplog {
         record.sequential = true;
         record.device = ANY_DEVICE;
         let mut chosen = [self.node; 4];
-        let copies = usize::from(self.rules.copies);
+        let copies = usize::from(self.copies(cx));
         for copy in 1..copies {
-            chosen[copy] = self.partner(&chosen[..copy], cx.sim.now_ns());
+            chosen[copy] = self.partner(&chosen[..copy], cx);
         }
         cx.program.fork();
         for &node in &chosen[..copies] {
@@ -402,15 +402,31 @@ impl Oplog {
         cx.program.join(usize::MAX);
     }
 
+    /// Returns the number of copies: fewer if too few nodes are left.
+    fn copies(&self, cx: &Context<'_>) -> u16 {
+        if cx.blocks.losses.is_none() {
+            return self.rules.copies;
+        }
+        let failing = self.failing.by(cx.sim.now_ns());
+        let is_gone = |node: &u16| self.failed.contains(node) || failing.contains(node);
+        let live = (0..self.nodes).filter(|n| !is_gone(n) && cx.node_loss(*n).is_none());
+        self.rules.copies.min(live.count().max(1) as u16)
+    }
+
     /// Chooses another live node. One exists, because copies are limited to the number of live
-    /// nodes.
-    fn partner(&mut self, taken: &[u16], now_ns: u64) -> u16 {
-        let failing = self.failing.by(now_ns);
+    /// nodes. A record that chose a lost node waits until the loss is noticed.
+    fn partner(&mut self, taken: &[u16], cx: &mut Context<'_>) -> u16 {
+        let failing = self.failing.by(cx.sim.now_ns());
+        let mut waited = false;
         loop {
             let node = self.stream.below(u64::from(self.nodes)) as u16;
             let failed = self.failed.contains(&node) || failing.contains(&node);
-            if !taken.contains(&node) && !failed {
+            let loss = cx.node_loss(node);
+            if !taken.contains(&node) && !failed && loss.is_none() {
                 return node;
+            }
+            if let Some(loss) = loss.filter(|_| !waited && !taken.contains(&node)) {
+                waited = cx.wait_for_notice(loss);
             }
         }
     }
@@ -435,6 +451,9 @@ impl Oplog {
 
     /// Drains a file's log while it is too full.
     fn drain_log(&mut self, log: usize, cx: &mut Context<'_>) {
+        if cx.node_loss(self.node).is_some() {
+            return;
+        }
         let mark = (self.rules.file_bytes as f64 * self.rules.drain_share) as u64;
         while self.active < self.rules.drainers && self.logs[log].held_bytes > mark {
             let Some((oldest, _)) = self.oldest(log) else { return };
@@ -444,6 +463,9 @@ impl Oplog {
 
     /// Drains the files' logs in turn while the node's log is too full.
     fn drain_node(&mut self, cx: &mut Context<'_>) {
+        if cx.node_loss(self.node).is_some() {
+            return;
+        }
         let mark = (self.rules.capacity_bytes as f64 * self.rules.drain_share) as u64;
         let mut empty = 0;
         while self.active < self.rules.drainers && self.held_bytes > mark && empty < self.logs.len()
@@ -460,6 +482,9 @@ impl Oplog {
 
     /// Drains units that have waited long enough.
     fn drain_old(&mut self, cx: &mut Context<'_>) {
+        if cx.node_loss(self.node).is_some() {
+            return;
+        }
         for log in 0..self.logs.len() {
             while self.active < self.rules.drainers
                 && let Some((oldest, came_ns)) = self.oldest(log)
@@ -588,6 +613,10 @@ impl Block for Oplog {
 
     fn tick(&mut self, cx: &mut Context<'_>) {
         self.drain_old(cx);
+    }
+
+    fn is_lost(&self, request: &Request, blocks: &Blocks) -> bool {
+        blocks.is_lost(self.below, request)
     }
 
     fn lay(&mut self, request: &Request, cx: &mut Context<'_>) {

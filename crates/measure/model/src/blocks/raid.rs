@@ -13,9 +13,13 @@
 //!
 //! A hash determines the group of an address for reads. Copy-on-write systems choose a group for
 //! each write: at random, in rotation, or the group with the least queued work (the allocation
-//! throttle of OpenZFS).
+//! throttle of OpenZFS). Events of a plan take drives away ([`repair`]).
 
+mod repair;
+
+use self::repair::Repair;
 use super::context::{Block, BlockRef, Builder, Context};
+use super::losses::Change;
 use super::request::{Action, Request, scatter};
 use crate::core::rng::Stream;
 use crate::core::{Order, StationId};
@@ -57,6 +61,9 @@ struct Raid {
     whole_group: bool,
     read_queues: Vec<StationId>,
     write_queues: Vec<StationId>,
+    repair: Repair,
+    own: u32,
+    node: u16,
     stream: Stream,
 }
 
@@ -113,6 +120,9 @@ pub(super) fn make(
         parity_ns_per_byte: reader.number_or("parity_ns_per_byte", 0.0, 0.0, 1e3)?,
         failed: (failed > 0).then_some(failed),
         whole_group: reader.flag_or("whole_group_reads", false)?,
+        repair: Repair::read(reader)?,
+        own: builder.block,
+        node: builder.node,
         stream: builder.stream(),
     }))
 }
@@ -141,7 +151,14 @@ impl Raid {
         bytes: u64,
         cx: &mut Context<'_>,
     ) {
+        if !self.repair.is_whole() {
+            return self.command_around(request, (group, column), bytes, cx);
+        }
         let device = (group * self.width + column % self.width) as u32;
+        self.issue(request, device, bytes, cx);
+    }
+
+    fn issue(&self, request: &Request, device: u32, bytes: u64, cx: &mut Context<'_>) {
         cx.program.branch();
         // The metadata of a write adds to each of its commands in proportion.
         let extra = request.extra_bytes * bytes / request.size_bytes.max(1);
@@ -200,6 +217,12 @@ impl Raid {
                 .min((unit + 1) * self.chunk_bytes);
             let part = request.part(start, end - start);
             let (group, first) = self.place(&part, self.chunk_bytes);
+            if self.is_lost(group) {
+                cx.program.branch();
+                cx.refuse();
+                cx.program.end_branch();
+                continue;
+            }
             self.enter(&part, group, cx);
             match request.action {
                 Action::Write => {
@@ -227,6 +250,12 @@ impl Raid {
                 .min((unit + 1) * self.chunk_bytes);
             let part = request.part(start, end - start);
             let (group, first) = self.place(&part, self.chunk_bytes);
+            if self.is_lost(group) {
+                cx.program.branch();
+                cx.refuse();
+                cx.program.end_branch();
+                continue;
+            }
             // A gathered write is part of a whole record, so it has the record's columns.
             let whole = (part.size_bytes as f64 / part.share) as u64;
             let sectors = whole.div_ceil(self.sector_bytes);
@@ -244,6 +273,13 @@ impl Raid {
                 _ => {
                     // A lost data column is rebuilt from parity: another column is read instead.
                     let columns = if self.whole_group { self.width } else { columns };
+                    let replacing = match self.whole_group {
+                        true => Vec::new(),
+                        false => self.replacing(group, first, columns),
+                    };
+                    for column in replacing {
+                        self.command(&part, group, column, column_bytes, cx);
+                    }
                     for column in 0..columns {
                         self.command(&part, group, first + self.parity + column, column_bytes, cx);
                     }
@@ -290,6 +326,12 @@ impl Raid {
             let stripe = chunk / data;
             let hash = scatter(request.key(stripe));
             let (group, first) = (hash % self.groups, (hash >> 32) % self.width);
+            if self.is_lost(group) {
+                cx.program.branch();
+                cx.refuse();
+                cx.program.end_branch();
+                continue;
+            }
             self.command(request, group, first + chunk % data, end - start, cx);
             if stripe != last_stripe {
                 last_stripe = stripe;
@@ -332,6 +374,22 @@ impl Block for Raid {
             Layout::Raidz => self.raidz(request, cx),
             Layout::Parity => self.parity(request, cx),
         }
+    }
+
+    fn changed(&mut self, change: Change, cx: &mut Context<'_>) {
+        self.drive_changed(change, cx);
+    }
+
+    fn notice(&mut self, value: u64, cx: &mut Context<'_>) {
+        self.repair_noticed(value, cx);
+    }
+
+    fn lay(&mut self, request: &Request, _cx: &mut Context<'_>) {
+        self.repair.lay(request);
+    }
+
+    fn readings(&self, each: &mut dyn FnMut(&'static str, f64)) {
+        self.repair.readings(each);
     }
 }
 

@@ -15,12 +15,17 @@
 //! - A failed node serves nothing. Its data is copied from the other copies to other nodes,
 //!   `rebuild_active` units at a time, in competition with the foreground. Nodes may also fail
 //!   during the run; their operations in progress still complete.
+//! - An event of the plan takes a node away and brings it back ([`absence`]).
 //! - No node has unwritten data: reads return zeroes without further I/O.
 //!
 //! One instance serves all nodes.
 
+mod absence;
+
+use self::absence::Absence;
 use super::context::{Block, BlockRef, Blocks, Builder, Context, NodeFailure};
 use super::inside::Source;
+use super::losses::Change;
 use super::request::{Action, Request, scatter};
 use crate::spec::{ModelError, Reader};
 use plimsoll_sys::hint;
@@ -42,6 +47,8 @@ struct Replicate {
     nodes: u16,
     failed: std::ops::Range<u16>,
     failing: NodeFailure,
+    /// Nodes that events take away.
+    absence: Absence,
     capacity_units: f64,
     used: Vec<f64>,
     /// By node: the range of the current layout.
@@ -87,6 +94,7 @@ pub(super) fn make(
         builder.tick_every(100_000_000);
     }
     let capacity = reader.number_or("node_capacity_bytes", 1e18, 1.0, 1e18)?;
+    let rebuild_after_s = reader.number_or("rebuild_after_s", 0.0, 0.0, 1e6)?;
     Ok(Box::new(Replicate {
         below: builder.find(below),
         nic: builder.find_or_none(nic),
@@ -98,6 +106,7 @@ pub(super) fn make(
         nodes: builder.nodes,
         failed,
         failing,
+        absence: Absence::new(rebuild_after_s),
         capacity_units: capacity / unit_bytes as f64,
         used: vec![0.0; usize::from(builder.nodes)],
         runs: vec![(0, 0); usize::from(builder.nodes)],
@@ -161,6 +170,9 @@ impl Replicate {
 
     /// Returns the emptier of two nodes that a hash picks among those without a copy.
     fn emptier(&self, hash: u64, taken: &[u16], failed: &std::ops::Range<u16>) -> u16 {
+        if self.absence.any_lost() {
+            return self.emptier_present(hash, taken, failed);
+        }
         let free = CopyTargets::new(self.nodes, taken, failed);
         if free.count == 0 {
             return taken.first().copied().unwrap_or(0);
@@ -196,6 +208,10 @@ impl Replicate {
             cx.serve(Source::Zero);
             return;
         };
+        if self.absence.any_touched() {
+            self.read_degraded(request, unit, nodes, cx);
+            return;
+        }
         let alive = |n: &u16| *n != NOWHERE && !self.failed.contains(n);
         if nodes.contains(&request.node) && !self.failed.contains(&request.node) {
             self.local_reads += 1;
@@ -239,6 +255,10 @@ impl Replicate {
 
     fn write(&mut self, request: &Request, unit: u64, cx: &mut Context<'_>) {
         let nodes = self.place(request, unit, false);
+        let nodes = match self.absence.any_lost() {
+            true => self.write_degraded(request, unit, nodes, cx),
+            false => nodes,
+        };
         cx.program.fork();
         // The copy on this node was prefetched already; the other copies are known only now.
         for &node in nodes.iter().filter(|&&n| n != NOWHERE && n != request.node) {
@@ -258,18 +278,39 @@ impl Replicate {
 
     /// Starts copies of the failed node's data.
     fn rebuild(&mut self, cx: &mut Context<'_>) {
-        while !self.failed.is_empty() && self.rebuilding < self.rebuild_active {
-            let Some((file, unit)) = self.next_lost() else { return };
+        let now_ns = cx.sim.now_ns();
+        let needed = !self.failed.is_empty() || self.absence.needs_rebuild(now_ns);
+        while needed && self.rebuilding < self.rebuild_active {
+            let Some((file, unit)) = self.next_lost(now_ns, cx.blocks) else { return };
             let nodes = self.places[file][unit];
-            let live = |n: &&u16| **n != NOWHERE && !self.failed.contains(*n);
+            let key = (file as u32, unit as u64);
+            let live = |n: &&u16| {
+                let is_there = **n != NOWHERE && !self.failed.contains(*n);
+                is_there
+                    && self.absence.is_fresh(**n, key)
+                    && self.disk_loss(**n, key, cx.blocks).is_none()
+            };
             let Some(&source) = nodes.iter().find(live) else { continue };
             let hash = scatter((file as u64) << 40 | unit as u64);
-            let target = self.emptier(hash, &nodes, &self.failed);
-            let failed = self.failed.clone();
-            let mut copies = self.places[file][unit].iter_mut();
-            if let Some(copy) = copies.find(|n| failed.contains(n)) {
-                *copy = target;
-            }
+            let target = match self.absence.take_stale(&nodes, key) {
+                Some(returned) => returned,
+                None => {
+                    let target = self.emptier(hash, &nodes, &self.failed);
+                    if nodes.contains(&target) {
+                        // No other node is left.
+                        continue;
+                    }
+                    let gone = |n: &u16| {
+                        self.failed.contains(n)
+                            || self.absence.is_rebuilt(*n, now_ns)
+                            || self.is_disk_rebuilt(*n, key, now_ns, cx.blocks)
+                    };
+                    if let Some(at) = nodes.iter().position(gone) {
+                        self.places[file][unit][at] = target;
+                    }
+                    target
+                }
+            };
             let offset = unit as u64 * self.unit_bytes;
             let mut read = Request::new(Action::Read, file as u32, offset, self.unit_bytes);
             read.node = source;
@@ -287,11 +328,17 @@ impl Replicate {
     }
 
     /// Returns the next unit that has lost a copy.
-    fn next_lost(&mut self) -> Option<(usize, usize)> {
+    fn next_lost(&mut self, now_ns: u64, blocks: &Blocks) -> Option<(usize, usize)> {
         let (mut file, mut unit) = self.rebuild_next;
         while let Some(units) = self.places.get(file) {
             while let Some(nodes) = units.get(unit) {
-                if nodes.iter().any(|n| self.failed.contains(n)) {
+                let key = (file as u32, unit as u64);
+                let lost = |n: &u16| {
+                    self.failed.contains(n)
+                        || self.absence.needs_copy(*n, key, now_ns)
+                        || self.is_disk_rebuilt(*n, key, now_ns, blocks)
+                };
+                if nodes.iter().any(lost) {
                     self.rebuild_next = (file, unit + 1);
                     return Some((file, unit));
                 }
@@ -373,10 +420,19 @@ impl Block for Replicate {
         blocks.hint(self.below, request);
     }
 
-    fn notice(&mut self, _value: u64, cx: &mut Context<'_>) {
-        self.rebuilding -= 1;
-        self.rebuilt += 1;
+    fn notice(&mut self, value: u64, cx: &mut Context<'_>) {
+        if value == absence::START {
+            // Units before this one may have lost copies, too.
+            self.rebuild_next = (0, 0);
+        } else {
+            self.rebuilding -= 1;
+            self.rebuilt += 1;
+        }
         self.rebuild(cx);
+    }
+
+    fn changed(&mut self, change: Change, cx: &mut Context<'_>) {
+        self.node_changed(change, cx);
     }
 
     fn tick(&mut self, cx: &mut Context<'_>) {
@@ -419,7 +475,7 @@ impl Block for Replicate {
         each("local_read_share", self.local_reads as f64 / reads);
         let fullest = self.used.iter().copied().fold(0.0, f64::max);
         each("fullest_node_share", fullest / self.capacity_units);
-        if !self.failed.is_empty() {
+        if !self.failed.is_empty() || self.absence.any_touched() {
             each("rebuilt_units", self.rebuilt as f64);
         }
     }

@@ -267,6 +267,9 @@ impl Block for Ssd {
         } % self.devices.len();
         let port_ns = self.controller_ns + bytes as f64 * self.port_ns_per_byte;
         let port = self.devices[device].port;
+        if let Some(loss) = cx.station_loss(port) {
+            return cx.refuse_lost(loss);
+        }
         match request.action {
             Action::Read => {
                 self.read(request, device, bytes, cx);

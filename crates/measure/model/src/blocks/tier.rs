@@ -229,6 +229,9 @@ impl Tier {
     }
 
     fn start_moves(&mut self, cx: &mut Context<'_>) {
+        if cx.node_loss(self.node).is_some() {
+            return;
+        }
         while (self.moving.len() as u32) < self.rules.moves_max {
             // Demotions are started before promotions, because they free space.
             if let Some(key) = self.next_down() {
@@ -315,6 +318,18 @@ impl Block for Tier {
         if request.action != Action::Read {
             self.known.hint(request.file, unit);
         }
+    }
+
+    fn is_lost(&self, request: &Request, blocks: &Blocks) -> bool {
+        let mut units = request.units(self.rules.extent_bytes);
+        let on_slow = |unit: u64| !self.held.holds(request.key(unit));
+        units.any(|unit| {
+            let start = request.offset_bytes.max(unit * self.rules.extent_bytes);
+            let end = (request.offset_bytes + request.size_bytes)
+                .min((unit + 1) * self.rules.extent_bytes);
+            let below = if on_slow(unit) { self.slow } else { self.fast };
+            start < end && blocks.is_lost(below, &request.range(start, end - start))
+        })
     }
 
     /// Handles the end of a move.

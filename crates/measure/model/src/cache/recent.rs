@@ -177,7 +177,7 @@ impl<E: Extent> Recent<E> {
 
     /// Returns whether an extent is cached.
     #[inline]
-    fn holds(&self, key: u64) -> bool {
+    pub(crate) fn holds(&self, key: u64) -> bool {
         let (file, at) = place(key);
         let extent = self.extents.get(file).and_then(|places| places.get(at));
         extent.is_some_and(|extent| extent.stamp() > self.floor)

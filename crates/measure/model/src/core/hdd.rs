@@ -207,6 +207,12 @@ impl Arm {
         Some((command.token, service_ns))
     }
 
+    /// Delays the end of the last command, on a disk that is slowed down.
+    #[inline(always)]
+    pub(crate) fn delay_end(&mut self, by_ns: u64) {
+        self.end_ns += by_ns;
+    }
+
     /// Returns the command to execute next, with its index and its positioning time, among the
     /// commands that need not wait for others. The function computes every command in full and
     /// selects the minimum: queues are a few commands long, and mispredicted branches would cost

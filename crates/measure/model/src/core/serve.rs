@@ -25,7 +25,7 @@ impl Sim {
                 if station.busy < station.servers {
                     station.busy += 1;
                     token.start_ns = now_ns;
-                    self.events.push(now_ns + step.amount, index);
+                    self.events.push(now_ns + station.service_ns(step.amount), index);
                 } else {
                     self.queue(index, step);
                 }
@@ -58,10 +58,11 @@ impl Sim {
         let now_ns = self.now_ns;
         let token = &mut self.tokens[index];
         let station = &mut self.stations[step.target as usize];
+        let demand_ns = station.service_ns(step.amount);
         match &mut station.discipline {
             Discipline::Sharing(sharing) => {
                 token.start_ns = now_ns;
-                sharing.enter(now_ns, station.servers, index, step.amount);
+                sharing.enter(now_ns, station.servers, index, demand_ns);
                 self.plan_shared(step.target);
             }
             Discipline::Bucket { ns_per_token, burst_ns, theoretical_ns } => {
@@ -159,7 +160,8 @@ impl Sim {
                 Some(next) => {
                     let token = &mut self.tokens[next];
                     token.start_ns = now_ns;
-                    self.events.push(now_ns + token.amount, next);
+                    let service_ns = self.stations[target as usize].service_ns(token.amount);
+                    self.events.push(now_ns + service_ns, next);
                 }
                 None => self.stations[target as usize].busy -= 1,
             },
@@ -174,7 +176,11 @@ impl Sim {
         let station = &mut self.stations[target as usize];
         let Discipline::Disk(arm) = &mut station.discipline else { return };
         match arm.start_next(self.now_ns) {
-            Some((index, service_ns)) => {
+            Some((index, demand_ns)) => {
+                let service_ns = station.service_ns(demand_ns);
+                if let Discipline::Disk(arm) = &mut station.discipline {
+                    arm.delay_end(service_ns - demand_ns);
+                }
                 self.tokens[index].start_ns = self.now_ns;
                 self.events.push(self.now_ns + service_ns, index);
             }

@@ -154,6 +154,12 @@ impl Sim {
         self.stations[station.0 as usize].servers
     }
 
+    /// Sets the speed of a station for services that start from now on, as a share of its normal
+    /// speed.
+    pub fn set_speed(&mut self, station: StationId, speed: f64) {
+        self.stations[station.0 as usize].set_speed(speed);
+    }
+
     /// Returns the customers at a station, waiting or in service.
     pub fn customers(&self, station: StationId) -> u32 {
         self.stations[station.0 as usize].customers

@@ -112,6 +112,8 @@ pub(crate) struct Station {
     pub(crate) foreground: Fifo,
     pub(crate) background: Fifo,
     pub(crate) since_background: u32,
+    /// Factor of service times: 1, or more while an event slows the station down.
+    stretch: f64,
     last_ns: u64,
     window_ns: u64,
     pub(crate) stats: StationStats,
@@ -226,10 +228,22 @@ impl Station {
             foreground: Fifo::EMPTY,
             background: Fifo::EMPTY,
             since_background: 0,
+            stretch: 1.0,
             last_ns: 0,
             window_ns: 0,
             stats: StationStats::default(),
         }
+    }
+
+    /// Sets the speed of services that start from now on, as a share of the normal speed.
+    pub(crate) fn set_speed(&mut self, speed: f64) {
+        self.stretch = 1.0 / speed;
+    }
+
+    /// Returns the time of a service that starts now.
+    #[inline(always)]
+    pub(crate) fn service_ns(&self, demand_ns: u64) -> u64 {
+        if self.stretch == 1.0 { demand_ns } else { (demand_ns as f64 * self.stretch) as u64 }
     }
 
     /// Updates the integrals to `now_ns`. Called before every change of `customers` or `busy`.

@@ -6,17 +6,21 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::fs;
 use std::ops::Range;
+use std::sync::Arc;
 
 use plimsoll_observe::AccessProfiler;
 use plimsoll_plan::Matrix;
 use plimsoll_record::durable::{DurableWrites, WriteTimes};
 use plimsoll_record::replay::{LagTally, Lags};
 use plimsoll_workload::matrix::{OpKind, StreamConfig, StreamPart, stream_classes};
+use plimsoll_workload::planned::gate::StreamGate;
 use plimsoll_workload::planned::pace::{Pace, StartTimes};
 use plimsoll_workload::planned::{PlannedError, StreamPace};
 use plimsoll_workload::step::{
     Arena, BACKLOG_NS, Class, Completion, FileSpec, Io, IoKind, StepWorkload, Wait,
 };
+
+use super::events::MaybeGate;
 
 /// Some clients of one stream.
 struct Stream {
@@ -40,6 +44,12 @@ struct Stream {
     cap: Option<(StartTimes, u64)>,
     /// Clients that may start an operation, with its intended start.
     waiting: VecDeque<(u32, u64)>,
+    /// Gate of a stream that starts at an event.
+    gate: Option<Arc<StreamGate>>,
+    /// Start of the stream; `None` before its event.
+    start_ns: Option<u64>,
+    /// The stream ended at the event's undo.
+    is_closed: bool,
 }
 
 /// An operation between issue and completion.
@@ -71,6 +81,8 @@ pub struct Clients {
     /// Time of the stop. Operations that were due before are still started, for some time.
     stop_ns: Option<u64>,
     in_flight: u32,
+    /// A stream starts at an event.
+    has_gates: bool,
     /// Access profile since the start of the measurement.
     profiler: AccessProfiler,
     /// For a trace: start delays of its operations.
@@ -78,19 +90,20 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Creates the clients of node `part` of `parts`.
+    /// Creates the clients of node `part` of `parts`. `gates`: by stream.
     ///
     /// # Errors
     /// A stream or rate is invalid.
     pub fn new(
         matrix: &Matrix,
         configs: &[StreamConfig],
+        gates: &[MaybeGate],
         part: u32,
         parts: u32,
     ) -> Result<Self, PlannedError> {
         let mut streams = Vec::new();
         let (mut first_class, mut first) = (0, 0);
-        for (stream, config) in matrix.streams.iter().zip(configs) {
+        for (number, (stream, config)) in matrix.streams.iter().zip(configs).enumerate() {
             let bound = |part: u32| {
                 (u64::from(config.clients) * u64::from(part) / u64::from(parts.max(1))) as u32
             };
@@ -118,11 +131,14 @@ impl Clients {
                 in_flight: 0,
                 cap: None,
                 waiting: VecDeque::new(),
+                gate: gates.get(number).cloned().flatten(),
+                start_ns: None,
+                is_closed: false,
             };
             match pace {
                 Pace::Closed { depth } => one.depth = depth,
                 Pace::Barrier { depth } => (one.depth, one.batch) = (depth, true),
-                // The plan refuses events on a model.
+                // Gates of a model are those of its streams.
                 Pace::Gated { .. } => {}
                 Pace::Thinking { depth, think_ns } => (one.depth, one.think_ns) = (depth, think_ns),
                 Pace::Open { arrivals, places } => {
@@ -151,6 +167,7 @@ impl Clients {
             stopping: false,
             stop_ns: None,
             in_flight: 0,
+            has_gates: gates.iter().any(Option::is_some),
             lag: configs.iter().any(|config| config.trace.is_some()).then(Box::default),
         })
     }
@@ -178,18 +195,43 @@ impl Clients {
 
     fn begin(&mut self, now_ns: u64) {
         self.start_ns = Some(now_ns);
-        for (at, stream) in (0u32..).zip(&mut self.streams) {
-            for client in 0..stream.clients.len() as u32 {
-                match &mut stream.arrivals {
-                    None => {
-                        (0..stream.depth).for_each(|_| stream.waiting.push_back((client, now_ns)))
-                    }
-                    Some(arrivals) => {
-                        if let Some(first) = arrivals[client as usize].next() {
-                            self.timers.push(Reverse((now_ns + first, at, client)));
-                        }
+        for at in 0..self.streams.len() {
+            if self.streams[at].gate.is_none() {
+                self.begin_stream(at, now_ns);
+            }
+        }
+    }
+
+    fn begin_stream(&mut self, at: usize, now_ns: u64) {
+        let stream = &mut self.streams[at];
+        stream.start_ns = Some(now_ns);
+        for client in 0..stream.clients.len() as u32 {
+            match &mut stream.arrivals {
+                None => (0..stream.depth).for_each(|_| stream.waiting.push_back((client, now_ns))),
+                Some(arrivals) => {
+                    if let Some(first) = arrivals[client as usize].next() {
+                        self.timers.push(Reverse((now_ns + first, at as u32, client)));
                     }
                 }
+            }
+        }
+    }
+
+    /// Starts and ends streams whose events have happened.
+    fn check_gates(&mut self, now_ns: u64) {
+        for at in 0..self.streams.len() {
+            let stream = &self.streams[at];
+            let Some(gate) = stream.gate.clone() else { continue };
+            let due = |ns: Option<u64>| ns.filter(|ns| *ns <= now_ns);
+            if let (None, Some(from_ns)) = (stream.start_ns, due(gate.from_ns())) {
+                self.begin_stream(at, from_ns);
+            }
+            let stream = &mut self.streams[at];
+            if let (false, Some(to_ns)) = (stream.is_closed, due(gate.to_ns())) {
+                stream.is_closed = true;
+                let open = stream.arrivals.is_some();
+                stream.waiting.retain(|(_, due_ns)| open && *due_ns < to_ns);
+                self.timers.retain(|Reverse((_, stream, _))| *stream as usize != at);
             }
         }
     }
@@ -205,7 +247,8 @@ impl Clients {
         stream.in_flight -= 1;
         let outstanding = &mut stream.outstanding[client as usize];
         *outstanding -= 1;
-        if self.stopping || stream.arrivals.is_some() || stream.batch && *outstanding > 0 {
+        let is_over = self.stopping || stream.is_closed;
+        if is_over || stream.arrivals.is_some() || stream.batch && *outstanding > 0 {
             return;
         }
         let count = if stream.batch { stream.depth } else { 1 };
@@ -221,6 +264,9 @@ impl Clients {
     /// Records a write that waits for a flush, or the writes that a flush made durable.
     fn note_flush(&mut self, operation: Operation, completion: &Completion) {
         let Operation { stream, client, kind, file, intended_ns } = operation;
+        if completion.result.is_err() {
+            return;
+        }
         let stream = &self.streams[stream as usize];
         let Some(class) = stream.durable_class else { return };
         let client = stream.first + client;
@@ -245,13 +291,13 @@ impl Clients {
 
     /// Moves due clients from the timers to their streams.
     fn wake(&mut self, now_ns: u64) {
-        let start_ns = self.start_ns.unwrap_or(now_ns);
         while let Some(&Reverse((due_ns, at, client))) = self.timers.peek() {
             if due_ns > now_ns {
                 return;
             }
             self.timers.pop();
             let stream = &mut self.streams[at as usize];
+            let start_ns = stream.start_ns.unwrap_or(now_ns);
             stream.waiting.push_back((client, due_ns));
             if let Some(arrivals) = &mut stream.arrivals
                 && let Some(next) = arrivals[client as usize].next()
@@ -273,8 +319,8 @@ impl Clients {
     }
 
     fn issue(&mut self, now_ns: u64, out: &mut Vec<Io>) {
-        let start_ns = self.start_ns.unwrap_or(now_ns);
         for (at, stream) in (0u32..).zip(&mut self.streams) {
+            let start_ns = stream.start_ns.unwrap_or(now_ns);
             while let Some(&(client, intended_ns)) = stream.waiting.front() {
                 if stream.in_flight >= stream.places {
                     break;
@@ -335,9 +381,9 @@ impl Clients {
 
     /// Returns the time of the next event without a completion.
     fn due_ns(&self) -> Option<u64> {
-        let start_ns = self.start_ns.unwrap_or(0);
         let capped = self.streams.iter().filter(|stream| !stream.waiting.is_empty());
-        let turn = capped.filter_map(|s| s.cap.as_ref().map(|cap| start_ns.saturating_add(cap.1)));
+        let turn_ns = |s: &Stream| Some(s.start_ns.unwrap_or(0).saturating_add(s.cap.as_ref()?.1));
+        let turn = capped.filter_map(turn_ns);
         let timer = self.timers.peek().map(|Reverse((due_ns, ..))| *due_ns);
         turn.chain(timer).min()
     }
@@ -400,11 +446,14 @@ impl StepWorkload for Clients {
             }
             return if self.is_idle() { Wait::Done } else { Wait::Completion };
         }
+        if self.has_gates {
+            self.check_gates(now_ns);
+        }
         self.wake(now_ns);
         self.issue(now_ns, out);
         match self.due_ns() {
             Some(due_ns) => Wait::Until(due_ns.max(now_ns)),
-            None if self.in_flight > 0 => Wait::Completion,
+            None if self.in_flight > 0 || self.has_gates => Wait::Completion,
             None => Wait::Done,
         }
     }

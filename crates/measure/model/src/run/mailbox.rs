@@ -20,6 +20,7 @@ use plimsoll_workload::mailbox::{
 use plimsoll_workload::planned::{PlannedError, store as planned_store};
 use plimsoll_workload::step::FileSpec;
 
+use super::events::Events;
 use super::phases::{
     ActiveRun, Load, ModelRun, RunError, SECOND_NS, histogram_interval_ns, on_nodes,
 };
@@ -33,8 +34,9 @@ use crate::system::System;
 pub fn run_mailbox<'a>(run: ModelRun<'a>, mailbox: &'a Mailbox) -> Result<Recording, RunError> {
     let store = store(mailbox, run.plan.seed, run.seed)?;
     let mut system = run.model.build(run.seed)?;
+    let events = Events::new(run.plan, &[], &mut system)?;
     let parts = spread(store.config(), u32::from(system.compute_nodes()));
-    let mut mail = Mail { parts, mailbox, running: ActiveRun::new(run, &mut system) };
+    let mut mail = Mail { parts, mailbox, running: ActiveRun::new(run, &mut system, events) };
     mail.describe(&store);
     mail.phases(&mut system, store)?;
     Ok(mail.running.recording)

@@ -17,9 +17,10 @@ use plimsoll_workload::planned::PlannedError;
 use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
 use thiserror::Error;
 
+use super::events::Events;
 use super::gauges::{Gauges, sources};
 use super::modelled::ConfiguredModel;
-use super::virtual_time::VirtualTime;
+use super::virtual_time::{Failure, VirtualTime};
 use crate::spec::ModelError;
 use crate::system::System;
 
@@ -27,6 +28,8 @@ pub(super) const SECOND_NS: u64 = 1_000_000_000;
 /// Number of intervals with histograms in the measured phase. A class needs a quarter of a megabyte
 /// for each interval.
 const HISTOGRAM_INTERVALS: u64 = 12;
+/// Maximum number of these intervals in a plan with events.
+const EVENT_HISTOGRAM_INTERVALS: u64 = 600;
 /// Samples of the stations over the measured phase.
 const GAUGE_INTERVALS: u64 = 120;
 /// Counters that are levels and not sums, so that their change over a phase is meaningless.
@@ -41,6 +44,16 @@ pub enum RunError {
     /// The numbers of the plan are invalid.
     #[error(transparent)]
     Plan(#[from] PlannedError),
+    /// An event names a component that the model does not have.
+    #[error("event \"{event}\": the model has no component \"{name}\"")]
+    NoSuchComponent {
+        /// Name of the event.
+        event: String,
+        /// The component.
+        name: String,
+        /// Names of the components that exist.
+        known: String,
+    },
 }
 
 /// Request for a run on a model.
@@ -64,13 +77,14 @@ pub(super) struct ActiveRun<'a> {
     pub(super) run: ModelRun<'a>,
     pub(super) recording: Recording,
     pub(super) gauges: Gauges,
+    pub(super) events: Events,
 }
 
 type Counters = BTreeMap<(u32, u32), Vec<(&'static str, u64)>>;
 
 impl<'a> ActiveRun<'a> {
     /// Starts the recording of a run on this system.
-    pub(super) fn new(run: ModelRun<'a>, system: &mut System) -> Self {
+    pub(super) fn new(run: ModelRun<'a>, system: &mut System, events: Events) -> Self {
         let gauges = Gauges::new(system);
         let mut recording = Recording::new(0);
         let (name, origin) = (&run.model.spec().name, run.model.origin());
@@ -86,7 +100,7 @@ impl<'a> ActiveRun<'a> {
             why: "the target is a model in virtual time: the host only computed".to_owned(),
             remedy: "a run on real storage".to_owned(),
         });
-        Self { run, recording, gauges }
+        Self { run, recording, gauges, events }
     }
 
     pub(super) fn begin(&mut self, system: &System, kind: PhaseKind) -> u32 {
@@ -103,6 +117,18 @@ impl<'a> ActiveRun<'a> {
     pub(super) fn interrupted(&mut self, kind: PhaseKind) {
         let says = format!("interrupted by the operator during {}", kind.label());
         self.recording.fail(EndKind::Interrupted, says);
+    }
+
+    /// Ends the run at a failed I/O.
+    pub(super) fn failed(&mut self, kind: PhaseKind, failure: &Failure) {
+        let start_ns = self.recording.phases.last().map_or(0, |phase| phase.start_ns);
+        let at_s = failure.at_ns.saturating_sub(start_ns) as f64 / SECOND_NS as f64;
+        let says = format!(
+            "an I/O ({}) failed {at_s:.3} s into {}: the components with its data are lost",
+            failure.class,
+            kind.label()
+        );
+        self.recording.fail(EndKind::IoError, says);
     }
 
     pub(super) fn stuck(&mut self) {
@@ -151,6 +177,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         ready: Option<fn(&W) -> bool>,
     ) -> Self {
         let (latest, counters) = (Latest::default(), Counters::new());
+        let time = time.ending_at_failure(!running.run.plan.allows_errors());
         let looks = WorkloadWatch::default();
         Self { running, time, ready, watch: None, looks, drain_ns: None, latest, counters }
     }
@@ -177,6 +204,8 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
         let note = if ready || !well { "" } else { short };
         let counters = self.measure(warm_up, ready, note, measure_ns);
         self.running.recording.counters = counters;
+        self.running.recording.events = self.running.events.records();
+        self.time = self.time.ending_at_failure(false);
         let close = self.close();
         let all = self.time.workloads().all(closed);
         self.end(close, all, "");
@@ -206,6 +235,10 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
             }
             if !self.run_until((now_ns + interval_ns).min(end_ns)) {
                 self.running.stuck();
+                return false;
+            }
+            if let Some(failure) = self.time.fatal_failure() {
+                self.running.failed(kind, failure);
                 return false;
             }
             if self.time.has_ended() {
@@ -241,6 +274,16 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
     fn run_until(&mut self, until_ns: u64) -> bool {
         let Self { running, time, latest, counters, .. } = self;
         *latest = Latest::default();
+        while let Some(at_ns) = running.events.next_ns().filter(|at_ns| *at_ns <= until_ns) {
+            if !time.advance(at_ns) {
+                return false;
+            }
+            if time.now_ns() < at_ns {
+                break;
+            }
+            running.events.act(time.system());
+            time.wake();
+        }
         time.run_until(until_ns, &mut taker(&mut running.recording, latest, counters))
     }
 
@@ -267,6 +310,7 @@ impl<'r, 'a, 's, W: StepWorkload> Load<'r, 'a, 's, W> {
             self.time.workloads_mut().for_each(watch.begins);
         }
         self.looks.begin(self.time.now_ns());
+        self.running.events.start(self.time.now_ns(), length_ns);
         let reached = self.interval(PhaseKind::Measure, phase, length_ns);
         let run = &self.running.run;
         let inside = self.running.gauges.close(self.time.system(), run.model, run.seed);
@@ -372,5 +416,10 @@ pub(super) fn on_nodes<W>(parts: Vec<W>) -> Vec<(W, u16)> {
 
 /// Returns the length of the intervals of histograms.
 pub(super) fn histogram_interval_ns(plan: &ResolvedPlan) -> u64 {
-    (plan.phases.measure_ns / HISTOGRAM_INTERVALS).max(SECOND_NS)
+    // The recovery from an event is searched in the histograms.
+    let (intervals, least_ns) = match plan.events.is_empty() {
+        true => (HISTOGRAM_INTERVALS, SECOND_NS),
+        false => (EVENT_HISTOGRAM_INTERVALS, plan.evidence.interval_ns.max(SECOND_NS)),
+    };
+    (plan.phases.measure_ns / intervals).max(least_ns)
 }

@@ -18,6 +18,7 @@ use plimsoll_workload::planned::trace;
 use plimsoll_workload::step::FileSpec;
 
 use super::clients::Clients;
+use super::events::{self, Events};
 use super::phases::{ActiveRun, Load, ModelRun, RunError, Watch, histogram_interval_ns, on_nodes};
 use super::virtual_time::{Place, VirtualTime};
 use crate::blocks::{Action, Request};
@@ -41,14 +42,16 @@ pub fn run_matrix(run: ModelRun<'_>, matrix: &Matrix) -> Result<Recording, RunEr
         about = Some(to_replay.about);
     }
     let mut system = run.model.build(run.seed)?;
+    let gates = events::gates(run.plan);
+    let events = Events::new(run.plan, &gates, &mut system)?;
     let nodes = u32::from(system.compute_nodes());
     let most = configs.iter().map(|config| config.clients).max().unwrap_or(1);
     let parts = nodes.clamp(1, most.max(1));
     let mut clients = Vec::new();
     for part in 0..parts {
-        clients.push(Clients::new(matrix, &configs, part, parts)?);
+        clients.push(Clients::new(matrix, &configs, &gates, part, parts)?);
     }
-    let mut running = ActiveRun::new(run, &mut system);
+    let mut running = ActiveRun::new(run, &mut system, events);
     describe(&mut running, matrix, &configs);
     lay_out(&mut running, &mut system, matrix, &configs);
     caches(&mut running, &mut system, &configs);
@@ -86,7 +89,7 @@ fn access_profile(parts: &mut dyn Iterator<Item = &Clients>) -> AccessProfile {
 
 /// Checks the streams.
 pub(super) fn check(matrix: &Matrix, seed: u64) -> Result<(), PlannedError> {
-    Clients::new(matrix, &streams(matrix, seed, None)?, 0, 1).map(|_| ())
+    Clients::new(matrix, &streams(matrix, seed, None)?, &[], 0, 1).map(|_| ())
 }
 
 fn describe(running: &mut ActiveRun<'_>, matrix: &Matrix, configs: &[StreamConfig]) {

@@ -18,6 +18,8 @@ use crate::system::{Event, System};
 
 /// The driver's own timer: the end of an interval.
 const INTERVAL_END: u32 = (1 << 31) - 1;
+/// Error number of a failed I/O (`EIO`).
+const EIO: i32 = 5;
 /// Value for "nothing is due".
 const NEVER: u64 = u64::MAX;
 
@@ -65,6 +67,8 @@ struct InFlight {
     size_bytes: u32,
     intended_ns: u64,
     issued_ns: u64,
+    /// No component is left that could serve it.
+    is_refused: bool,
     /// Whether it was in flight, or due, at the end of the measured phase.
     is_late: bool,
 }
@@ -95,6 +99,18 @@ pub struct VirtualTime<'a, W> {
     histogram_interval_ns: u64,
     completions: Vec<Completion>,
     out: Vec<Io>,
+    /// First failed I/O.
+    failure: Option<Failure>,
+    ends_at_failure: bool,
+}
+
+/// A failed I/O.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    /// Name of its class.
+    pub(super) class: String,
+    /// Time of its end.
+    pub(super) at_ns: u64,
 }
 
 impl<'a, W: StepWorkload> VirtualTime<'a, W> {
@@ -127,7 +143,26 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         };
         let parts = (0..).zip(parts).map(part).collect();
         let (completions, out) = (Vec::new(), Vec::new());
-        Self { system, parts, phase, histogram_interval_ns, completions, out }
+        Self {
+            system,
+            parts,
+            phase,
+            histogram_interval_ns,
+            completions,
+            out,
+            failure: None,
+            ends_at_failure: false,
+        }
+    }
+
+    /// Sets whether time stops at the first failed I/O.
+    pub(super) fn ending_at_failure(self, ends_at_failure: bool) -> Self {
+        Self { ends_at_failure, ..self }
+    }
+
+    /// Returns the failed I/O at which time stopped.
+    pub(super) fn fatal_failure(&self) -> Option<&Failure> {
+        self.failure.as_ref().filter(|_| self.ends_at_failure)
     }
 
     /// Returns the system.
@@ -223,14 +258,27 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         until_ns: u64,
         take: &mut dyn FnMut(&IntervalSnapshot, &[Class]),
     ) -> bool {
+        let goes_on = self.advance(until_ns);
+        let all = self.has_ended();
+        self.hand_over(all, take);
+        goes_on
+    }
+
+    /// Lets every part act, after a change from outside.
+    pub(super) fn wake(&mut self) {
+        (0..self.parts.len()).for_each(|at| self.step(at));
+    }
+
+    /// Advances time like [`VirtualTime::run_until`], within an interval.
+    pub(super) fn advance(&mut self, until_ns: u64) -> bool {
         for at in 0..self.parts.len() {
             if self.parts[at].due_ns <= self.now_ns() {
                 self.step(at);
             }
         }
         let end = self.system.set_timer(until_ns, INTERVAL_END);
-        let goes_on = loop {
-            if self.has_ended() {
+        loop {
+            if self.has_ended() || self.fatal_failure().is_some() {
                 self.system.cancel_timer(end);
                 break true;
             }
@@ -249,10 +297,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
                 }
                 None => break false,
             }
-        };
-        let all = self.has_ended();
-        self.hand_over(all, take);
-        goes_on
+        }
     }
 
     #[inline(always)]
@@ -264,6 +309,10 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         let latency_ns = completed_ns.saturating_sub(io.intended_ns);
         let service_ns = completed_ns - submitted_ns;
         let bytes = u64::from(io.size_bytes);
+        if io.is_refused {
+            self.fail(at, &io, submitted_ns);
+            return;
+        }
         match part.late.as_mut().filter(|_| io.is_late) {
             Some(late) => late.record(usize::from(io.class), bytes, latency_ns, service_ns),
             None => {
@@ -273,6 +322,28 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         self.completions.push(Completion {
             token: io.token,
             result: Ok(io.size_bytes),
+            submitted_ns,
+            completed_ns,
+        });
+    }
+
+    /// Records the end of an I/O that failed.
+    #[cold]
+    fn fail(&mut self, at: usize, io: &InFlight, submitted_ns: u64) {
+        let completed_ns = self.system.now_ns();
+        let part = &mut self.parts[at];
+        let class = usize::from(io.class);
+        match part.late.as_mut().filter(|_| io.is_late) {
+            Some(late) => late.record_error(class),
+            None => part.recorder.interval.record_error(class),
+        }
+        self.failure.get_or_insert_with(|| Failure {
+            class: part.classes.get(class).map_or(String::new(), |class| class.name.to_string()),
+            at_ns: completed_ns,
+        });
+        self.completions.push(Completion {
+            token: io.token,
+            result: Err(EIO),
             submitted_ns,
             completed_ns,
         });
@@ -355,6 +426,7 @@ impl<W> Part<W> {
             size_bytes: io.size_bytes,
             intended_ns: io.intended_ns,
             issued_ns: system.now_ns(),
+            is_refused: false,
             is_late: self.late.as_ref().is_some_and(|late| io.intended_ns < late.phase_end_ns()),
         };
         let index = self.in_flight.put(in_flight);
@@ -376,5 +448,8 @@ impl<W> Part<W> {
         *end = (disk, offset_bytes + u64::from(io.size_bytes));
         let tag = (at as u64) << 32 | u64::from(index);
         system.submit(tag, kind, &request);
+        if system.last_refused() {
+            self.in_flight[index].is_refused = true;
+        }
     }
 }

@@ -42,6 +42,7 @@ impl System {
             nodes: (nodes - failing) as u16..nodes as u16,
             at_ns: (at_s * 1e9) as u64,
         };
+        let detect_s = head.number_or("detect_s", 1.0, 0.0, 3600.0)?;
         head.finish()?;
         let names: Vec<String> = spec.blocks.keys().cloned().collect();
         let mut sim = Sim::new(seed);
@@ -55,8 +56,10 @@ impl System {
             blocks.keeps.push(blocks::keeps_data(kind));
             keeps_layout |= blocks::keeps_layout(kind);
             for node in 0..nodes as u16 {
+                let first = sim.stations() as u32;
                 if shared && node > 0 {
                     blocks.instances.push(None);
+                    blocks.stations.push(first..first);
                     continue;
                 }
                 let reader = Reader::new(&spec, name, table);
@@ -73,6 +76,7 @@ impl System {
                     ticks: &mut ticks,
                 };
                 blocks.instances.push(Some(blocks::make(&reader, &mut builder)?));
+                blocks.stations.push(first..sim.stations() as u32);
                 reader.finish()?;
             }
         }
@@ -99,12 +103,14 @@ impl System {
             empty: Vec::new(),
             written: Bits::default(),
             compute_nodes: compute_nodes as u16,
+            detect_ns: (detect_s * 1e9) as u64,
             program: Program::new(),
             launched: Vec::new(),
             spare: Vec::new(),
             closing: Vec::new(),
             background_in_flight: 0,
             last: (None, None, false),
+            refused: false,
         })
     }
 }

@@ -7,6 +7,7 @@ mod support;
 mod adsf;
 mod caches;
 mod golden;
+mod losses;
 mod mailbox;
 mod systems;
 mod theory;

@@ -149,3 +149,101 @@ fn prompts_without_a_terminal_and_plans_that_cannot_work_are_refused_before_the_
     }
     assert!(sandbox.bundles().is_empty());
 }
+
+/// A plan on a modelled cluster: 200 reads and writes per second for four minutes.
+fn modelled(sandbox: &Sandbox, requirement: &str, events: &str) -> String {
+    let text = format!(
+        "version = 1\nname = \"modelled\"\nseed = 3\n{requirement}\n{events}\n[target]\nmodel = \"vsan-hybrid\"\n\
+         [[workload.matrix]]\nname = \"load\"\nreads = 70\nfiles = 8\nfile_size = \"1GiB\"\nclients = 8\n\
+         arrival = \"poisson\"\nrate = 200\n[phases]\nwarm_up = \"5s\"\nmeasure = \"4m\"\n[evidence]\n\
+         min_measure = \"1m\"\n"
+    );
+    let path = sandbox.path("plan.toml");
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+const NODE_LOST: &str =
+    "[[event]]\nname = \"host 3\"\nat = \"1m\"\nundo_at = \"2m\"\nfail = \"node:3\"\n";
+const LIMITS: &str = "[requirement]\n[requirement.before]\nread_latency_p99 = \"1s\"\n\
+    [requirement.during]\niops = \"50% of before\"\n[requirement.after]\nrecovery_max = \"90s\"\n";
+
+#[test]
+fn a_lost_node_of_a_model_is_judged_like_one_of_a_real_system() {
+    let sandbox = Sandbox::new();
+    let (ran, evidence, verdict) = run(&sandbox, &modelled(&sandbox, LIMITS, NODE_LOST));
+    assert_eq!((ran.code, verdict["verdict"].as_str()), (0, Some("PASS")), "{verdict}");
+    let phases = evidence["phases"].as_array().unwrap();
+    let measure = phases.iter().find(|phase| phase["kind"] == "measure").unwrap();
+    let start_ns = measure["start_ns"].as_u64().unwrap();
+    let lost = event(&evidence, "host 3");
+    assert_eq!(lost["at_ns"].as_u64().unwrap() - start_ns, 60_000_000_000);
+    assert_eq!(lost["undo_at_ns"].as_u64().unwrap() - start_ns, 120_000_000_000);
+    let checks = verdict["checks"].as_array().unwrap();
+    let recovery = checks.iter().find(|check| check["name"] == "after_recovery").unwrap();
+    assert_eq!(recovery["ok"], true, "{verdict}");
+    let report = std::fs::read_to_string(sandbox.bundle().join("report.html")).unwrap();
+    for words in ["fail node:3", "During the event the utilisation rose most at", "longest outage"]
+    {
+        assert!(report.contains(words), "{words}");
+    }
+    // Before the event, the run is that without it, row by row; then it is slower.
+    let rows = |bundle: &std::path::Path, from_s: u64, to_s: u64| -> Vec<String> {
+        let series = std::fs::read_to_string(bundle.join("series.csv")).unwrap();
+        let (from_ns, to_ns) = (start_ns + from_s * 1_000_000_000, start_ns + to_s * 1_000_000_000);
+        let of_load = |line: &&str| {
+            let row_ns = line.split(',').nth(1).and_then(|ns| ns.parse::<u64>().ok());
+            line.contains(",load.") && row_ns.is_some_and(|ns| (from_ns..to_ns).contains(&ns))
+        };
+        series.lines().filter(of_load).map(str::to_owned).collect()
+    };
+    let undisturbed = Sandbox::new();
+    let ran = undisturbed.run(&["run", &modelled(&undisturbed, "", ""), "--json", "-q"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let (with, without) = (sandbox.bundle(), undisturbed.bundle());
+    assert_eq!(rows(&with, 0, 60), rows(&without, 0, 60));
+    let mean_ns = |bundle: &std::path::Path| {
+        let sums = rows(bundle, 60, 120).into_iter().fold((0.0, 0.0), |(ns, ops), line| {
+            let cell = |at: usize| line.split(',').nth(at).unwrap().parse::<f64>().unwrap();
+            (ns + cell(5), ops + cell(4))
+        });
+        sums.0 / sums.1
+    };
+    assert!(mean_ns(&with) > 2.0 * mean_ns(&without), "{} {}", mean_ns(&with), mean_ns(&without));
+}
+
+#[test]
+fn a_loss_beyond_the_redundancy_of_a_model_is_no_pass() {
+    let two = format!(
+        "{NODE_LOST}[[event]]\nname = \"host 2\"\nafter = \"host 3\"\ndelay = \"20s\"\nfail = \"node:2\"\n"
+    );
+    let sandbox = Sandbox::new();
+    let (ran, evidence, verdict) = run(&sandbox, &modelled(&sandbox, LIMITS, &two));
+    assert_eq!((ran.code, verdict["verdict"].as_str()), (5, Some("INVALID")), "{verdict}");
+    assert_eq!(evidence["end"]["kind"], "io-error", "{evidence}");
+    // If the window allows errors, the run continues and counts them.
+    let counted = Sandbox::new();
+    let limits = LIMITS.replace("iops", "errors_max = 5\niops");
+    let (ran, _, verdict) = run(&counted, &modelled(&counted, &limits, &two));
+    assert_eq!((ran.code, verdict["verdict"].as_str()), (1, Some("FAIL")), "{verdict}");
+    let checks = verdict["checks"].as_array().unwrap();
+    let errors = checks.iter().find(|check| check["name"] == "during_errors").unwrap();
+    assert_eq!(errors["ok"], false, "{verdict}");
+}
+
+#[test]
+fn commands_on_models_and_unknown_components_are_refused_with_a_hint() {
+    let sandbox = Sandbox::new();
+    for (from, to, says) in [
+        ("fail = \"node:3\"", "run = [\"true\"]", "fail = \"node:3\""),
+        ("node:3", "node:7", "the components are: node:0, node:1, node:2, node:3"),
+    ] {
+        let path = modelled(&sandbox, LIMITS, &NODE_LOST.replace(from, to));
+        for command in [vec!["run", &path, "-q"], vec!["run", &path, "--dry-run"]] {
+            let ran = sandbox.run(&command);
+            assert!(ran.stderr.contains(says), "{command:?}: {}", ran.stderr);
+            assert_eq!(ran.code, 2, "{command:?}: {}", ran.stderr);
+        }
+    }
+    assert!(sandbox.bundles().is_empty());
+}

@@ -1,0 +1,261 @@
+//! Lost drives of a group, and their rebuild (resilvering).
+//!
+//! - Until the loss of a drive is noticed, commands for it wait. Then the other drives of its group
+//!   serve its reads: another side of the mirror, or as many columns as the group has data. Writes
+//!   skip it.
+//! - A spare takes the place of the drive at once; otherwise the event's undo brings an empty drive.
+//!   It receives new writes, and its data is rebuilt `rebuild_bytes` at a time, `rebuild_active` at
+//!   once, from the other drives. It serves no reads until the rebuild has ended.
+//! - A group that lost more drives than its parity refuses all requests.
+//!
+//! The rebuild covers the data that was laid out, evenly over the drives, in the order of the disk.
+
+use std::collections::BTreeMap;
+
+use super::{Layout, Raid};
+use crate::blocks::Context;
+use crate::blocks::losses::{Change, Component, Loss};
+use crate::blocks::request::{Action, Request};
+use crate::spec::{ModelError, Reader};
+
+/// Number of the file that a rebuild reads and writes.
+const REBUILD_FILE: u32 = (1 << 24) - 1;
+/// Bit of a notice: the rebuild of a drive starts; otherwise, a part of it has ended.
+const START: u64 = 1;
+
+/// State of a drive that is not whole.
+#[derive(Clone, Copy, Debug)]
+enum Drive {
+    Lost(Loss),
+    /// An empty drive: parts to rebuild, parts started, and parts in progress.
+    New {
+        parts: u64,
+        started: u64,
+        active: u32,
+    },
+}
+
+/// Use of a column by a command.
+#[derive(Clone, Copy, Debug)]
+enum Column {
+    Whole,
+    /// The loss is not noticed yet.
+    Unnoticed(Loss),
+    Lost,
+    New,
+}
+
+/// Repairs of a pool.
+#[derive(Clone)]
+pub(super) struct Repair {
+    spares: u64,
+    rebuild_active: u32,
+    rebuild_bytes: u64,
+    /// Bytes of the layout.
+    stored_bytes: f64,
+    drives: BTreeMap<u32, Drive>,
+    rebuilt_bytes: u64,
+}
+
+impl Repair {
+    pub(super) fn read(reader: &Reader<'_>) -> Result<Self, ModelError> {
+        Ok(Self {
+            spares: reader.count_or("spares", 0, 0, 1000)?,
+            rebuild_active: reader.count_or("rebuild_active", 3, 1, 10_000)? as u32,
+            rebuild_bytes: reader.count_or("rebuild_bytes", 1 << 20, 4096, 1 << 30)?,
+            stored_bytes: 0.0,
+            drives: BTreeMap::new(),
+            rebuilt_bytes: 0,
+        })
+    }
+
+    /// Returns true if no drive was lost or all are rebuilt.
+    #[inline]
+    pub(super) fn is_whole(&self) -> bool {
+        self.drives.is_empty()
+    }
+
+    pub(super) fn lay(&mut self, request: &Request) {
+        self.stored_bytes += request.size_bytes as f64 * request.stored_share;
+    }
+
+    pub(super) fn readings(&self, each: &mut dyn FnMut(&'static str, f64)) {
+        if !self.is_whole() || self.rebuilt_bytes > 0 {
+            each("lost_drives", self.drives.len() as f64);
+            each("rebuilt_bytes", self.rebuilt_bytes as f64);
+        }
+    }
+}
+
+impl Raid {
+    fn column(&self, device: u32, cx: &Context<'_>) -> Column {
+        match self.repair.drives.get(&device) {
+            None => Column::Whole,
+            Some(Drive::New { .. }) => Column::New,
+            Some(Drive::Lost(loss)) if cx.is_noticed(*loss) => Column::Lost,
+            Some(Drive::Lost(loss)) => Column::Unnoticed(*loss),
+        }
+    }
+
+    fn is_readable(&self, group: u64, column: u64) -> bool {
+        let device = (group * self.width + column % self.width) as u32;
+        !self.repair.drives.contains_key(&device)
+    }
+
+    /// Returns true if a group lost more drives than its parity.
+    pub(super) fn is_lost(&self, group: u64) -> bool {
+        let readable = (0..self.width).filter(|column| self.is_readable(group, *column));
+        !self.repair.is_whole() && (readable.count() as u64) < self.width - self.parity
+    }
+
+    /// Returns the parity columns of a record that replace its unreadable data columns.
+    pub(super) fn replacing(&self, group: u64, first: u64, columns: u64) -> Vec<u64> {
+        if self.repair.is_whole() {
+            return Vec::new();
+        }
+        let data = (0..columns).map(|column| first + self.parity + column);
+        let missing = data.filter(|column| !self.is_readable(group, *column)).count();
+        let parity = (0..self.parity).map(|column| first + column);
+        parity.filter(|column| self.is_readable(group, *column)).take(missing).collect()
+    }
+
+    /// Issues a command in a pool with lost drives.
+    pub(super) fn command_around(
+        &self,
+        request: &Request,
+        (group, column): (u64, u64),
+        bytes: u64,
+        cx: &mut Context<'_>,
+    ) {
+        let device = (group * self.width + column % self.width) as u32;
+        let is_read = request.action == Action::Read;
+        match self.column(device, cx) {
+            Column::Whole => self.issue(request, device, bytes, cx),
+            Column::New if !is_read => self.issue(request, device, bytes, cx),
+            Column::Lost if !is_read => {}
+            state => {
+                cx.program.branch();
+                if let Column::Unnoticed(loss) = state {
+                    cx.wait_for_notice(loss);
+                }
+                if is_read && self.layout != Layout::Raidz {
+                    cx.program.fork();
+                    let others = (1..self.width).map(|other| column + other);
+                    let readable = others.filter(|other| self.is_readable(group, *other));
+                    for other in readable.take((self.width - self.parity) as usize) {
+                        let device = (group * self.width + other % self.width) as u32;
+                        self.issue(request, device, bytes, cx);
+                    }
+                    cx.program.join(usize::MAX);
+                }
+                cx.program.end_branch();
+            }
+        }
+    }
+
+    /// Handles the loss or the replacement of a drive.
+    pub(super) fn drive_changed(&mut self, change: Change, cx: &mut Context<'_>) {
+        let of_pool = |component| match component {
+            Component::Device(block, node, device) => {
+                (block == self.below.0 && node == self.node).then_some(device)
+            }
+            Component::Node(_) => None,
+        };
+        match change {
+            Change::Lost(component) => {
+                let Some(device) = of_pool(component) else { return };
+                let Some(loss) = cx.device_loss(self.below, self.node, device) else { return };
+                self.repair.drives.insert(device, Drive::Lost(loss));
+                if self.repair.spares > 0 && self.parity > 0 {
+                    self.repair.spares -= 1;
+                    let wait_ns = loss.noticed_ns.saturating_sub(cx.sim.now_ns());
+                    let notice = self.notice_of(device, START);
+                    cx.launch(|cx| {
+                        cx.delay(wait_ns);
+                        cx.program.notice(notice.0, notice.1);
+                    });
+                }
+            }
+            Change::Back(component) => {
+                let Some(device) = of_pool(component) else { return };
+                match self.repair.drives.get(&device) {
+                    Some(Drive::Lost(_)) if self.parity == 0 => {
+                        self.repair.drives.remove(&device);
+                    }
+                    Some(Drive::Lost(_)) => self.start_rebuild(device, cx),
+                    // A spare has its place: the drive is the next spare.
+                    _ => self.repair.spares += 1,
+                }
+            }
+        }
+    }
+
+    /// Returns the block and the value of a notice about a drive.
+    fn notice_of(&self, device: u32, bit: u64) -> (u32, u64) {
+        (self.own, (u64::from(device) << 1 | bit) << 16 | u64::from(self.node))
+    }
+
+    pub(super) fn repair_noticed(&mut self, value: u64, cx: &mut Context<'_>) {
+        let device = (value >> 1) as u32;
+        if value & START != 0 {
+            if let Some(Drive::Lost(_)) = self.repair.drives.get(&device) {
+                cx.replace_device(self.below, self.node, device);
+                self.start_rebuild(device, cx);
+            }
+            return;
+        }
+        self.repair.rebuilt_bytes += self.repair.rebuild_bytes;
+        if let Some(Drive::New { parts, started, active }) = self.repair.drives.get_mut(&device) {
+            *active -= 1;
+            if *active == 0 && started >= parts {
+                self.repair.drives.remove(&device);
+                return;
+            }
+        }
+        self.rebuild(device, cx);
+    }
+
+    fn start_rebuild(&mut self, device: u32, cx: &mut Context<'_>) {
+        let data = (self.width - self.parity) * self.groups;
+        let bytes = self.repair.stored_bytes / data as f64;
+        let parts = libm::ceil(bytes / self.repair.rebuild_bytes as f64) as u64;
+        let new = Drive::New { parts: parts.max(1), started: 0, active: 0 };
+        self.repair.drives.insert(device, new);
+        self.rebuild(device, cx);
+    }
+
+    /// Starts parts of a drive's rebuild.
+    fn rebuild(&mut self, device: u32, cx: &mut Context<'_>) {
+        let group = u64::from(device) / self.width;
+        let bytes = self.repair.rebuild_bytes;
+        loop {
+            let needed = self.width - self.parity;
+            let columns = (0..self.width).map(|column| u64::from(device) + 1 + column);
+            let sources = columns.filter(|column| self.is_readable(group, *column));
+            let sources: Vec<u64> = sources.take(needed as usize).collect();
+            let active_max = self.repair.rebuild_active;
+            let Some(Drive::New { parts, started, active }) = self.repair.drives.get_mut(&device)
+            else {
+                return;
+            };
+            if *active >= active_max || started >= parts || (sources.len() as u64) < needed {
+                return;
+            }
+            let offset = *started * bytes;
+            (*started, *active) = (*started + 1, *active + 1);
+            let mut read = Request::new(Action::Read, REBUILD_FILE, offset, bytes);
+            (read.node, read.background, read.sequential) = (self.node, true, true);
+            let (block, notice) = self.notice_of(device, 0);
+            cx.launch(|cx| {
+                cx.program.fork();
+                for column in sources {
+                    let source = (group * self.width + column % self.width) as u32;
+                    self.issue(&read, source, bytes, cx);
+                }
+                cx.program.join(usize::MAX);
+                cx.route(self.below, &Request { action: Action::Write, device, ..read });
+                cx.program.notice(block, notice);
+            });
+        }
+    }
+}
