@@ -11,7 +11,7 @@ use crate::document::{Block, Section};
 use crate::number::{Unit, elapsed};
 use crate::table::{Cell, Column, Table, Tone};
 
-pub(super) fn section(bundle: &Bundle) -> Section {
+pub(crate) fn section(bundle: &Bundle) -> Section {
     if bundle.run.events.is_empty() {
         return empty_section();
     }
@@ -24,7 +24,7 @@ pub(super) fn section(bundle: &Bundle) -> Section {
 }
 
 /// Returns the outputs of the commands, for the full report.
-pub(super) fn outputs(bundle: &Bundle) -> Section {
+pub(crate) fn outputs(bundle: &Bundle) -> Section {
     let mut section = Section::full("event-output", "Output of the commands");
     for event in &bundle.run.events {
         for command in [&event.command, &event.undo].into_iter().flatten() {
@@ -115,15 +115,23 @@ fn table_of_events(bundle: &Bundle) -> Table {
     for event in &bundle.run.events {
         table.rows.push(event_row(event));
         if let Some(at_ns) = event.undo_at_ns {
-            let name = format!("undo {}", event.name);
+            let name = format!("undo {}", label(event));
             table.rows.push(action_row(&name, Some(at_ns), event.undo.as_ref(), ""));
         }
     }
     table
 }
 
+/// Returns the event's name, with the host of a fleet that ran its commands.
+fn label(event: &EventRecord) -> String {
+    match &event.host {
+        Some(host) => format!("{} on {host}", event.name),
+        None => event.name.clone(),
+    }
+}
+
 fn event_row(event: &EventRecord) -> Vec<Cell> {
-    action_row(&event.name, event.at_ns, event.command.as_ref(), &event.missed)
+    action_row(&label(event), event.at_ns, event.command.as_ref(), &event.missed)
 }
 
 fn action_row(
@@ -137,6 +145,9 @@ fn action_row(
         (_, missed) if !missed.is_empty() => Cell::text(missed.to_owned()).tone(Tone::Bad),
         (Some(command), _) if !command.failure.is_empty() => {
             Cell::text(command.failure.clone()).tone(Tone::Bad)
+        }
+        (Some(CommandRecord { exit_code: None, .. }), _) => {
+            Cell::text("unknown: it stopped its own host, as expected")
         }
         (Some(_), _) => Cell::text("exit code 0"),
         (None, _) => Cell::text("happened"),
