@@ -160,6 +160,25 @@ impl ResolvedPlan {
         windows.filter_map(|window| window.limits.errors_max).any(|errors| errors > 0)
     }
 
+    /// Returns the plan with the events as one host of a fleet executes them: its own, and the times
+    /// of all others, at which streams may start. Commands and prompts of the others are left out.
+    /// `host`: an agent, or `None` for the host of `plimsoll run`.
+    #[must_use]
+    pub fn with_events_on(&self, host: Option<&str>) -> Self {
+        let of_host = |event: &Event| match event.host.as_deref() == host {
+            true => Some(Event { host: None, expect_lost: Vec::new(), ..event.clone() }),
+            false => event.at_ns.map(|_| Event {
+                host: None,
+                expect_lost: Vec::new(),
+                run: Vec::new(),
+                prompt: None,
+                undo: Vec::new(),
+                ..event.clone()
+            }),
+        };
+        Self { events: self.events.iter().filter_map(of_host).collect(), ..self.clone() }
+    }
+
     /// Returns the plan for one of its targets. `None` if the index is out of range.
     #[must_use]
     pub fn for_target(&self, index: usize) -> Option<Self> {

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct EventRecord {
     /// Name in the plan.
     pub name: String,
+    /// Agent of a fleet that ran its commands; `None` for the host of `plimsoll run`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
     /// Time at which the event's command, operator answer or streams started. `None` if it did not
     /// happen.
     pub at_ns: Option<u64>,
@@ -48,6 +51,14 @@ pub struct CommandRecord {
 }
 
 impl EventRecord {
+    /// Maps all times.
+    pub fn map_times(&mut self, map: impl Fn(u64) -> u64) {
+        let times = [&mut self.at_ns, &mut self.undo_at_ns].into_iter().flatten();
+        let commands = [&mut self.command, &mut self.undo].into_iter().flatten();
+        let of_commands = commands.flat_map(|c| [&mut c.start_ns, &mut c.end_ns]);
+        times.chain(of_commands).for_each(|ns| *ns = map(*ns));
+    }
+
     /// Returns the failure of the event or its undo; `None` if both succeeded.
     #[must_use]
     pub fn failure(&self) -> Option<&str> {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::events::EventRecord;
 use crate::observed::Sources;
 use crate::run::{LedgerPosition, Membership, PhaseKind};
 
@@ -55,6 +56,9 @@ pub struct Fleet {
     /// Position in the coordinator's ledger; `None` in evidence of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ledger: Option<LedgerPosition>,
+    /// Events of the plan; empty if it has none. Times are on the fleet's clock.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventRecord>,
     /// Window in which every host measured; `None` if the hosts have no common window.
     pub window: Option<CommonWindow>,
     /// Counters of the storage system over the window. `None` if the plan names no metrics or there
@@ -65,6 +69,14 @@ pub struct Fleet {
     pub hosts: Vec<Host>,
     /// Totals of all hosts within the window, by class; empty without a window.
     pub classes: Vec<Class>,
+}
+
+impl Fleet {
+    /// Returns the hosts whose figures the totals count: all but those that an event stopped, as
+    /// the plan expects.
+    pub fn counted(&self) -> impl Iterator<Item = &Host> {
+        self.hosts.iter().filter(|host| host.end != HostEnd::LostAsExpected)
+    }
 }
 
 /// Window in which every host measured.
@@ -121,6 +133,23 @@ pub struct Host {
     pub says: String,
     /// The host's run; `None` if its evidence did not arrive.
     pub run: Option<HostRun>,
+    /// Figures of a host that an event stopped, until then; `None` for all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_lost: Option<UntilLost>,
+}
+
+/// Figures of a lost host, from its reports to the coordinator: about one per second. Its load
+/// after the last report is unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct UntilLost {
+    /// Time of its last message.
+    pub heard_ns: u64,
+    /// Number of reports in the measured phase.
+    pub reports: u32,
+    /// Mean of the reported I/Os per second; `None` without a report.
+    pub ops_per_s: Option<f64>,
+    /// Mean of the reported bytes per second.
+    pub bytes_per_s: Option<f64>,
 }
 
 /// Outcome of a host's part.
@@ -131,6 +160,8 @@ pub enum HostEnd {
     Reported,
     /// The host went silent or restarted during the run.
     Lost,
+    /// The host was lost, as an event of the plan expects (`expect_lost`).
+    LostAsExpected,
     /// The host could not execute the plan.
     Failed,
     /// The run ended, but its evidence did not arrive or does not match its seal.

@@ -6,6 +6,7 @@
 //! hosts. A missing host makes the run INVALID, because the other hosts are a smaller load than
 //! requested, and no figure describes the requested load.
 
+mod events;
 mod host_verdicts;
 mod link;
 mod network;
@@ -16,13 +17,17 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::fleet::{Class, CommonWindow, Fleet, Host, HostEnd, MergedEvidence};
+use plimsoll_evidence::fleet::{
+    Class, CommonWindow, Fleet, Host, HostEnd, MergedEvidence, UntilLost,
+};
 use plimsoll_evidence::run::PhaseKind;
-use plimsoll_plan::MetricsEndpoint;
+use plimsoll_plan::ResolvedPlan;
 use serde::{Deserialize, Serialize};
 
 use crate::claim::ClaimStatus;
 use crate::finding::{Finding, Outcome};
+use crate::judge::{describe_failed, describe_undecided};
+use crate::rules::generator_limit;
 use crate::stats::percentile::percentile_gate;
 use crate::verdict::{Check, RULES_VERSION, Verdict, VerdictKind};
 
@@ -40,6 +45,9 @@ pub const BALANCE: &str = "fleet-balance";
 pub const NETWORK: &str = "fleet-network";
 /// The storage system itself counted the I/O of all hosts.
 pub const SYSTEM: &str = "fleet-system";
+
+/// The hosts that an event should stop were lost.
+pub const LOSSES: &str = "fleet-losses";
 
 /// Start skew from which a warning is reported. Phases of storage loads last seconds at least. A
 /// hypervisor's scheduler routinely pauses a host for a few milliseconds.
@@ -160,18 +168,22 @@ pub struct HostLine {
     pub clock_error_ns: Option<u64>,
     /// Phases of the host with their durations.
     pub phases: Vec<(PhaseKind, u64)>,
+    /// Figures of a host that an event stopped, until then; `None` for all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_lost: Option<UntilLost>,
 }
 
 /// Judges a fleet's evidence. `verdicts` has those on the hosts' own bundles, by agent name.
-/// `merged` is the sum of the bundles, if they add up. `bundles` has the bundles that arrived, by
-/// agent name. `metrics` are the storage system's own counters in the plan.
+/// `merged` is the sum of the bundles, if they add up, and `sum` the same as one run. `bundles` has
+/// the bundles that arrived, by agent name.
 #[must_use]
 pub fn judge_fleet(
     fleet: &Fleet,
+    plan: &ResolvedPlan,
     verdicts: &BTreeMap<String, Verdict>,
     merged: Option<&MergedEvidence>,
     bundles: &BTreeMap<String, &Bundle>,
-    metrics: &[MetricsEndpoint],
+    sum: &Bundle,
 ) -> FleetVerdict {
     let hosts: Vec<HostLine> =
         fleet.hosts.iter().map(|host| host_line(fleet, host, verdicts)).collect();
@@ -183,21 +195,25 @@ pub fn judge_fleet(
         check_balance(fleet, &hosts, verdicts, bundles),
     ];
     all.extend(network::check(fleet, bundles));
-    all.extend(system::check(fleet, metrics, bundles));
+    all.extend(system::check(fleet, &plan.observe.metrics, bundles));
+    all.extend(events::findings(fleet, plan, sum));
     let passed = all.iter().filter(|finding| finding.outcome == Outcome::Pass);
     let passed = passed.map(|finding| finding.rule.clone()).collect();
     let mut findings: Vec<Finding> =
         all.into_iter().filter(|finding| finding.outcome != Outcome::Pass).collect();
     findings.sort_by_key(|finding| finding.outcome);
-    let (verdict, reason) = worst_result(fleet, &findings, &hosts);
-    let is_whole = fleet.hosts.iter().all(|host| host.end == HostEnd::Reported);
-    let total = fleet.window.filter(|_| is_whole).and_then(|_| total(fleet, &hosts, merged?));
+    let windows = events::checks(sum);
+    let counted: Vec<&HostLine> = hosts.iter().filter(|host| host.until_lost.is_none()).collect();
+    let at_limit = bundles.values().any(|bundle| generator_limit::at_limit(bundle));
+    let (verdict, reason) = worst_result(fleet, &findings, &counted, &windows, at_limit);
+    let is_whole = fleet.counted().all(|host| host.end == HostEnd::Reported);
+    let total = fleet.window.filter(|_| is_whole).and_then(|_| total(fleet, &counted, merged?));
     let judged = FleetVerdict {
         verdict,
         reason,
         demonstration: false,
         total,
-        checks: Vec::new(),
+        checks: windows.into_iter().map(events::of_all_hosts).collect(),
         claims: BTreeMap::new(),
         hosts,
         findings,
@@ -213,7 +229,13 @@ pub fn judge_fleet(
 
 /// Returns the worst result of the fleet's rules and the hosts' verdicts: INVALID before FAIL
 /// before INCONCLUSIVE before PASS.
-fn worst_result(fleet: &Fleet, findings: &[Finding], hosts: &[HostLine]) -> (VerdictKind, String) {
+fn worst_result(
+    fleet: &Fleet,
+    findings: &[Finding],
+    hosts: &[&HostLine],
+    windows: &[Check],
+    at_limit: bool,
+) -> (VerdictKind, String) {
     let first = |outcome| findings.iter().find(|finding| finding.outcome == outcome);
     if let Some(failed) = first(Outcome::Fail) {
         return (VerdictKind::Invalid, failed.says.clone());
@@ -225,6 +247,18 @@ fn worst_result(fleet: &Fleet, findings: &[Finding], hosts: &[HostLine]) -> (Ver
             return (kind, said(host));
         }
     }
+    let all = |ok, describe: fn(&Check) -> String| {
+        let some = windows.iter().filter(|check| check.ok == ok).map(describe);
+        Some(some.collect::<Vec<_>>().join("; ")).filter(|says| !says.is_empty())
+    };
+    match all(Some(false), describe_failed) {
+        Some(says) if at_limit => {
+            let says = format!("{says}; but the load generator itself was at its limit");
+            return (VerdictKind::Inconclusive, says);
+        }
+        Some(says) => return (VerdictKind::Fail, format!("all hosts together: {says}")),
+        None => {}
+    }
     if let Some(unknown) = first(Outcome::Unknown) {
         return (VerdictKind::Inconclusive, unknown.says.clone());
     }
@@ -234,8 +268,14 @@ fn worst_result(fleet: &Fleet, findings: &[Finding], hosts: &[HostLine]) -> (Ver
     if let Some(host) = of(VerdictKind::Inconclusive) {
         return (VerdictKind::Inconclusive, said(host));
     }
+    if let Some(says) = all(None, describe_undecided) {
+        return (VerdictKind::Inconclusive, format!("all hosts together: {says}"));
+    }
     let count = hosts.len();
     match of(VerdictKind::Measured) {
+        Some(_) if !windows.is_empty() => {
+            (VerdictKind::Pass, format!("{count} hosts together met the limits of the windows"))
+        }
         Some(_) => (
             VerdictKind::Measured,
             format!("{count} hosts measured together; no requirement was stated"),
@@ -271,6 +311,7 @@ fn host_line(fleet: &Fleet, host: &Host, verdicts: &BTreeMap<String, Verdict>) -
         phases: run.map_or(Vec::new(), |run| {
             run.phases.iter().map(|phase| (phase.kind, phase.duration_ns)).collect()
         }),
+        until_lost: host.until_lost,
     }
 }
 
@@ -278,6 +319,7 @@ fn check_complete(fleet: &Fleet, verdicts: &BTreeMap<String, Verdict>) -> Findin
     let what = |host: &Host| match host.end {
         HostEnd::Reported if verdicts.contains_key(&host.name) => None,
         HostEnd::Reported => Some(format!("{} has no verdict", host.name)),
+        HostEnd::LostAsExpected => None,
         HostEnd::Lost => Some(format!("{} was lost ({})", host.name, host.says)),
         HostEnd::Failed => Some(format!("{} could not run ({})", host.name, host.says)),
         HostEnd::WithoutEvidence => {
@@ -285,11 +327,12 @@ fn check_complete(fleet: &Fleet, verdicts: &BTreeMap<String, Verdict>) -> Findin
         }
     };
     let missing: Vec<String> = fleet.hosts.iter().filter_map(what).collect();
-    let (asked, count) = (fleet.hosts.len(), missing.len());
+    let (asked, count) = (fleet.counted().count(), missing.len());
     if asked == 0 {
         return Finding::new(COMPLETE, Outcome::Fail, "no host took part");
     }
     if missing.is_empty() {
+        // `fleet-losses` names the others.
         let says = format!("all {asked} hosts sent their evidence");
         return Finding::new(COMPLETE, Outcome::Pass, says).with("hosts", asked);
     }
@@ -429,7 +472,8 @@ fn check_balance(
         hosts.iter().filter_map(|host| Some((host, host.ops_per_s?))).collect();
     let average = rates.iter().map(|(_, rate)| rate).sum::<f64>() / rates.len().max(1) as f64;
     let slowest = rates.iter().min_by(|a, b| a.1.total_cmp(&b.1));
-    let Some((host, rate)) = slowest.filter(|_| rates.len() == fleet.hosts.len() && average > 0.0)
+    let Some((host, rate)) =
+        slowest.filter(|_| rates.len() == fleet.counted().count() && average > 0.0)
     else {
         return Finding::new(BALANCE, Outcome::Unknown, "not every host has a rate");
     };
@@ -472,7 +516,7 @@ fn check_balance(
         .advise("compare that host's report with another's: CPU, link, steal, device")
 }
 
-fn total(fleet: &Fleet, hosts: &[HostLine], merged: &MergedEvidence) -> Option<Total> {
+fn total(fleet: &Fleet, hosts: &[&HostLine], merged: &MergedEvidence) -> Option<Total> {
     let rates: Vec<(&str, f64)> = hosts
         .iter()
         .map(|host| Some((host.name.as_str(), host.ops_per_s?)))

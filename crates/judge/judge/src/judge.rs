@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Driver, EndKind, Tier};
-use plimsoll_plan::Window;
+use plimsoll_plan::{Requirement, Window};
 
 use crate::checks;
 use crate::claim::{Claim, ClaimStatus};
@@ -16,21 +16,35 @@ use crate::verdict::{Check, RULES_VERSION, Verdict, VerdictKind};
 
 /// Judges a run.
 pub fn judge(bundle: &Bundle) -> Verdict {
+    judge_run(bundle, bundle.plan.requirement.as_ref(), &[])
+}
+
+/// Judges a host's part of a fleet's run. Events and the windows around them are judged on the sum
+/// of all hosts.
+pub fn judge_host(bundle: &Bundle) -> Verdict {
+    let requirement = bundle.plan.requirement.as_ref().filter(|one| !one.has_only_windows());
+    let requirement = requirement.map(|one| Requirement { windows: Vec::new(), ..one.clone() });
+    judge_run(bundle, requirement.as_ref(), &rules::OF_EVENTS)
+}
+
+/// Judges a run by this requirement, without some rules.
+fn judge_run(bundle: &Bundle, requirement: Option<&Requirement>, left_out: &[&Rule]) -> Verdict {
     let [before, after] = [Window::Before, Window::After].map(|w| events::slice_window(bundle, w));
     let mut findings: Vec<Finding> = rules::ALL
         .iter()
+        .filter(|rule| !left_out.iter().any(|left| left.id == rule.id))
         .filter_map(|rule| match before.as_ref().filter(|_| OUTSIDE_EVENTS.contains(&rule.id)) {
             Some(before) => check_outside_events(rule, before, after.as_ref()),
             None => (rule.check)(bundle),
         })
         .collect();
     let claimed = claims_of(bundle);
-    let requirement = bundle.plan.requirement.as_ref();
     let accepts_omission = is_accepted(bundle, coordinated_omission::RULE.id);
     let checked = |accepts| {
         requirement.map_or_else(Vec::new, |required| {
             let mut checks = checks::all(bundle, required, accepts);
-            checks.extend(events::checks::all(bundle, required, accepts));
+            checks.extend(events::checks::of_windows(bundle, required, accepts));
+            checks.extend(events::checks::of_streams(bundle, required, accepts));
             checks
         })
     };
@@ -54,6 +68,7 @@ pub fn judge(bundle: &Bundle) -> Verdict {
     let declared = declarations(&findings, &claimed);
     let case = Case {
         bundle,
+        has_requirement: requirement.is_some(),
         findings: &findings,
         claimed: &claimed,
         checks: &checks,
@@ -289,6 +304,7 @@ const ALWAYS_REFUTE: [&str; 3] =
 /// Inputs of a verdict.
 struct Case<'a> {
     bundle: &'a Bundle,
+    has_requirement: bool,
     findings: &'a [Finding],
     claimed: &'a [Claim],
     checks: &'a [Check],
@@ -312,7 +328,7 @@ impl Case<'_> {
         if let Some(says) = self.find_undecided() {
             return (VerdictKind::Inconclusive, says);
         }
-        if self.bundle.plan.requirement.is_none() {
+        if !self.has_requirement {
             let says = match self.bundle.plan.workload.trace() {
                 Some(trace) if trace.speed.is_some() => {
                     "the replay followed the trace; no requirement was stated"
@@ -480,7 +496,7 @@ impl Case<'_> {
 }
 
 /// Describes a failed check in words.
-fn describe_failed(check: &Check) -> String {
+pub(crate) fn describe_failed(check: &Check) -> String {
     use crate::verdict::Quantity::{Bandwidth, Capacity, Count, Latency, Rate};
     let side = if check.at_least { "below" } else { "above" };
     let name = check.name.replace('_', " ");
@@ -583,7 +599,7 @@ fn short(number: f64) -> String {
     }
 }
 
-fn describe_undecided(check: &Check) -> String {
+pub(crate) fn describe_undecided(check: &Check) -> String {
     let name = check.name.replace('_', " ");
     if check.note.is_empty() {
         format!("{name} was not measured")

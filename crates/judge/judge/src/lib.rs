@@ -57,5 +57,5 @@ pub mod tuning;
 pub mod verdict;
 mod words;
 
-pub use judge::judge;
+pub use judge::{judge, judge_host};
 pub use verdict::{Verdict, VerdictKind};

@@ -25,6 +25,7 @@ pub mod cpu_frequency;
 pub mod cpu_steal;
 pub mod data_content;
 pub mod data_reduced;
+pub mod event_without_effect;
 pub mod events;
 pub(crate) mod evidence;
 pub mod evidence_consistent;
@@ -121,11 +122,16 @@ impl Rule {
     }
 }
 
+/// Rules on the events of a plan. On a fleet they judge the sum of all hosts.
+pub(crate) const OF_EVENTS: [&Rule; 3] =
+    [&events::RULE, &before_steady::RULE, &event_without_effect::RULE];
+
 /// All rules, in the order of their report at equal severity.
 pub const ALL: &[Rule] = &[
     io_errors::RULE,
     events::RULE,
     before_steady::RULE,
+    event_without_effect::RULE,
     server_outage::RULE,
     evidence_consistent::RULE,
     check_failed::RULE,

@@ -11,7 +11,9 @@ use crate::chart::plot::Series as Line;
 use crate::chart::{Axis, Mark, Plot};
 use crate::document::{Block, Document, Fact, Headline, Section};
 use crate::number::Unit;
-use crate::run::{checks, demonstration, distribution, findings, links, timeline, verdict_tone};
+use crate::run::{
+    checks, demonstration, distribution, events, findings, links, timeline, verdict_tone,
+};
 use crate::table::{Cell, Column, Table, Tone};
 
 /// Phases with a column for their duration: each host runs them independently.
@@ -60,6 +62,7 @@ pub fn fleet_document(
             .then(|| demonstration(&one.0)),
         sections: [
             checks(verdict),
+            events::section(&one.0),
             table(verdict),
             latencies(verdict.total.as_ref()),
             findings::list(&one.1.findings, "No rule has a finding, on any host or on all hosts."),
@@ -69,6 +72,7 @@ pub fn fleet_document(
             timeline::section(&one.0, &one.1),
             distribution::section(&one.0),
             findings::claims_section(&one.1),
+            events::outputs(&one.0),
             interfaces(fleet, hosts),
             agents(fleet, verdict, hosts),
         ]
@@ -108,11 +112,23 @@ fn table(verdict: &FleetVerdict) -> Section {
     let mut table = Table::new("Each host in the common measured window", columns);
     let number = |unit, base: Option<u64>| Cell::maybe(unit, base.map(|base| base as f64));
     for host in &verdict.hosts {
+        let (verdict, ops_per_s, bytes_per_s) = match host.until_lost {
+            Some(until) => (
+                Cell::text("lost as expected, figures until then"),
+                Cell::observed(Unit::Rate, until.ops_per_s),
+                Cell::observed(Unit::Bandwidth, until.bytes_per_s),
+            ),
+            None => (
+                verdict_cell(host.verdict),
+                Cell::maybe(Unit::Rate, host.ops_per_s),
+                Cell::maybe(Unit::Bandwidth, host.bytes_per_s),
+            ),
+        };
         table.rows.push(vec![
             Cell::text(host.name.as_str()),
-            verdict_cell(host.verdict),
-            Cell::maybe(Unit::Rate, host.ops_per_s),
-            Cell::maybe(Unit::Bandwidth, host.bytes_per_s),
+            verdict,
+            ops_per_s,
+            bytes_per_s,
             number(Unit::Latency, host.latency_ns_avg),
             number(Unit::Latency, host.latency_ns_max),
             number(Unit::Latency, host.start_late_ns),
@@ -132,7 +148,8 @@ fn table(verdict: &FleetVerdict) -> Section {
         row.resize(7, Cell::empty());
         row
     };
-    let count = verdict.hosts.len().max(1) as f64;
+    let counted = verdict.hosts.iter().filter(|host| host.until_lost.is_none());
+    let count = counted.count().max(1) as f64;
     table.totals = vec![
         row("all", total.ops_per_s, total.bytes_per_s),
         row("average", total.host_ops_per_s_avg, total.bytes_per_s / count),

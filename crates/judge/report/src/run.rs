@@ -9,7 +9,7 @@ mod carried;
 pub(crate) mod checks;
 mod condition;
 pub(crate) mod distribution;
-mod events;
+pub(crate) mod events;
 pub(crate) mod findings;
 mod host;
 mod inside;

@@ -179,9 +179,9 @@ pub fn clip(recording: &mut Recording) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use plimsoll_evidence::series::Data;
     use crate::collect::ClassRecord;
     use crate::totals::OperationTotals;
+    use plimsoll_evidence::series::Data;
 
     #[test]
     fn an_interval_that_is_measured_and_cut_is_no_part_of_the_warm_up() {

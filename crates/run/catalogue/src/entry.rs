@@ -320,7 +320,7 @@ impl Entry {
         let id = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
         let hosts: Vec<String> = fleet.hosts.iter().map(|host| host.name.clone()).collect();
         let is_whole = fleet.ended_early.is_empty()
-            && fleet.hosts.iter().all(|host| host.end == HostEnd::Reported);
+            && fleet.counted().all(|host| host.end == HostEnd::Reported);
         let mean_ns = |is_read: bool| {
             let pick = |class: &&Class| class.group == "transactional" && class.is_read == is_read;
             let classes = || fleet.classes.iter().filter(pick);
@@ -334,7 +334,7 @@ impl Entry {
                 let count: u64 = run.classes.iter().filter(pick).map(|class| class.count).sum();
                 Some(count as f64 * 1e9 / run.measured_ns as f64)
             };
-            fleet.hosts.iter().map(rate).sum::<Option<f64>>()
+            fleet.counted().map(rate).sum::<Option<f64>>()
         });
         let mut entry = Self {
             target: plan.and_then(|plan| target_summary(&plan, &Environment::default())),

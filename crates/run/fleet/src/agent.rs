@@ -396,6 +396,8 @@ fn accept_order(options: &Options, payload: &[u8]) -> (String, Result<AcceptedOr
             .on_host(&options.name, &options.labels)
             .map_err(|errors| format!("the settings for this host are not valid: {errors}"))?;
         let resolved = order.part_of(&plan, &own, &options.name)?;
+        // This host runs no command of another's event, so it needs no permission for them.
+        let resolved = resolved.with_events_on(Some(&options.name));
         let plan = own;
         if order.only_asks {
             options.allow.check_without_creating(&resolved)?;

@@ -2,6 +2,7 @@
 //! and collects the evidence.
 
 mod active_run;
+mod fleet_events;
 mod host_state;
 mod overlap;
 mod queries;
@@ -20,6 +21,7 @@ use plimsoll_evidence::ledger::{Ledger, Start};
 use plimsoll_evidence::run::{LedgerPosition, Membership};
 use plimsoll_plan::{Carries, Plan, ResolvedPlan};
 use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::events::check_operator;
 use plimsoll_runner::fleet::{FleetBundle, parse_plan};
 use plimsoll_runner::listener::FleetProgress;
 use plimsoll_runner::places::Places;
@@ -128,9 +130,17 @@ pub fn check(resolved: &ResolvedPlan) -> Result<(), RunnerError> {
             "run the points one after the other with `plimsoll sweep PLAN --fleet …`",
         );
     }
-    if !resolved.events.is_empty() {
-        let hint = "remove the events, or run the plan on one host";
-        return refused("events are not supported on a fleet yet", hint);
+    let streams = resolved.workload.matrix().map_or(&[][..], |matrix| &matrix.streams);
+    let starts = |name: &str| streams.iter().any(|s| s.start_event.as_deref() == Some(name));
+    let timeless = |event: &&plimsoll_plan::Event| {
+        starts(&event.name) && (event.at_ns.is_none() || event.prompt.is_some())
+    };
+    if let Some(event) = resolved.events.iter().find(timeless) {
+        let message = format!(
+            "event \"{}\" starts a stream, which needs a time that all hosts of a fleet know",
+            event.name
+        );
+        return refused(&message, "write `at`, without `prompt`");
     }
     if resolved.phases.until_steady {
         let hint = "set `measure` to a time: hosts become steady at different times";
@@ -151,6 +161,7 @@ pub fn run(
     report: &mut dyn FnMut(Event),
 ) -> Result<FleetBundle, RunnerError> {
     check(&request.resolved)?;
+    check_operator(&request.resolved, false)?;
     block_on_runtime(coordinate(request, options, interrupt, report))
 }
 
@@ -166,6 +177,7 @@ async fn coordinate(
     let broker = Broker::connect(&options.server, Role::Coordinator, &mut |_, _| false).await?;
     let chosen = select_agents(&broker, options, &request.resolved).await?;
     let names: Vec<String> = chosen.iter().map(|card| card.name.clone()).collect();
+    check_hosts_of_events(&request.resolved, &names)?;
     let plan = request.plan;
     let run_id = RunId::now(plan.name()).name().replace('.', "_");
     let mut order = Order::new(&run_id, names.clone(), plan, clock::realtime_ns())?;
@@ -207,6 +219,25 @@ async fn coordinate(
         run.stop_all(error, report).await;
     }
     finish(run, &request.resolved, &record, options, interrupt, report).await
+}
+
+/// Checks that the hosts of the plan's events take part, and that one of them stays.
+fn check_hosts_of_events(plan: &ResolvedPlan, names: &[String]) -> Result<(), RunnerError> {
+    let named = plan.events.iter().flat_map(|event| event.host.iter().chain(&event.expect_lost));
+    if let Some(unknown) = named.clone().find(|name| !names.contains(name)) {
+        let message = format!("the events name host {unknown}, which does not take part");
+        return Err(
+            RunnerError::usage(message).hint(format!("the hosts are: {}", names.join(", ")))
+        );
+    }
+    let mut lost = plan.events.iter().flat_map(|event| &event.expect_lost);
+    match names.iter().all(|name| lost.clone().any(|lost| lost == name)) {
+        true if lost.next().is_some() => {
+            Err(RunnerError::usage("the events stop all hosts, and none is left to measure")
+                .hint("leave one out of `expect_lost`"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns whether each host runs only its share of the plan.
@@ -335,6 +366,7 @@ pub fn resume(
         report(Event::Note(format!("resuming {run_id} on {} agents", hosts.len())));
         let messages = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
         let mut run = ActiveRun::new(&broker, &run_id, hosts, &resolved);
+        run.events.resume();
         run.catch_up(messages, report).await;
         finish(run, &resolved, &record, options, interrupt, report).await
     })
@@ -417,7 +449,8 @@ async fn finish(
         system.poll();
     }
     let objects = run.collect(interrupt, report).await;
-    let ActiveRun { broker, hosts, stopped, .. } = run;
+    let ActiveRun { broker, hosts, stopped, events, .. } = run;
+    let events = events.finish(&hosts, report).await;
     let left = evidence::write(FleetResult {
         resolved,
         ledger: record.ledger.clone(),
@@ -425,6 +458,7 @@ async fn finish(
         signed_by: signer.public(),
         started_unix_ns: record.started_unix_ns,
         ended_early: stopped.unwrap_or_default(),
+        events,
         hosts: hosts.into_iter().map(HostState::into_result).collect(),
         system: &|start_ns, duration_ns| Some(system.as_ref()?.rise_within(start_ns, duration_ns)),
         places: &options.places,

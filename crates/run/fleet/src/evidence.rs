@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use plimsoll_catalogue as archive;
+use plimsoll_evidence::events::EventRecord;
 use plimsoll_evidence::fleet::{
-    Fleet, Host, HostEnd, HostPhase, HostRun, MergedEvidence, Offset, Start, System, VERSION,
-    interpolate_offset,
+    Fleet, Host, HostEnd, HostPhase, HostRun, MergedEvidence, Offset, Start, System, UntilLost,
+    VERSION, interpolate_offset,
 };
 use plimsoll_evidence::latency::{self, Window};
 use plimsoll_evidence::ledger::Ledger;
@@ -33,6 +34,10 @@ pub(crate) struct HostResult {
     pub(crate) offsets: Vec<Offset>,
     pub(crate) refused: Option<String>,
     pub(crate) lost: Option<String>,
+    /// Event that stopped the lost host, as the plan expects.
+    pub(crate) lost_with: Option<String>,
+    /// Figures of such a host, on the coordinator's clock.
+    pub(crate) until_lost: Option<UntilLost>,
     pub(crate) ended: Option<RunOutcome>,
     pub(crate) evidence_error: String,
     pub(crate) archive: Option<Vec<u8>>,
@@ -46,6 +51,8 @@ pub(crate) struct FleetResult<'a> {
     pub(crate) signed_by: &'a str,
     pub(crate) started_unix_ns: u64,
     pub(crate) ended_early: String,
+    /// Events of the plan, on the coordinator's clock.
+    pub(crate) events: Vec<EventRecord>,
     pub(crate) hosts: Vec<HostResult>,
     /// Rise of the storage system's counters, given a start on the coordinator's clock and a
     /// duration.
@@ -93,13 +100,19 @@ pub(crate) fn write(result: FleetResult<'_>) -> Result<FleetBundle, RunnerError>
         ended_early: result.ended_early.clone(),
         experiment: result.order.experiment.clone(),
         ledger: result.ledger.clone(),
+        events: result.events.clone(),
         window: None,
         system: None,
         hosts: Vec::new(),
         classes: Vec::new(),
     };
     let zero_ns = time_origin_ns(&result.hosts, &unpacked);
-    for ((host, bundle), host_result) in unpacked.into_iter().zip(&result.hosts) {
+    let since_zero = |ns: u64| u64::try_from(i128::from(ns) - i128::from(zero_ns)).unwrap_or(0);
+    fleet.events.iter_mut().for_each(|event| event.map_times(since_zero));
+    for ((mut host, bundle), host_result) in unpacked.into_iter().zip(&result.hosts) {
+        host.until_lost = host_result
+            .until_lost
+            .map(|figures| UntilLost { heard_ns: since_zero(figures.heard_ns), ..figures });
         fleet.hosts.push(place_on_fleet_clock(host, bundle.as_deref(), host_result, zero_ns)?);
     }
     fleet.hosts.sort_by(|a, b| a.name.cmp(&b.name));
@@ -137,13 +150,26 @@ fn time_origin_ns(host_result: &[HostResult], unpacked: &[(Host, Option<PathBuf>
     starts.min().unwrap_or(0).saturating_sub(1_000_000)
 }
 
+/// Converts a time on a host's clock to the coordinator's, by the offsets before and after the run.
+pub(crate) fn place_on_coordinator(offsets: &[Offset], agent_ns: u64) -> u64 {
+    let about = offsets.first().map_or(0, |offset| to_coordinator_ns(agent_ns, *offset));
+    let here = interpolate_offset(offsets, about);
+    u64::try_from(here.map_or(0, |offset| to_coordinator_ns(agent_ns, offset))).unwrap_or(0)
+}
+
 /// Unpacks the bundle of a host, if it arrived.
 fn unpack_host(host_result: &HostResult, directory: &Path) -> (Host, Option<PathBuf>) {
     let Card { name, host, address, boot_id, version, build, .. } = host_result.card.clone();
     let into = directory.join(HOSTS).join(&name);
     let (end, says, bundle) =
         match (&host_result.lost, &host_result.refused, &host_result.ended, &host_result.archive) {
-            (Some(why), ..) => (HostEnd::Lost, why.clone(), None),
+            (Some(why), ..) => match &host_result.lost_with {
+                Some(event) => {
+                    let says = format!("lost with event \"{event}\", as expected: {why}");
+                    (HostEnd::LostAsExpected, says, None)
+                }
+                None => (HostEnd::Lost, why.clone(), None),
+            },
             (None, Some(reason), ..) => {
                 (HostEnd::Failed, format!("it refused the plan: {reason}"), None)
             }
@@ -160,8 +186,11 @@ fn unpack_host(host_result: &HostResult, directory: &Path) -> (Host, Option<Path
                 Err(says) => (HostEnd::WithoutEvidence, says, None),
             },
         };
-    let clock = Vec::new();
-    (Host { name, host, address, boot_id, version, build, clock, end, says, run: None }, bundle)
+    let (clock, run, until_lost) = (Vec::new(), None, None);
+    (
+        Host { name, host, address, boot_id, version, build, clock, end, says, run, until_lost },
+        bundle,
+    )
 }
 
 fn unpack_archive(bytes: &[u8], into: &Path, ended: &RunOutcome) -> Result<PathBuf, String> {

@@ -177,8 +177,8 @@ impl LocalFleet {
     }
 }
 
-/// Returns the options that permit a plan's targets on all agents: the common parent directory or
-/// prefix.
+/// Returns the options that permit a plan's targets on all agents, the common parent directory or
+/// prefix, and the commands of its events: the plan is from a user of this host.
 ///
 /// # Errors
 /// The kind of target is not supported, or agents would share a directory.
@@ -191,6 +191,10 @@ pub fn allow_options(plan: &ResolvedPlan, count: u32) -> Result<Vec<String>, Run
             }
         }
     }
+    let events = plan.events.iter().filter(|event| event.host.is_some());
+    let commands = events.flat_map(|event| [&event.run, &event.undo]);
+    let commands = commands.filter(|command| !command.is_empty());
+    allowed.extend(commands.map(|command| ("--allow-event", command.join(" "))));
     Ok(allowed.into_iter().flat_map(|(option, place)| [option.to_owned(), place]).collect())
 }
 

@@ -1,12 +1,16 @@
 //! Messages between agents and coordinator during a run. Times are on the agent's monotonic clock
 //! (`CLOCK_MONOTONIC`), which its driver uses. The coordinator knows the offset from its own.
 
+use plimsoll_evidence::events::EventRecord;
 use plimsoll_evidence::run::{Phase, PhaseKind};
 use plimsoll_plan::foreign;
 use serde::{Deserialize, Serialize};
 
 /// Maximum number of logical units of a host.
 const UNITS_MAX: usize = 1_000;
+
+/// Maximum number of arguments of an event's command.
+const ARGUMENTS_MAX: usize = 1_000;
 
 /// Message of an agent to the coordinator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -49,6 +53,11 @@ pub enum AgentMessage {
         /// The phase, on the clock of the run.
         phase: Phase,
     },
+    /// A command or undo of the agent's own event started or ended.
+    Event {
+        /// Everything known about the event so far.
+        record: EventRecord,
+    },
     /// A warning for the user.
     Warning {
         #[serde(rename = "says")]
@@ -75,6 +84,15 @@ impl AgentMessage {
                 units.iter_mut().for_each(clean);
             }
             Self::PhaseEnded { phase } => clean(&mut phase.note),
+            Self::Event { record } => {
+                clean(&mut record.name);
+                clean(&mut record.missed);
+                for command in [&mut record.command, &mut record.undo].into_iter().flatten() {
+                    command.argv.truncate(ARGUMENTS_MAX);
+                    let texts = [&mut command.failure, &mut command.stdout, &mut command.stderr];
+                    texts.into_iter().chain(&mut command.argv).for_each(clean);
+                }
+            }
             Self::Ready { .. } | Self::Acceptable => {}
         }
         Some(message)
@@ -175,6 +193,8 @@ pub struct ClockReply {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use plimsoll_evidence::events::CommandRecord;
+
     use super::*;
 
     #[test]
@@ -192,6 +212,14 @@ mod tests {
         let ended = RunOutcome { error: hostile, ..RunOutcome::default() };
         let ended = sent(&AgentMessage::Ended(ended));
         assert!(matches!(ended, AgentMessage::Ended(outcome) if clean(&outcome.error)));
+        let stderr = "\x1b[2J".to_owned();
+        let command = CommandRecord { argv: vec![stderr.clone()], stderr, ..Default::default() };
+        let record = EventRecord { command: Some(command), ..EventRecord::default() };
+        let AgentMessage::Event { record } = sent(&AgentMessage::Event { record }) else {
+            panic!()
+        };
+        let command = record.command.unwrap();
+        assert!(clean(&command.stderr) && clean(&command.argv[0]), "{command:?}");
         assert!(AgentMessage::parse(b"\x1b[2J").is_none());
     }
 }

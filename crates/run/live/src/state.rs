@@ -220,8 +220,8 @@ impl State {
                 self.phases.push(FinishedPhase { kind, duration_ns, note });
                 keep_latest(&mut self.phases, NOTES_MAX);
             }
-            // `StateListener` knows the time of the last report.
-            Event::Fleet(_) => {}
+            // `StateListener` knows the time of the last report. Notes report planned events.
+            Event::Fleet(_) | Event::Planned(_) => {}
             Event::Note(says) => self.note(false, says),
             Event::Part(says) => {
                 // The time axis restarts, so charts cover only the current part.

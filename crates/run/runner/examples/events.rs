@@ -49,6 +49,7 @@ fn line(event: &Event) -> Option<Value> {
         Event::Note(text) => json!({"event": "note", "text": text}),
         Event::Part(text) => json!({"event": "part", "text": text}),
         Event::Warning(text) => json!({"event": "warning", "text": text}),
+        Event::Planned(record) => json!({"event": "planned", "record": record}),
         Event::Finding(finding) => json!({"event": "finding", "finding": finding}),
         Event::Finished { directory, verdict, .. } => json!({
             "event": "finished", "bundle": directory, "verdict": verdict.verdict

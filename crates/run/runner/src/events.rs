@@ -1,9 +1,9 @@
 //! Events of a plan: commands, prompts and gates of streams, executed by a separate thread during
-//! the measured phase.
+//! the measured phase ([`EventThread`]).
 //!
 //! [`EventListener`] passes all reports on. When the measured phase begins, it starts the thread.
 //! When the phase ends, it stops the thread, which then undoes all actions that were not undone
-//! yet.
+//! yet. On a fleet, the coordinator and each host execute their own events.
 
 mod command;
 mod schedule;
@@ -19,7 +19,7 @@ use plimsoll_evidence::events::EventRecord;
 use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::run::{Phase, PhaseKind};
 use plimsoll_evidence::series::Row;
-use plimsoll_plan::ResolvedPlan;
+use plimsoll_plan::{Event, ResolvedPlan};
 use plimsoll_record::progress::{Progress, Watcher};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::planned::gate::StreamGate;
@@ -28,6 +28,7 @@ use self::schedule::Schedule;
 use crate::error::RunnerError;
 use crate::finished_run::FinishedRun;
 use crate::listener::{FleetProgress, Listener};
+use crate::prompt::Operator;
 
 /// Gates of the streams that start at an event, by stream.
 pub(crate) type StreamGates = Vec<Option<Arc<StreamGate>>>;
@@ -44,7 +45,7 @@ pub(crate) fn gates(plan: &ResolvedPlan) -> StreamGates {
 ///
 /// # Errors
 /// A plan with prompts, no terminal and no page.
-pub(crate) fn check_operator(plan: &ResolvedPlan, has_page: bool) -> Result<(), RunnerError> {
+pub fn check_operator(plan: &ResolvedPlan, has_page: bool) -> Result<(), RunnerError> {
     match plan.events.iter().find(|event| event.prompt.is_some()) {
         Some(event) if !has_page && !std::io::stdin().is_terminal() => {
             let says =
@@ -56,11 +57,82 @@ pub(crate) fn check_operator(plan: &ResolvedPlan, has_page: bool) -> Result<(), 
     }
 }
 
-/// Thread that executes the events.
-struct EventThread {
+/// News of an [`EventThread`].
+#[derive(Clone, Debug)]
+pub enum EventNews {
+    /// Message for the user.
+    Text(String),
+    /// Record of an event whose command or undo started or ended. Times are on the driver's clock.
+    Record(EventRecord),
+}
+
+/// Thread that executes the events of a measured phase.
+#[derive(Debug)]
+pub struct EventThread {
     stop: Arc<AtomicBool>,
-    says: Receiver<String>,
-    thread: JoinHandle<Vec<EventRecord>>,
+    news: Receiver<EventNews>,
+    thread: Option<JoinHandle<Vec<EventRecord>>>,
+}
+
+impl EventThread {
+    /// Starts the events of a phase without streams on this host. Only the terminal answers
+    /// prompts.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    pub fn start_without_streams(plan: &ResolvedPlan, start_ns: u64) -> Result<Self, RunnerError> {
+        Self::start(plan, &Vec::new(), start_ns, Operator::at_terminal()).map_err(|error| {
+            RunnerError::environment(format!("cannot start the thread of events: {error}"))
+        })
+    }
+
+    fn start(
+        plan: &ResolvedPlan,
+        gates: &StreamGates,
+        start_ns: u64,
+        operator: Operator,
+    ) -> std::io::Result<Self> {
+        let (sender, news) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let schedule = Schedule::new(plan, gates, start_ns, operator, sender);
+        let flag = Arc::clone(&stop);
+        let thread = std::thread::Builder::new().name("events".to_owned());
+        let thread = Some(thread.spawn(move || schedule.carry_out(&flag))?);
+        Ok(Self { stop, news, thread })
+    }
+
+    /// Returns the news since the last call.
+    pub fn news(&self) -> Vec<EventNews> {
+        self.news.try_iter().collect()
+    }
+
+    /// Ends the events soon, like [`Self::stop`], and does not wait.
+    pub fn request_stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends the events, and undoes those that were not undone. Returns all records, once.
+    pub fn stop(&mut self) -> Vec<EventRecord> {
+        self.request_stop();
+        self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
+    }
+}
+
+impl Drop for EventThread {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Returns records of events that did not happen, for this reason.
+#[must_use]
+pub fn missed_events(plan: &ResolvedPlan, reason: &str) -> Vec<EventRecord> {
+    let record = |event: &Event| EventRecord {
+        name: event.name.clone(),
+        missed: reason.to_owned(),
+        ..EventRecord::default()
+    };
+    plan.events.iter().map(record).collect()
 }
 
 /// Listener that executes the events of a plan. See the module.
@@ -90,20 +162,11 @@ impl<'a> EventListener<'a> {
         self.stop();
         let mut records = std::mem::take(&mut self.records);
         if records.is_empty() {
-            let missed = "the run ended before the measurement".to_owned();
-            let record = |name: &String| EventRecord {
-                name: name.clone(),
-                missed: missed.clone(),
-                ..EventRecord::default()
-            };
-            return self.plan.events.iter().map(|event| record(&event.name)).collect();
+            return missed_events(self.plan, "the run ended before the measurement");
         }
-        for record in &mut records {
-            let times = [&mut record.at_ns, &mut record.undo_at_ns].into_iter().flatten();
-            let commands = [&mut record.command, &mut record.undo].into_iter().flatten();
-            let of_commands = commands.flat_map(|c| [&mut c.start_ns, &mut c.end_ns]);
-            times.chain(of_commands).for_each(|ns| *ns = ns.saturating_sub(run_start_ns));
-        }
+        records
+            .iter_mut()
+            .for_each(|record| record.map_times(|ns| ns.saturating_sub(run_start_ns)));
         records
     }
 
@@ -111,29 +174,26 @@ impl<'a> EventListener<'a> {
         if self.plan.events.is_empty() || self.thread.is_some() || !self.records.is_empty() {
             return;
         }
-        let (sender, says) = channel();
-        let stop = Arc::new(AtomicBool::new(false));
-        let directory = self.directory.clone();
-        let schedule = Schedule::new(self.plan, &self.gates, monotonic_ns(), directory, sender);
-        let flag = Arc::clone(&stop);
-        let thread = std::thread::Builder::new().name("events".to_owned());
-        match thread.spawn(move || schedule.carry_out(&flag)) {
-            Ok(thread) => self.thread = Some(EventThread { stop, says, thread }),
+        let operator = Operator::new(self.directory.clone());
+        match EventThread::start(self.plan, &self.gates, monotonic_ns(), operator) {
+            Ok(thread) => self.thread = Some(thread),
             Err(error) => self.inner.warn(&format!("cannot start the thread of events: {error}")),
         }
     }
 
     fn stop(&mut self) {
-        let Some(EventThread { stop, says, thread }) = self.thread.take() else { return };
-        stop.store(true, Ordering::Relaxed);
-        self.records = thread.join().unwrap_or_default();
-        says.try_iter().for_each(|text| self.inner.say(&text));
+        let Some(mut thread) = self.thread.take() else { return };
+        self.records = thread.stop();
+        self.pass_on(thread.news());
     }
 
-    fn say_news(&mut self) {
-        let news = self.thread.iter().flat_map(|thread| thread.says.try_iter());
-        let news: Vec<String> = news.collect();
-        news.iter().for_each(|text| self.inner.say(text));
+    fn pass_on(&mut self, news: Vec<EventNews>) {
+        for one in news {
+            match one {
+                EventNews::Text(text) => self.inner.say(&text),
+                EventNews::Record(record) => self.inner.event(&record),
+            }
+        }
     }
 }
 
@@ -160,7 +220,8 @@ impl Watcher for EventListener<'_> {
     }
 
     fn progress(&mut self, kind: PhaseKind, progress: &Progress) {
-        self.say_news();
+        let news = self.thread.as_ref().map(EventThread::news);
+        self.pass_on(news.unwrap_or_default());
         self.inner.progress(kind, progress);
     }
 
@@ -195,6 +256,10 @@ impl Listener for EventListener<'_> {
 
     fn fleet(&mut self, now: &FleetProgress) {
         self.inner.fleet(now);
+    }
+
+    fn event(&mut self, record: &EventRecord) {
+        self.inner.event(record);
     }
 
     fn finished(&mut self, run: &FinishedRun) {

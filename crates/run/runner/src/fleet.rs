@@ -26,7 +26,7 @@ use plimsoll_evidence::seal::{self, SealedFiles};
 use plimsoll_evidence::{Bundle, EvidenceError, JOB, signature, strict};
 use plimsoll_import::fio_job::read_job;
 use plimsoll_judge::fleet::{FleetVerdict, judge_fleet};
-use plimsoll_judge::{Verdict, VerdictKind, judge};
+use plimsoll_judge::{Verdict, VerdictKind, judge, judge_host};
 use plimsoll_plan::{Plan, PlanErrors, ResolvedPlan};
 use plimsoll_report::fleet_document;
 
@@ -108,7 +108,7 @@ pub fn sum_bundles(
     parts: &[Part],
     fleet: &Fleet,
 ) -> Result<Option<(CommonWindow, MergedEvidence)>, RunnerError> {
-    if parts.len() < fleet.hosts.len() {
+    if parts.len() < fleet.counted().count() {
         return Ok(None);
     }
     merge(parts, fleet.interval_ns)
@@ -147,23 +147,26 @@ pub fn read(directory: &Path) -> Result<FleetBundle, RunnerError> {
     // The recorded window is used only if the bundles result in the same window.
     let merged =
         summed.filter(|(window, _)| Some(*window) == fleet.window).map(|(_, merged)| merged);
-    let hosts: Vec<(Bundle, Verdict)> = parts
-        .into_iter()
-        .map(|Part { bundle, .. }| {
-            let verdict = judge(&bundle);
-            (bundle, verdict)
-        })
-        .collect();
-    let named = fleet.hosts.iter().filter(|host| host.run.is_some()).map(|host| host.name.clone());
-    let judged = hosts.iter().map(|(_, verdict)| verdict.clone());
-    let verdicts: BTreeMap<String, Verdict> = named.clone().zip(judged).collect();
-    let bundles = named.zip(hosts.iter().map(|(bundle, _)| bundle)).collect();
     let plan = plan_of(&all, &sealed)?;
-    let metrics = &plan.1.observe.metrics;
-    let verdict = judge_fleet(&fleet, &verdicts, merged.as_ref(), &bundles, metrics);
-    let mut combined = combined::combine(&fleet, &verdict, plan, &hosts, merged, &sealed.sha256);
+    let resolved = plan.1.clone();
+    let bundles: Vec<Bundle> =
+        parts.into_iter().map(|part| with_events(part, &fleet, &resolved)).collect();
+    let mut sum = combined::combine(&fleet, plan, &bundles, merged.as_ref(), &sealed.sha256);
     let has_job = sealed.names().any(|name| name == JOB);
-    combined.0.job_text = has_job.then(|| sealed.text(JOB).map(str::to_owned)).transpose()?;
+    sum.job_text = has_job.then(|| sealed.text(JOB).map(str::to_owned)).transpose()?;
+    let judge_part = match fleet.events.is_empty() {
+        true => judge,
+        false => judge_host,
+    };
+    let judged: Vec<Verdict> = bundles.iter().map(judge_part).collect();
+    let named = fleet.hosts.iter().filter(|host| host.run.is_some()).map(|host| host.name.clone());
+    let verdicts: BTreeMap<String, Verdict> = named.clone().zip(judged.iter().cloned()).collect();
+    let by_name = named.zip(&bundles).collect();
+    let verdict = judge_fleet(&fleet, &resolved, &verdicts, merged.as_ref(), &by_name, &sum);
+    sum.run.end = combined::end(&fleet, &verdict, &bundles);
+    let hosts: Vec<(Bundle, Verdict)> = bundles.into_iter().zip(judged).collect();
+    let judged = combined::combine_verdicts(&verdict, &sum, &hosts);
+    let combined = (sum, judged);
     // A missing host makes the run INVALID, so it needs no exit code here. A host that was stopped
     // because another failed is not interrupted: only the operator interrupts.
     let ends = hosts.iter().map(|(bundle, judged)| Exit::of(&bundle.run, judged.verdict));
@@ -178,6 +181,19 @@ pub fn read(directory: &Path) -> Result<FleetBundle, RunnerError> {
     });
     let directory = directory.to_path_buf();
     Ok(FleetBundle { directory, fleet, verdict, hosts, combined: Box::new(combined), exit })
+}
+
+/// Returns a host's bundle with the events of the fleet, on the clock of its run. The host itself
+/// knows only its own.
+fn with_events(part: Part, fleet: &Fleet, plan: &ResolvedPlan) -> Bundle {
+    let Part { mut bundle, start_ns, .. } = part;
+    if !fleet.events.is_empty() {
+        bundle.plan.events.clone_from(&plan.events);
+        bundle.run.events.clone_from(&fleet.events);
+        let since_start = |ns: u64| ns.saturating_sub(start_ns);
+        bundle.run.events.iter_mut().for_each(|event| event.map_times(since_start));
+    }
+    bundle
 }
 
 /// Parses the plan of an order or of a fleet's evidence, with the text of its fio job.

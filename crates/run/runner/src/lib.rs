@@ -41,7 +41,7 @@ pub mod data_slot;
 pub mod driver;
 pub mod durability;
 pub mod error;
-mod events;
+pub mod events;
 pub mod exit;
 pub mod experiment;
 pub mod finished_run;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_evidence::events::EventRecord;
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_record::progress::{Progress, Watcher};
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,11 @@ pub trait Listener: Watcher {
     /// Receives the progress of a fleet, about once a second.
     fn fleet(&mut self, now: &FleetProgress) {
         let _ = now;
+    }
+    /// Receives the record of a plan's event whose command or undo started or ended. Times are on
+    /// the driver's clock.
+    fn event(&mut self, record: &EventRecord) {
+        let _ = record;
     }
     /// Receives a finished and judged run.
     fn finished(&mut self, run: &FinishedRun) {

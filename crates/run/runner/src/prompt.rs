@@ -26,15 +26,19 @@ pub struct Prompt {
 
 /// Operator of a run: at the terminal, or at another one or the page.
 pub(crate) struct Operator {
-    /// Bundle of the run.
-    directory: PathBuf,
+    /// Bundle of the run; `None` if only the terminal can answer.
+    directory: Option<PathBuf>,
     /// Lines that the operator entered, once there was a prompt.
     lines: OnceCell<Receiver<()>>,
 }
 
 impl Operator {
     pub(crate) fn new(directory: PathBuf) -> Self {
-        Self { directory, lines: OnceCell::new() }
+        Self { directory: Some(directory), lines: OnceCell::new() }
+    }
+
+    pub(crate) fn at_terminal() -> Self {
+        Self { directory: None, lines: OnceCell::new() }
     }
 
     /// Starts a prompt. Returns its file, and how to answer it.
@@ -44,9 +48,12 @@ impl Operator {
             // A line that was entered before the prompt is no answer.
             self.lines.get_or_init(read_lines).try_iter().for_each(drop);
         }
-        let run = self.directory.file_name().unwrap_or_default().to_string_lossy();
+        let Some(directory) = &self.directory else {
+            return (PromptFile(None), "press Enter".to_owned());
+        };
+        let run = directory.file_name().unwrap_or_default().to_string_lossy();
         let enter = if is_terminal { "press Enter, or " } else { "" };
-        (PromptFile::create(&self.directory, text), format!("{enter}`plimsoll mark {run}`"))
+        (PromptFile::create(directory, text), format!("{enter}`plimsoll mark {run}`"))
     }
 
     /// Returns true if a line was entered since the prompt or the last call.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use plimsoll_engine::defect;
+use plimsoll_evidence::events::EventRecord;
 use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::run::{Membership, Phase, PhaseKind};
 use plimsoll_evidence::series::Row;
@@ -122,6 +123,9 @@ pub enum Event {
     Part(String),
     /// A warning.
     Warning(String),
+    /// The command or undo of an event of the plan started or ended. Times are on the driver's
+    /// clock.
+    Planned(EventRecord),
     /// A finding other than `pass`.
     Finding(Finding),
     /// A run has finished and was judged, with any verdict.

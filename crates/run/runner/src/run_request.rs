@@ -82,10 +82,17 @@ pub trait Driver: Send + Sync + std::fmt::Debug {
 /// # Errors
 /// A plan with [fleet].
 pub fn reject_fleet_plan(plan: &ResolvedPlan) -> Result<(), RunnerError> {
-    if plan.fleet.is_none() {
-        return Ok(());
-    }
-    let says = "the plan has a [fleet] table, and no fleet was given";
-    Err(RunnerError::usage(says)
-        .hint("name the fleet's server with `--fleet nats://host`, or remove [fleet]"))
+    let event = plan.events.iter().find(|event| event.needs_fleet());
+    let (says, what) = match (&plan.fleet, event) {
+        (None, None) => return Ok(()),
+        (Some(_), _) => {
+            ("the plan has a [fleet] table, and no fleet was given".to_owned(), "[fleet]")
+        }
+        (None, Some(event)) => (
+            format!("event \"{}\" names a host, and no fleet was given", event.name),
+            "`host` and `expect_lost`",
+        ),
+    };
+    let hint = format!("name the fleet's server with `--fleet nats://host`, or remove {what}");
+    Err(RunnerError::usage(says).hint(hint))
 }

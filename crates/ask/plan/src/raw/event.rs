@@ -1,6 +1,6 @@
 //! `[[event]]`.
 
-use crate::read::list::List;
+use crate::read::list::{List, OneOrMore};
 use crate::read::section::section;
 use crate::read::value::Name;
 use crate::units::{DurationNs, Share};
@@ -21,6 +21,12 @@ section! {
         /// Program and arguments, without a shell. Only plans on the command line may have
         /// commands; a page or an agent needs `--allow-event`.
         run: List<Name> | "none";
+        /// Agent of the fleet that runs `run` and `undo`. Its operator must allow both with
+        /// `--allow-event`. `{host}` in them is its name.
+        host: Name | "the host of `plimsoll run`";
+        /// Agents of the fleet that the event stops for good. Their loss is part of the test: the
+        /// other hosts continue, and totals and windows count only these.
+        expect_lost: OneOrMore<Name> | "none";
         /// Time after which the command, or its undo, is killed and has failed.
         timeout: DurationNs = "1m";
         /// Text for the operator, who presses Enter when it is done.

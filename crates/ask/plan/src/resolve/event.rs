@@ -39,7 +39,7 @@ pub(super) fn resolve(
     check_order(raw, &events, cx);
     check_streams(root, &loaded.workload, &events, cx);
     if let Some((_, at)) = raw.first() {
-        check_support(root, at, loaded, phases, cx);
+        check_support(at, loaded, phases, cx);
     }
     check_actions(raw, targets, cx);
     events
@@ -60,10 +60,16 @@ fn one(
         );
         return None;
     };
+    let host = raw.host.as_ref().map(|host| host.value.0.trim().to_owned());
     let command = |given: &Option<Located<List<Name>>>| {
         let list = given.as_ref().map_or(&[][..], |given| given.value.0.as_slice());
-        list.iter().map(|argument| argument.0.clone()).collect::<Vec<_>>()
+        let named = |argument: &Name| match &host {
+            Some(host) => argument.0.replace("{host}", host),
+            None => argument.0.clone(),
+        };
+        list.iter().map(named).collect::<Vec<_>>()
     };
+    let lost = raw.expect_lost.as_ref().map_or(&[][..], |given| given.value.items.as_slice());
     let time = |given: &Option<Located<DurationNs>>| given.as_ref().map(|given| given.value.0);
     let event = Event {
         name: name.value.0.trim().to_owned(),
@@ -71,12 +77,14 @@ fn one(
         after: raw.after.as_ref().map(|after| after.value.0.trim().to_owned()),
         delay_ns: time(&raw.delay).unwrap_or(0),
         run: command(&raw.run),
+        expect_lost: lost.iter().map(|(name, _)| name.0.trim().to_owned()).collect(),
         timeout_ns: raw.timeout.value.0,
         prompt: raw.prompt.as_ref().map(|prompt| prompt.value.0.clone()),
         fail: raw.fail.as_ref().map(|fail| fail.value.0.trim().to_owned()),
         throttle: throttle(raw, cx),
         undo: command(&raw.undo),
         undo_at_ns: time(&raw.undo_at),
+        host,
     };
     check_times(raw, at, &event, phases, cx);
     let starts = starts_at(&event.name);
@@ -98,6 +106,7 @@ fn one(
     if let Some(undo_at) = raw.undo_at.as_ref().filter(|_| !has_undo) {
         cx.fail(&undo_at.at, "has nothing to undo", "write `undo`, or remove it");
     }
+    check_host(raw, &event, cx);
     Some(event)
 }
 
@@ -145,6 +154,19 @@ fn check_actions(raw: &[(EventRaw, Position)], targets: &[Target], cx: &mut Cx) 
                 cx.fail(at, "is only possible on a model", help);
             }
         }
+    }
+}
+
+fn check_host(raw: &EventRaw, event: &Event, cx: &mut Cx) {
+    if let Some(host) = raw.host.as_ref().filter(|_| event.run.is_empty()) {
+        cx.fail(&host.at, "has no command to run", "write `run`, or remove it");
+    }
+    let Some(name) = event.host.as_ref().filter(|name| event.expect_lost.contains(name)) else {
+        return;
+    };
+    if let Some(undo) = &raw.undo {
+        let says = format!("would run on {}, which the event stops", one_line(name));
+        cx.fail(&undo.at, says, "run both commands elsewhere: remove `host`");
     }
 }
 
@@ -206,6 +228,12 @@ fn check_order(raw: &[(EventRaw, Position)], events: &[Event], cx: &mut Cx) {
                 "give one of them a time (`at`)",
             );
         }
+        let host_of = |name: &str| Some(&events.iter().find(|event| event.name == name)?.host);
+        let own = raw.name.as_ref().and_then(|name| host_of(name.value.0.trim()));
+        if own.zip(host_of(after.value.0.trim())).is_some_and(|(own, other)| own != other) {
+            let help = "write a time (`at`)";
+            cx.fail(&after.at, "follows an event on another host", help);
+        }
     }
 }
 
@@ -231,17 +259,7 @@ fn check_streams(root: &Root, workload: &Workload, events: &[Event], cx: &mut Cx
 }
 
 /// Rejects events where this version cannot carry them out.
-fn check_support(
-    root: &Root,
-    at: &Position,
-    loaded: &ResolvedWorkload,
-    phases: &Phases,
-    cx: &mut Cx,
-) {
-    let help = "remove the events, or run the plan on one host";
-    if root.fleet.is_some() {
-        cx.fail(at, "is not supported on a fleet yet", help);
-    }
+fn check_support(at: &Position, loaded: &ResolvedWorkload, phases: &Phases, cx: &mut Cx) {
     if phases.until_steady {
         let help = "write a fixed length, such as measure = \"30m\"";
         cx.fail(at, "needs a measured phase of fixed length", help);

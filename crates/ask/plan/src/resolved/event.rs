@@ -22,6 +22,12 @@ pub struct Event {
     /// Command: program and arguments; empty for none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub run: Vec<String>,
+    /// Agent of the fleet that runs the commands; `None` for the host of `plimsoll run`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+    /// Agents of the fleet that the event stops for good.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub expect_lost: Vec<String>,
     /// Time after which a command is killed.
     pub timeout_ns: u64,
     /// Text for the operator.
@@ -55,6 +61,12 @@ impl Event {
     #[must_use]
     pub fn has_command(&self) -> bool {
         !self.run.is_empty() || !self.undo.is_empty()
+    }
+
+    /// Returns true if the event names a host of a fleet.
+    #[must_use]
+    pub fn needs_fleet(&self) -> bool {
+        self.host.is_some() || !self.expect_lost.is_empty()
     }
 }
 

@@ -38,3 +38,18 @@ pub struct Requirement {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamLimits>,
 }
+
+impl Requirement {
+    /// Returns true if it limits only windows around events.
+    #[must_use]
+    pub fn has_only_windows(&self) -> bool {
+        !self.windows.is_empty()
+            && self.iops_per_s.is_none()
+            && self.metadata_ops_per_s.is_none()
+            && self.bandwidth_bytes_per_s.is_none()
+            && self.capacity_bytes.is_none()
+            && self.page_fault_stalls_max_per_s.is_none()
+            && self.limits.is_empty()
+            && self.streams.is_empty()
+    }
+}

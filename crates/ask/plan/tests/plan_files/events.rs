@@ -103,6 +103,27 @@ fn events_windows_and_limits_of_streams_are_resolved_and_read_back() {
 }
 
 #[test]
+fn each_host_of_a_fleet_executes_its_own_events_at_the_times_of_all() {
+    let plan = PLAN
+        .replace("undo_at = \"8m\"", "undo_at = \"8m\"\nhost = \"h3\"\nexpect_lost = \"h1\"")
+        .replace("\"bmc-3\"", "\"{host}\"")
+        .replace("after = \"power off node 3\"\ndelay", "at = \"6m\"\nprompt = \"go\" #");
+    let plan = Plan::parse(&plan, "p.toml").unwrap_or_else(|e| panic!("{e}")).resolve();
+    assert_eq!(plan.events[0].expect_lost, ["h1"]);
+    let [node, backup] = &plan.with_events_on(Some("h3")).events[..] else { panic!() };
+    assert_eq!(node.run, ["ssh", "h3", "power", "off"]);
+    assert!(!node.needs_fleet() && plan.events[0].needs_fleet());
+    assert_eq!((backup.prompt.as_deref(), backup.at_ns), (None, Some(360_000_000_000)));
+    let [node, backup] = &plan.with_events_on(None).events[..] else { panic!() };
+    assert!(!node.has_command() && node.at_ns == plan.events[0].at_ns, "{node:?}");
+    assert_eq!(backup.prompt.as_deref(), Some("go"));
+    // The time of an event that follows another is known only where its commands run.
+    let after = PLAN.replace("delay = \"30s\"", "run = [\"true\"]");
+    let after = Plan::parse(&after, "p.toml").unwrap_or_else(|e| panic!("{e}")).resolve();
+    assert_eq!(after.with_events_on(Some("h1")).events.len(), 1);
+}
+
+#[test]
 fn a_plan_without_events_keeps_its_resolved_form() {
     let plan = Plan::parse("[target]\npath = \"/mnt/x\"\n[workload.matrix]\n", "p.toml").unwrap();
     let text = plan.resolve().to_toml().unwrap();
@@ -139,7 +160,13 @@ fn unknown_and_impossible_events_are_refused_at_their_field() {
         ("path = \"/mnt/fs\"", "model = \"single-hdd\"", "event[0].run: has no effect on a model"),
         (RUN, "fail = \"node:3\"\n", "event[0].fail: is only possible on a model"),
         (RUN, "throttle = \"hdd\"\nspeed = 0.2\n", "event[0].throttle: is only possible on"),
-        ("[target]", "[fleet]\nagents = 2\n[target]", "not supported on a fleet yet"),
+        (
+            "run = [\"ssh\", \"bmc-3\", \"power\", \"off\"]",
+            "host = \"h3\"",
+            "has no command to run",
+        ),
+        ("undo_at = \"8m\"", "host = \"h3\"\nexpect_lost = \"h3\"", "would run on h3"),
+        ("delay = \"30s\"", "host = \"h3\"\nrun = [\"true\"]", "an event on another host"),
         ("[target]", "[phases]\nmeasure = \"until-steady\"\n[target]", "fixed length"),
         (
             "iops = \"70% of before\"",

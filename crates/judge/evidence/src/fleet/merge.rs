@@ -12,7 +12,7 @@ use crate::bundle::Bundle;
 use crate::error::EvidenceError;
 use crate::latency::{self, Interval, Packed, histogram};
 use crate::run::Phase;
-use crate::series::{Data, Row, drained_class};
+use crate::series::{Data, Row, drained_class, errors_class};
 
 /// Evidence of one host.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ pub struct MergedEvidence {
     pub latency: BTreeMap<String, Histogram<u64>>,
     /// Latencies by tag and interval.
     pub intervals: Vec<Interval>,
-    /// Class rows summed over all hosts. Phase 0 is the window.
+    /// Class rows and gauges of failed I/Os, summed over all hosts. Phase 0 is the window.
     pub series: Vec<Row>,
 }
 
@@ -106,7 +106,9 @@ pub fn merge(
     let Some(window) = common_window(parts, interval_ns) else { return Ok(None) };
     let mut merged = MergedEvidence::default();
     let mut rows: BTreeMap<(u64, String), (u64, u64, u64, u64)> = BTreeMap::new();
+    let mut errors: BTreeMap<(u64, String), f64> = BTreeMap::new();
     let mut spans: BTreeMap<(u64, String), Histogram<u64>> = BTreeMap::new();
+    let per_span = intervals_per_span(parts, interval_ns);
     for part in parts {
         let grid = Grid { window, interval_ns, part };
         let (classes, measured_ns) = grid.classes();
@@ -118,13 +120,18 @@ pub fn merge(
         }
         merged.hosts.push((classes, measured_ns));
         for (number, row) in grid.rows() {
-            let Data::Class { count, sum_ns, bytes, max_ns } = row.data else { continue };
-            let sums = rows.entry((number, row.name.clone())).or_default();
-            *sums = (sums.0 + count, sums.1 + sum_ns, sums.2 + bytes, sums.3.max(max_ns));
+            let key = (number, row.name.clone());
+            match row.data {
+                Data::Class { count, sum_ns, bytes, max_ns } => {
+                    let sums = rows.entry(key).or_default();
+                    *sums = (sums.0 + count, sums.1 + sum_ns, sums.2 + bytes, sums.3.max(max_ns));
+                }
+                Data::Gauge(failed) => *errors.entry(key).or_default() += failed,
+            }
         }
         for (number, span) in grid.spans() {
             let values = span.histogram.unpack();
-            let key = (number, span.tag.clone());
+            let key = (number / per_span * per_span, span.tag.clone());
             let into = spans.entry(key).or_insert_with(histogram);
             into.add(&values).map_err(|error| error.to_string())?;
             let whole = merged.latency.entry(span.tag.clone()).or_insert_with(histogram);
@@ -142,16 +149,33 @@ pub fn merge(
             data: Data::Class { count, sum_ns, bytes, max_ns },
         })
         .collect();
+    merged.series.extend(errors.into_iter().map(|((number, name), failed)| Row {
+        phase: 0,
+        start_ns: start(number),
+        duration_ns: interval_ns,
+        name,
+        data: Data::Gauge(failed),
+    }));
     merged.intervals = spans
         .into_iter()
         .map(|((number, tag), histogram)| Interval {
             tag,
             start_ns: start(number),
-            duration_ns: interval_ns,
+            duration_ns: per_span.min(window.intervals - number) * interval_ns,
             histogram: Packed::from(&histogram),
         })
         .collect();
     Ok(Some((window, merged)))
+}
+
+/// Returns the usual length of a histogram's time, in intervals. Histograms of hosts that measure
+/// short intervals are of a second.
+fn intervals_per_span(parts: &[Part], interval_ns: u64) -> u64 {
+    let spans = parts.iter().flat_map(|part| &part.spans);
+    let mut lengths: Vec<u64> = spans.map(|span| span.duration_ns).collect();
+    lengths.sort_unstable();
+    let usual_ns = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
+    (usual_ns.saturating_add(interval_ns / 2) / interval_ns).max(1)
 }
 
 /// Mapping of one host's intervals to those of the window.
@@ -175,15 +199,18 @@ impl Grid<'_> {
         }
     }
 
-    /// Returns the class rows of the measured phase, without drained I/Os.
+    /// Returns the class rows and the gauges of failed I/Os of the measured phase, without drained
+    /// I/Os.
     fn rows(&self) -> impl Iterator<Item = (u64, &Row)> {
         let run = &self.part.bundle.run;
         let phase = run.phases.iter().position(|p| p.kind == crate::run::PhaseKind::Measure);
         let ours = move |row: &&Row| {
+            let of_class = match row.data {
+                Data::Class { .. } => drained_class(&row.name).is_none().then_some(&*row.name),
+                Data::Gauge(_) => errors_class(&row.name),
+            };
             Some(row.phase as usize) == phase
-                && matches!(row.data, Data::Class { .. })
-                && drained_class(&row.name).is_none()
-                && run.classes.iter().any(|class| class.name == row.name)
+                && of_class.is_some_and(|name| run.classes.iter().any(|class| class.name == name))
         };
         let rows = self.part.bundle.series.iter().filter(ours);
         rows.filter_map(|row| Some((self.number(row.start_ns, row.duration_ns)?, row)))
@@ -327,6 +354,30 @@ mod tests {
         assert_eq!(merged.series.len(), 4);
         assert!(merged.series.iter().all(|row| matches!(row.data, Data::Class { count: 150, .. })));
         assert_eq!(merged.hosts.iter().map(|host| host.1).collect::<Vec<_>>(), [4 * SECOND; 2]);
+    }
+
+    #[test]
+    fn adds_failed_operations_and_keeps_the_length_of_histograms() {
+        let mut parts = [part(0, 4, 100, 2_000_000), part(3_000_000, 4, 50, 9_000_000)];
+        for part in &mut parts {
+            let failed = crate::series::errors_name("load.read");
+            for (name, value) in [(failed.as_str(), 2.0), ("queue", 7.0)] {
+                let (phase, start_ns, duration_ns) = (0, SECOND * 5 / 2, SECOND / 4);
+                let (name, data) = (name.to_owned(), Data::Gauge(value));
+                part.bundle.series.push(Row { phase, start_ns, duration_ns, name, data });
+            }
+        }
+        // Intervals of 250 ms, and histograms of a second.
+        let (window, merged) = merge(&parts, SECOND / 4).unwrap().unwrap();
+        assert_eq!(window.intervals, 16);
+        let gauges: Vec<&Row> =
+            merged.series.iter().filter(|row| matches!(row.data, Data::Gauge(_))).collect();
+        assert_eq!(gauges.len(), 1, "{gauges:?}");
+        assert_eq!((&*gauges[0].name, gauges[0].data), ("errors.load.read", Data::Gauge(4.0)));
+        let spans: Vec<(u64, u64)> =
+            merged.intervals.iter().map(|span| (span.start_ns, span.duration_ns)).collect();
+        let second = |at: u64| (window.start_ns + at * SECOND, SECOND);
+        assert_eq!(spans, [second(0), second(1), second(2), second(3)]);
     }
 
     #[test]

@@ -10,8 +10,24 @@ use crate::checks;
 use crate::figures::{self, Pick, measured};
 use crate::verdict::{Check, Quantity};
 
-/// Returns one check per limit of the windows and streams.
-pub(crate) fn all(bundle: &Bundle, requirement: &Requirement, accepts_hidden: bool) -> Vec<Check> {
+/// Returns one check per limit of the streams.
+pub(crate) fn of_streams(
+    bundle: &Bundle,
+    requirement: &Requirement,
+    accepts_hidden: bool,
+) -> Vec<Check> {
+    let required = requirement.streams.iter();
+    required
+        .flat_map(|one| of_stream(bundle, requirement, one.stream, &one.limits, accepts_hidden))
+        .collect()
+}
+
+/// Returns one check per limit of the windows.
+pub(crate) fn of_windows(
+    bundle: &Bundle,
+    requirement: &Requirement,
+    accepts_hidden: bool,
+) -> Vec<Check> {
     let mut all = Vec::new();
     if !requirement.windows.is_empty() {
         let windows = Windows::of(bundle);
@@ -23,15 +39,6 @@ pub(crate) fn all(bundle: &Bundle, requirement: &Requirement, accepts_hidden: bo
             let case = Case { bundle, requirement, required, windows: windows.as_ref(), part };
             all.extend(case.checks(sliced.as_ref(), before.as_ref(), accepts_hidden));
         }
-    }
-    for required in &requirement.streams {
-        all.extend(of_stream(
-            bundle,
-            requirement,
-            required.stream,
-            &required.limits,
-            accepts_hidden,
-        ));
     }
     all
 }

@@ -111,6 +111,24 @@ fn without_an_effect_nothing_is_found() {
     assert_eq!(outage(&bundle, part(&bundle, Window::During)).unwrap().duration_ns, 0);
     let verdict = judge(&bundle);
     assert_eq!(check(&verdict, "during_outage").ok, Some(true), "{verdict:?}");
+    let rule = "event-without-effect";
+    let warned = verdict.findings.iter().find(|finding| finding.rule == rule).unwrap();
+    assert!(warned.says.starts_with("\"cut\" changed no figure: 100 % of the rate"), "{warned:?}");
+    assert_eq!(verdict.verdict, VerdictKind::Pass, "a system that absorbs a failure passes");
+    // An effect of any kind is seen: an outage, a single long operation, a failed one.
+    let seen = |bundle: &Bundle| judge(bundle).passed.iter().any(|passed| passed == rule);
+    assert!(!seen(&bundle) && seen(&run(2.0, "[requirement.during]\noutage_max = \"1s\"\n")));
+    let mut slow = bundle.clone();
+    let at = slow.series.iter_mut().find(|row| row.start_ns >= AT_NS + SECOND_NS).unwrap();
+    if let Data::Class { max_ns, .. } = &mut at.data {
+        *max_ns *= 5;
+    }
+    assert!(seen(&slow));
+    // The streams of an event, and the hosts that it stops, are its effect.
+    let mut lost = bundle;
+    lost.plan.events[0].expect_lost = vec!["c".to_owned()];
+    let verdict = judge(&lost);
+    assert!(!verdict.findings.iter().any(|finding| finding.rule == rule) && !seen(&lost));
 }
 
 #[test]

@@ -32,8 +32,8 @@ pub(super) fn add(
     };
     FleetVerdict {
         demonstration: reported.iter().any(|(_, verdict)| verdict.demonstration),
-        claims: claims(&verdict.findings, &reported, fleet.hosts.len()),
-        checks: checks(&reported),
+        claims: claims(&verdict.findings, &reported, fleet.counted().count()),
+        checks: [&verdict.checks[..], &checks(&reported)].concat(),
         host_findings: findings(&reported),
         accepted: all(|verdict| &verdict.accepted),
         declared: all(|verdict| &verdict.declared),

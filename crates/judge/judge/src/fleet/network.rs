@@ -51,11 +51,11 @@ struct DirectionTraffic {
 /// counters.
 pub(super) fn check(fleet: &Fleet, bundles: &BTreeMap<String, &Bundle>) -> Option<Finding> {
     let source_of = |host: &Host| traffic_source(bundles.get(&host.name)?);
-    let sources: Vec<TrafficSource> = fleet.hosts.iter().filter_map(source_of).collect();
+    let sources: Vec<TrafficSource> = fleet.counted().filter_map(source_of).collect();
     if sources.is_empty() {
         return None;
     }
-    let unseen = fleet.hosts.iter().filter(|host| source_of(host).is_none());
+    let unseen = fleet.counted().filter(|host| source_of(host).is_none());
     let unseen: Vec<&str> = unseen.map(|host| host.name.as_str()).collect();
     if !unseen.is_empty() {
         let says = format!(

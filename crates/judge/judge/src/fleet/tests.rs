@@ -1,4 +1,5 @@
 use plimsoll_evidence::fleet::{HostPhase, HostRun, Offset};
+use plimsoll_plan::MetricsEndpoint;
 
 use super::*;
 use crate::finding::Finding;
@@ -11,7 +12,21 @@ fn judge_fleet(
     verdicts: &BTreeMap<String, Verdict>,
     merged: Option<&MergedEvidence>,
 ) -> FleetVerdict {
-    super::judge_fleet(fleet, verdicts, merged, &BTreeMap::new(), &[])
+    judge_with(fleet, verdicts, merged, &BTreeMap::new(), &[])
+}
+
+/// Judges a fleet whose plan has these metrics and no events.
+fn judge_with(
+    fleet: &Fleet,
+    verdicts: &BTreeMap<String, Verdict>,
+    merged: Option<&MergedEvidence>,
+    bundles: &BTreeMap<String, &Bundle>,
+    metrics: &[MetricsEndpoint],
+) -> FleetVerdict {
+    let mut sum = crate::rules::fixtures::reads();
+    sum.plan.requirement = None;
+    sum.plan.observe.metrics = metrics.to_vec();
+    super::judge_fleet(fleet, &sum.plan, verdicts, merged, bundles, &sum)
 }
 
 fn class(count: u64) -> Class {
@@ -39,6 +54,7 @@ fn host(name: &str, count: u64, start_ns: u64) -> Host {
         clock: vec![Offset { offset_ns: 0, error_ns: 100_000, at_ns: -1 }],
         end: HostEnd::Reported,
         says: String::new(),
+        until_lost: None,
         run: Some(HostRun {
             run_id: format!("run-{name}"),
             seal_sha256: String::new(),
@@ -67,7 +83,10 @@ fn verdict(kind: VerdictKind) -> Verdict {
 }
 
 /// Creates a fleet whose hosts have these I/O counts and all have this verdict.
-fn fleet(counts: &[u64], kind: VerdictKind) -> (Fleet, BTreeMap<String, Verdict>, MergedEvidence) {
+pub(super) fn fleet(
+    counts: &[u64],
+    kind: VerdictKind,
+) -> (Fleet, BTreeMap<String, Verdict>, MergedEvidence) {
     let names = ["a", "b", "c", "d"];
     let hosts: Vec<Host> = counts.iter().zip(names).map(|(n, name)| host(name, *n, 0)).collect();
     let verdicts = hosts.iter().map(|host| (host.name.clone(), verdict(kind))).collect();
@@ -95,6 +114,7 @@ fn fleet(counts: &[u64], kind: VerdictKind) -> (Fleet, BTreeMap<String, Verdict>
         experiment: None,
         ledger: None,
         system: None,
+        events: Vec::new(),
         window: Some(CommonWindow {
             start_ns: 0,
             duration_ns: 10 * SECOND,
@@ -270,7 +290,7 @@ fn a_slow_hosts_cause_is_the_value_that_stands_out() {
     held.observed.cpu.steal_avg = Some(0.25);
     let bundles: BTreeMap<String, &Bundle> =
         [("a", &well), ("b", &held), ("c", &well)].map(|(name, b)| (name.into(), b)).into();
-    let judged = super::judge_fleet(&slow, &verdicts, Some(&merged), &bundles, &[]);
+    let judged = judge_with(&slow, &verdicts, Some(&merged), &bundles, &[]);
     let says = &found(&judged, BALANCE).says;
     assert!(says.contains("the hypervisor took CPU time from it: 25 %"), "{says}");
     assert!(!judged.passed.contains(&NETWORK.to_owned()), "no network, nothing passed");
@@ -290,7 +310,7 @@ fn what_all_hosts_asked_is_held_against_their_mounts_each_machines_once() {
     };
     let judge = |fleet: &Fleet, a: &Bundle, b: &Bundle| {
         let bundles = [("a".to_owned(), a), ("b".to_owned(), b)].into();
-        super::judge_fleet(fleet, &verdicts, Some(&merged), &bundles, &[])
+        judge_with(fleet, &verdicts, Some(&merged), &bundles, &[])
     };
     let (whole, none) = (far(asked), far(0));
     assert!(judge(&two, &whole, &whole).passed.contains(&NETWORK.to_owned()));
@@ -332,7 +352,7 @@ fn what_clients_of_our_own_asked_is_held_against_the_hosts_interfaces_each_names
     };
     let judge = |fleet: &Fleet, a: &Bundle, b: &Bundle| {
         let bundles = [("a".to_owned(), a), ("b".to_owned(), b)].into();
-        super::judge_fleet(fleet, &verdicts, Some(&merged), &bundles, &[])
+        judge_with(fleet, &verdicts, Some(&merged), &bundles, &[])
     };
     let (one, two_of) = (far("net:[1]", asked, 0), far("net:[2]", asked, 0));
     assert!(judge(&two, &one, &two_of).passed.contains(&NETWORK.to_owned()));
@@ -410,7 +430,7 @@ fn counters_that_the_plan_names_and_the_evidence_lacks_are_missed() {
         interval_ns: SECOND,
         names: BTreeMap::new(),
     };
-    let judged = super::judge_fleet(&fleet, &verdicts, Some(&merged), &BTreeMap::new(), &[asked]);
+    let judged = judge_with(&fleet, &verdicts, Some(&merged), &BTreeMap::new(), &[asked]);
     assert_eq!(judged.verdict, VerdictKind::Inconclusive, "{judged:#?}");
     assert_eq!(judged.findings[0].rule, SYSTEM);
 }

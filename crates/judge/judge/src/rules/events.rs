@@ -43,6 +43,16 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         let Some(record) = bundle.run.events.iter().find(|record| record.name == event.name) else {
             return Some(fail(format!("the evidence has no record of event \"{}\"", event.name)));
         };
+        if record.at_ns.is_some() && record.host != event.host {
+            let place = |host: &Option<String>| match host {
+                Some(host) => host.clone(),
+                None => "the host of `plimsoll run`".to_owned(),
+            };
+            let (ran, planned) = (place(&record.host), place(&event.host));
+            let says =
+                format!("event \"{}\" ran on {ran}, and the plan names {planned}", event.name);
+            return Some(fail(says));
+        }
         if let Some(failure) = record.failure() {
             let says = format!("event \"{}\": its command failed: {failure}", event.name);
             return Some(fail(says).advise("run the command by hand, and correct it in the plan"));

@@ -13,7 +13,7 @@ use crate::document::{Block, Section};
 use crate::number::{Unit, elapsed};
 use crate::table::{Cell, Column, Table, Tone};
 
-pub(super) fn section(bundle: &Bundle) -> Section {
+pub(crate) fn section(bundle: &Bundle) -> Section {
     if bundle.run.events.is_empty() {
         return empty_section();
     }
@@ -31,7 +31,7 @@ pub(super) fn section(bundle: &Bundle) -> Section {
 }
 
 /// Returns the outputs of the commands, for the full report.
-pub(super) fn outputs(bundle: &Bundle) -> Section {
+pub(crate) fn outputs(bundle: &Bundle) -> Section {
     let mut section = Section::full("event-output", "Output of the commands");
     for event in &bundle.run.events {
         for command in [&event.command, &event.undo].into_iter().flatten() {
@@ -182,7 +182,7 @@ fn table_of_events(bundle: &Bundle) -> Table {
         let planned = bundle.plan.events.iter().find(|planned| planned.name == event.name);
         table.rows.push(event_row(event, planned));
         if let Some(at_ns) = event.undo_at_ns {
-            let name = format!("undo {}", event.name);
+            let name = format!("undo {}", label(event));
             table.rows.push(action_row(&name, Some(at_ns), event.undo.as_ref(), "", String::new()));
         }
     }
@@ -191,7 +191,7 @@ fn table_of_events(bundle: &Bundle) -> Table {
 
 fn event_row(event: &EventRecord, planned: Option<&Event>) -> Vec<Cell> {
     let effect = planned.map_or(String::new(), effect);
-    action_row(&event.name, event.at_ns, event.command.as_ref(), &event.missed, effect)
+    action_row(&label(event), event.at_ns, event.command.as_ref(), &event.missed, effect)
 }
 
 /// Describes an event on a model.
@@ -201,6 +201,14 @@ fn effect(event: &Event) -> String {
         throttle.map(|t| format!("throttle {} to {:.0} %", t.component, t.speed * 100.0));
     let effect = event.fail.as_ref().map(|component| format!("fail {component}")).or(throttle);
     one_line(&effect.unwrap_or_default())
+}
+
+/// Returns the event's name, with the host of a fleet that ran its commands.
+fn label(event: &EventRecord) -> String {
+    match &event.host {
+        Some(host) => format!("{} on {host}", event.name),
+        None => event.name.clone(),
+    }
 }
 
 fn action_row(
@@ -215,6 +223,9 @@ fn action_row(
         (_, missed) if !missed.is_empty() => Cell::text(missed.to_owned()).tone(Tone::Bad),
         (Some(command), _) if !command.failure.is_empty() => {
             Cell::text(command.failure.clone()).tone(Tone::Bad)
+        }
+        (Some(CommandRecord { exit_code: None, .. }), _) => {
+            Cell::text("unknown: it stopped its own host, as expected")
         }
         (Some(_), _) => Cell::text("exit code 0"),
         (None, _) => Cell::text("happened"),

@@ -8,6 +8,7 @@ mod support;
 
 mod fleet;
 mod fleet_docs;
+mod fleet_events;
 mod fleet_hostile;
 mod fleet_page;
 mod fleet_secure;

@@ -274,6 +274,7 @@ impl HostRun<'_> {
             }
             Event::PhaseEnded(phase) => drop(self.outbox.send(AgentMessage::PhaseEnded { phase })),
             Event::Warning(text) => drop(self.outbox.send(AgentMessage::Warning { text })),
+            Event::Planned(record) => drop(self.outbox.send(AgentMessage::Event { record })),
             Event::Finished { directory, .. } => self.directory = Some(directory),
             Event::Failed(error) => self.failed = Some(error.in_one_line()),
             Event::PhaseBegan { .. }

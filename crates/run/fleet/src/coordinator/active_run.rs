@@ -9,6 +9,7 @@ use async_nats::jetstream::consumer::pull::Ordered;
 use async_nats::jetstream::kv::Watch;
 use futures_util::future::join_all;
 use futures_util::{Stream, StreamExt};
+use plimsoll_evidence::events::EventRecord;
 use plimsoll_evidence::fleet::{BY_OPERATOR, Offset};
 use plimsoll_plan::{OnLostHost, ResolvedPlan};
 use plimsoll_runner::error::RunnerError;
@@ -17,6 +18,7 @@ use plimsoll_sys::clock;
 use tokio::io::AsyncReadExt;
 
 use super::Event;
+use super::fleet_events::FleetEvents;
 use super::host_state::{HostState, shared_unit_error};
 use crate::broker::{BUNDLE_BYTES_MAX, Broker};
 use crate::card::Card;
@@ -70,6 +72,8 @@ pub(super) struct ActiveRun<'a> {
     /// Stream sequence number of the last message handled.
     last_sequence: u64,
     server_health: ServerHealth,
+    /// Events of the plan.
+    pub(super) events: FleetEvents,
 }
 
 impl<'a> ActiveRun<'a> {
@@ -96,6 +100,7 @@ impl<'a> ActiveRun<'a> {
             sent_ns: clock::monotonic_ns(),
             last_sequence: 0,
             server_health: ServerHealth::monitor(broker),
+            events: FleetEvents::new(plan),
         }
     }
 
@@ -156,6 +161,7 @@ impl<'a> ActiveRun<'a> {
                         self.hosts.iter_mut().for_each(HostState::reset_silence);
                         self.sent_ns = clock::monotonic_ns();
                     }
+                    self.events.poll(report);
                     self.advance(interrupt, report).await;
                     self.report_silence(report);
                     self.report_progress(report);
@@ -182,7 +188,9 @@ impl<'a> ActiveRun<'a> {
 
     fn handle_message(&mut self, subject: &str, payload: &[u8], report: &mut dyn FnMut(Event)) {
         let name = subject.rsplit('.').next().unwrap_or_default().to_owned();
-        let Some(host) = self.host(&name) else { return };
+        if self.host(&name).is_none() {
+            return;
+        }
         let Some(message) = AgentMessage::parse(payload) else {
             report(Event::Warning(format!(
                 "{name} sent a message that this build does not understand"
@@ -198,13 +206,20 @@ impl<'a> ActiveRun<'a> {
             AgentMessage::Refused { reason, .. } => {
                 report(Event::Warning(format!("{name} refused the plan: {reason}")));
             }
+            AgentMessage::Event { record } => {
+                if self.events.note_record(&name, record.clone()) {
+                    report(Event::Note(format!("{name}: {}", describe_event(record))));
+                }
+            }
             AgentMessage::Accepted { .. }
             | AgentMessage::Ready { .. }
             | AgentMessage::Ended(_)
             | AgentMessage::Acceptable
             | AgentMessage::Released { .. } => {}
         }
-        host.apply_message(message);
+        if let Some(host) = self.host(&name) {
+            host.apply_message(message);
+        }
     }
 
     fn handle_heartbeat(&mut self, name: &str, value: &[u8]) {
@@ -218,10 +233,10 @@ impl<'a> ActiveRun<'a> {
     fn note_progress(&mut self, subject: &str, payload: &[u8]) {
         let Ok(live) = serde_json::from_slice::<HostProgress>(payload) else { return };
         let name = subject.rsplit('.').next().unwrap_or_default();
-        let Some(host) = self.host(name) else { return };
-        host.reset_silence();
         let before = self.progress.get(name).filter(|(before, _)| before.kind == live.kind);
         let reports = before.map_or(1, |(_, reports)| reports.saturating_add(1));
+        let Some(host) = self.host(name) else { return };
+        host.apply_progress(&live, reports);
         self.progress.insert(name.to_owned(), (live, reports));
     }
 
@@ -285,7 +300,9 @@ impl<'a> ActiveRun<'a> {
             self.stop_all(reason, report).await;
         }
         self.detect_lost_hosts();
-        let lost = self.hosts.iter().find_map(|h| Some((h.card.name.clone(), h.lost.clone()?)));
+        self.explain_losses(report);
+        let unexplained = self.hosts.iter().filter(|host| host.lost_with.is_none());
+        let lost = unexplained.clone().find_map(|h| Some((h.card.name.clone(), h.lost.clone()?)));
         if let Some((name, why)) = lost {
             self.stop_all(format!("{name} was lost: {why}"), report).await;
         }
@@ -359,6 +376,8 @@ impl<'a> ActiveRun<'a> {
         let unanswered =
             clock::monotonic_ns().saturating_sub(self.sent_ns) > ACCEPT_TIMEOUT.as_nanos() as u64;
         let stopped = self.stopped.is_some();
+        let expected: Vec<bool> =
+            self.hosts.iter().map(|h| self.cause_of_loss(h).is_some()).collect();
         let waited_for = stopped
             || self.stops_on_loss
             || self.hosts.iter().any(|host| !host.is_finished() && host.is_waiting())
@@ -367,13 +386,39 @@ impl<'a> ActiveRun<'a> {
                 .iter()
                 .filter(|host| !host.is_finished())
                 .all(|host| host.silence() > SILENCE_TIMEOUT);
-        for host in self.hosts.iter_mut().filter(|host| !host.is_finished()) {
-            if waited_for && host.silence() > SILENCE_TIMEOUT {
+        let hosts = self.hosts.iter_mut().zip(expected);
+        for (host, expected) in hosts.filter(|(host, _)| !host.is_finished()) {
+            if (waited_for || expected) && host.silence() > SILENCE_TIMEOUT {
                 let seconds = host.silence().as_secs();
                 host.mark_lost(format!("no message for {seconds} s, {}", host.last_step()));
             } else if !host.accepted && unanswered {
                 host.mark_lost("it neither accepted nor refused the plan".to_owned());
             }
+        }
+    }
+
+    /// Returns the event that would explain the loss of a host that sends nothing any more.
+    fn cause_of_loss(&self, host: &HostState) -> Option<&str> {
+        let offset = |name: &str| {
+            let host = self.hosts.iter().find(|host| host.card.name == name)?;
+            Some(host.initial_offset())
+        };
+        self.events.cause_of_loss(&host.card.name, host.until_lost.heard_ns, offset)
+    }
+
+    /// Reports lost hosts that an event of the plan stopped. The others continue.
+    fn explain_losses(&mut self, report: &mut dyn FnMut(Event)) {
+        for at in 0..self.hosts.len() {
+            let host = &self.hosts[at];
+            let Some(why) = host.lost.clone().filter(|_| host.lost_with.is_none()) else {
+                continue;
+            };
+            let Some(event) = self.cause_of_loss(host).map(str::to_owned) else { continue };
+            let name = &host.card.name;
+            report(Event::Note(format!(
+                "{name} was lost, as event \"{event}\" expects: {why}; the others continue"
+            )));
+            self.hosts[at].lost_with = Some(event);
         }
     }
 
@@ -388,7 +433,8 @@ impl<'a> ActiveRun<'a> {
         if on.iter().any(|host| host.pending.is_none()) {
             return;
         }
-        if let Some(gone) = self.hosts.iter().find(|host| host.is_finished()) {
+        let counted = self.hosts.iter().filter(|host| host.lost_with.is_none());
+        if let Some(gone) = counted.clone().find(|host| host.is_finished()) {
             let reason = format!("{} finished before the others", gone.card.name);
             return self.stop_all(reason, report).await;
         }
@@ -425,6 +471,7 @@ impl<'a> ActiveRun<'a> {
         });
         join_all(sends).await;
         self.hosts.iter_mut().for_each(|host| host.pending = None);
+        self.events.begin(first.kind, at_ns, report);
     }
 
     /// Stops all hosts. The first reason is kept.
@@ -434,6 +481,7 @@ impl<'a> ActiveRun<'a> {
         }
         report(Event::Warning(format!("{reason}: stopping all hosts")));
         self.stopped = Some(reason);
+        self.events.request_stop();
         self.send_stop().await;
     }
 
@@ -488,6 +536,16 @@ impl<'a> ActiveRun<'a> {
             }
         }
         objects
+    }
+}
+
+/// Describes the latest step of an agent's event.
+fn describe_event(record: &EventRecord) -> String {
+    let name = &record.name;
+    match (record.failure(), record.undo_at_ns) {
+        (Some(failure), _) => format!("event {name} failed: {failure}"),
+        (None, Some(_)) => format!("event: undo {name}"),
+        (None, None) => format!("event: {name}"),
     }
 }
 

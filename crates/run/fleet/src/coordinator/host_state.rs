@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use plimsoll_evidence::fleet::Offset;
+use plimsoll_evidence::fleet::{Offset, UntilLost};
 use plimsoll_evidence::run::PhaseKind;
+use plimsoll_sys::clock::monotonic_ns;
 
 use crate::card::Card;
 use crate::evidence::HostResult;
-use crate::message::{AgentMessage, RunOutcome};
+use crate::message::{AgentMessage, HostProgress, RunOutcome};
 
 /// A phase that waits for its start time.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +33,10 @@ pub(super) struct HostState {
     pub(super) ended: Option<RunOutcome>,
     /// Reason for declaring the host lost.
     pub(super) lost: Option<String>,
+    /// Event of the plan that stopped the lost host, as the plan expects.
+    pub(super) lost_with: Option<String>,
+    /// Figures of the measured phase until the last message, on this host's clock.
+    pub(super) until_lost: UntilLost,
     /// Error while fetching its evidence; empty if there was none.
     pub(super) evidence_error: String,
     /// The bundle as an archive.
@@ -69,6 +74,8 @@ impl HostState {
             pending: None,
             ended: None,
             lost: None,
+            lost_with: None,
+            until_lost: UntilLost::default(),
             evidence_error: String::new(),
             archive: None,
             units: Vec::new(),
@@ -102,6 +109,28 @@ impl HostState {
         self.last_heard = Instant::now();
     }
 
+    /// Notes that the host is heard now.
+    fn hear(&mut self) {
+        self.last_heard = Instant::now();
+        self.until_lost.heard_ns = monotonic_ns();
+    }
+
+    /// Adds a progress report. `number`: its number in the phase.
+    pub(super) fn apply_progress(&mut self, live: &HostProgress, number: u32) {
+        self.hear();
+        // The first report has no whole interval.
+        if live.kind == PhaseKind::Measure && number > 1 {
+            let UntilLost { reports, ops_per_s, bytes_per_s, .. } = &mut self.until_lost;
+            let count = f64::from(*reports);
+            let mean = |old: Option<f64>, new: f64| {
+                Some((old.unwrap_or(0.0) * count + new) / (count + 1.0))
+            };
+            *ops_per_s = mean(*ops_per_s, live.ops_per_s);
+            *bytes_per_s = mean(*bytes_per_s, live.bytes_per_s);
+            *reports += 1;
+        }
+    }
+
     /// Describes the last known step of the host, for messages.
     pub(super) fn last_step(&self) -> String {
         match (self.last_phase, self.accepted) {
@@ -118,7 +147,7 @@ impl HostState {
 
     /// Updates the state from a message of the agent.
     pub(super) fn apply_message(&mut self, message: AgentMessage) {
-        self.last_heard = Instant::now();
+        self.hear();
         match message {
             AgentMessage::Accepted { units } => {
                 self.accepted = true;
@@ -147,13 +176,16 @@ impl HostState {
             }
             AgentMessage::Ended(_)
             | AgentMessage::PhaseEnded { .. }
+            | AgentMessage::Event { .. }
             | AgentMessage::Warning { .. } => {}
         }
     }
 
     /// Updates the state from a heartbeat.
     pub(super) fn apply_heartbeat(&mut self, card: &Card, run_id: &str) {
-        self.last_heard = Instant::now();
+        if card.instance == self.card.instance {
+            self.hear();
+        }
         // The heartbeat can arrive before the answer to the plan.
         self.accepted |= card.busy_with.as_deref() == Some(run_id);
         if card.instance != self.card.instance && !self.is_finished() {
@@ -169,6 +201,8 @@ impl HostState {
             offsets: self.offsets,
             refused: self.refused,
             lost: self.lost,
+            until_lost: self.lost_with.as_ref().map(|_| self.until_lost),
+            lost_with: self.lost_with,
             ended: self.ended,
             evidence_error: self.evidence_error,
             archive: self.archive,

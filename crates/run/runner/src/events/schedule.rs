@@ -1,6 +1,5 @@
 //! Times of the events, and the loop of the thread that executes them.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -12,7 +11,7 @@ use plimsoll_plan::{Event, ResolvedPlan};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::planned::gate::StreamGate;
 
-use super::command;
+use super::{EventNews, command};
 use crate::prompt::{Operator, PromptFile};
 
 /// Interval at which the thread checks for due events.
@@ -52,7 +51,7 @@ pub(super) struct Schedule {
     start_ns: u64,
     end_ns: u64,
     operator: Operator,
-    says: Sender<String>,
+    says: Sender<EventNews>,
 }
 
 impl Schedule {
@@ -60,8 +59,8 @@ impl Schedule {
         plan: &ResolvedPlan,
         gates: &[Option<Arc<StreamGate>>],
         start_ns: u64,
-        directory: PathBuf,
-        says: Sender<String>,
+        operator: Operator,
+        says: Sender<EventNews>,
     ) -> Self {
         let streams = plan.workload.matrix().map_or(&[][..], |matrix| &matrix.streams);
         let gates_of = |name: &str| {
@@ -79,7 +78,7 @@ impl Schedule {
             events: plan.events.iter().map(scheduled).collect(),
             start_ns,
             end_ns: start_ns.saturating_add(plan.phases.measure_ns),
-            operator: Operator::new(directory),
+            operator,
             says,
         }
     }
@@ -128,7 +127,7 @@ impl Scheduled {
         due_ns: Option<u64>,
         undo_ns: Option<u64>,
         operator: &Operator,
-        says: &Sender<String>,
+        says: &Sender<EventNews>,
     ) {
         let now_ns = monotonic_ns();
         let is_due = |ns: Option<u64>| ns.is_some_and(|ns| ns <= now_ns);
@@ -145,41 +144,47 @@ impl Scheduled {
         }
     }
 
-    fn begin(&mut self, now_ns: u64, operator: &Operator, says: &Sender<String>) {
+    fn send_record(&self, says: &Sender<EventNews>) {
+        let _ = says.send(EventNews::Record(self.record.clone()));
+    }
+
+    fn begin(&mut self, now_ns: u64, operator: &Operator, says: &Sender<EventNews>) {
         if let Some(prompt) = &self.event.prompt {
             let (file, how) = operator.ask(prompt);
-            // Sending fails only if the run no longer listens.
-            let _ = says.send(format!("{prompt} (when it is done, {how})"));
+            say(says, format!("{prompt} (when it is done, {how})"));
             self.state = State::Asked(file);
             return;
         }
         self.happen(now_ns, says);
     }
 
-    fn happen(&mut self, now_ns: u64, says: &Sender<String>) {
+    fn happen(&mut self, now_ns: u64, says: &Sender<EventNews>) {
         self.record.at_ns = Some(now_ns);
         self.gates.iter().for_each(|gate| gate.open_at(now_ns + GATE_LEAD_NS));
-        let _ = says.send(format!("event: {}", self.event.name));
+        say(says, format!("event: {}", self.event.name));
+        self.send_record(says);
         self.state = match self.event.run.is_empty() {
             true => State::Happened(now_ns),
             false => State::Running(start(&self.event.run, self.event.timeout_ns)),
         };
     }
 
-    fn note_command(&mut self, thread: JoinHandle<CommandRecord>, says: &Sender<String>) {
+    fn note_command(&mut self, thread: JoinHandle<CommandRecord>, says: &Sender<EventNews>) {
         let command = joined(thread, &self.event.run);
         if !command.failure.is_empty() {
-            let _ = says.send(format!("event {} failed: {}", self.event.name, command.failure));
+            say(says, format!("event {} failed: {}", self.event.name, command.failure));
         }
         self.state = State::Happened(command.end_ns);
         self.record.command = Some(command);
+        self.send_record(says);
     }
 
-    fn undo(&mut self, says: &Sender<String>) {
+    fn undo(&mut self, says: &Sender<EventNews>) {
         let now_ns = monotonic_ns();
         self.record.undo_at_ns = Some(now_ns);
         self.gates.iter().for_each(|gate| gate.close_at(now_ns));
-        let _ = says.send(format!("event: undo {}", self.event.name));
+        say(says, format!("event: undo {}", self.event.name));
+        self.send_record(says);
         let command = self.record.command.as_ref().map(|command| command.end_ns);
         self.state = match self.event.undo.is_empty() {
             true => State::Done(command.or(self.record.at_ns).unwrap_or(now_ns)),
@@ -187,18 +192,19 @@ impl Scheduled {
         };
     }
 
-    fn note_undo(&mut self, thread: JoinHandle<CommandRecord>, says: &Sender<String>) {
+    fn note_undo(&mut self, thread: JoinHandle<CommandRecord>, says: &Sender<EventNews>) {
         let undo = joined(thread, &self.event.undo);
         if !undo.failure.is_empty() {
-            let _ = says.send(format!("undo {} failed: {}", self.event.name, undo.failure));
+            say(says, format!("undo {} failed: {}", self.event.name, undo.failure));
         }
         let command = self.record.command.as_ref().map(|command| command.end_ns);
         self.state = State::Done(command.or(self.record.at_ns).unwrap_or(undo.end_ns));
         self.record.undo = Some(undo);
+        self.send_record(says);
     }
 
     /// Ends the event with the measured phase: waits for its command, and undoes it.
-    fn end(&mut self, says: &Sender<String>) {
+    fn end(&mut self, says: &Sender<EventNews>) {
         match std::mem::replace(&mut self.state, State::Waiting) {
             State::Waiting => {
                 "the measurement ended before its time".clone_into(&mut self.record.missed)
@@ -217,6 +223,11 @@ impl Scheduled {
             }
         }
     }
+}
+
+/// Sends a message. That fails only if the run no longer listens.
+fn say(says: &Sender<EventNews>, text: String) {
+    let _ = says.send(EventNews::Text(text));
 }
 
 fn start(argv: &[String], timeout_ns: u64) -> JoinHandle<CommandRecord> {

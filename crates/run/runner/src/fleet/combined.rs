@@ -17,9 +17,9 @@ use plimsoll_evidence::run::{
 };
 use plimsoll_judge::Verdict;
 use plimsoll_judge::fleet::FleetVerdict;
-use plimsoll_plan::{Carries, Requirement, ResolvedPlan};
+use plimsoll_plan::{Bound, Carries, Requirement, ResolvedPlan, WindowLimits};
 
-/// Multiplies the plan's requirement by the number of hosts. If each host generates a share of the
+/// Multiplies the plan's requirement by the number of hosts, also that of windows. If each host generates a share of the
 /// load, the requirement does not change.
 #[must_use]
 pub fn scale_requirement(mut plan: ResolvedPlan, hosts: u32) -> ResolvedPlan {
@@ -28,6 +28,7 @@ pub fn scale_requirement(mut plan: ResolvedPlan, hosts: u32) -> ResolvedPlan {
     }
     if let Some(required) = &mut plan.requirement {
         let times = f64::from(hosts.max(1));
+        scale_windows(required, times);
         required.iops_per_s = required.iops_per_s.map(|rate| rate * times);
         required.metadata_ops_per_s = required.metadata_ops_per_s.map(|rate| rate * times);
         required.bandwidth_bytes_per_s =
@@ -36,6 +37,17 @@ pub fn scale_requirement(mut plan: ResolvedPlan, hosts: u32) -> ResolvedPlan {
             required.page_fault_stalls_max_per_s.map(|rate| rate * times);
     }
     plan
+}
+
+/// Multiplies the rates of windows. Shares of the rate before need no factor.
+fn scale_windows(required: &mut Requirement, times: f64) {
+    for WindowLimits { limits, .. } in &mut required.windows {
+        for bound in [&mut limits.iops, &mut limits.bandwidth].into_iter().flatten() {
+            if let Bound::PerS(rate) = bound {
+                *rate *= times;
+            }
+        }
+    }
 }
 
 fn carry_shares(plan: &ResolvedPlan) -> bool {
@@ -51,6 +63,7 @@ fn sum_requirements(plan: ResolvedPlan, count: u32, hosts: &[&ResolvedPlan]) -> 
     }
     let mut plan = plan;
     if let Some(all) = &mut plan.requirement {
+        scale_windows(all, f64::from(count));
         let rates = |of: fn(&Requirement) -> Option<f64>| -> Option<f64> {
             required().map(|own| own.and_then(of)).sum()
         };
@@ -63,25 +76,24 @@ fn sum_requirements(plan: ResolvedPlan, count: u32, hosts: &[&ResolvedPlan]) -> 
     plan
 }
 
-/// Returns the combined run with its verdict.
+/// Returns the combined run. Its end is known once the fleet is judged ([`end`]).
 pub(super) fn combine(
     fleet: &Fleet,
-    verdict: &FleetVerdict,
     plan: (String, ResolvedPlan),
-    hosts: &[(Bundle, Verdict)],
-    merged: Option<MergedEvidence>,
+    hosts: &[Bundle],
+    merged: Option<&MergedEvidence>,
     seal_sha256: &str,
-) -> (Bundle, Verdict) {
+) -> Bundle {
     let (plan_text, resolved) = plan;
     let plan_sha256 = resolved.sha256_hex().unwrap_or_default();
-    let count = u32::try_from(fleet.hosts.len()).unwrap_or(u32::MAX);
+    let count = u32::try_from(fleet.counted().count()).unwrap_or(u32::MAX);
     // Hosts that ran at different times have sums, but no common window.
     let merged = merged.filter(|_| fleet.window.is_some_and(|window| !window.cut));
-    let run = combine_runs(fleet, verdict, plan_sha256, hosts, merged.is_some());
-    let merged = merged.unwrap_or_default();
-    let plans: Vec<&ResolvedPlan> = hosts.iter().map(|(bundle, _)| &bundle.plan).collect();
+    let run = combine_runs(fleet, plan_sha256, hosts, merged.is_some());
+    let merged = merged.cloned().unwrap_or_default();
+    let plans: Vec<&ResolvedPlan> = hosts.iter().map(|bundle| &bundle.plan).collect();
     let is_class = |tag: &str| run.classes.iter().any(|class| class.name == tag);
-    let bundle = Bundle {
+    Bundle {
         plan_text,
         job_text: None,
         plan: sum_requirements(resolved, count, &plans),
@@ -92,19 +104,11 @@ pub(super) fn combine(
         latency_spans: merged.intervals.into_iter().filter(|span| is_class(&span.tag)).collect(),
         run,
         seal_sha256: Some(seal_sha256.to_owned()),
-    };
-    let verdict = combine_verdicts(verdict, &bundle, hosts);
-    (bundle, verdict)
+    }
 }
 
-fn combine_runs(
-    fleet: &Fleet,
-    verdict: &FleetVerdict,
-    plan_sha256: String,
-    hosts: &[(Bundle, Verdict)],
-    is_summed: bool,
-) -> Run {
-    let runs = || hosts.iter().map(|(bundle, _)| &bundle.run);
+fn combine_runs(fleet: &Fleet, plan_sha256: String, hosts: &[Bundle], is_summed: bool) -> Run {
+    let runs = || hosts.iter().map(|bundle| &bundle.run);
     let mut counters: BTreeMap<String, u64> = BTreeMap::new();
     for (name, count) in runs().flat_map(|run| &run.counters) {
         *counters.entry(name.clone()).or_default() += count;
@@ -121,7 +125,7 @@ fn combine_runs(
         tier: Tier::T1,
         started_unix_ns: fleet.started_unix_ns,
         duration_ns: runs().map(|run| run.duration_ns).max().unwrap_or(0),
-        end: end(fleet, verdict, hosts),
+        end: End { kind: EndKind::Completed, says: String::new() },
         ledger: fleet.ledger.clone(),
         signed_by: Some(fleet.signed_by.clone()),
         experiment: fleet
@@ -134,21 +138,21 @@ fn combine_runs(
         instances: runs().flat_map(|run| run.instances.clone()).collect(),
         counters,
         checks: checks(hosts),
-        events: Vec::new(),
+        events: fleet.events.clone(),
     }
 }
 
 /// Run whose data the hosts reused; `None` unless all of them did.
-fn data_origin(hosts: &[(Bundle, Verdict)]) -> Option<String> {
-    let of = |(bundle, _): &(Bundle, Verdict)| bundle.run.experiment.as_ref()?.data_of_run.clone();
+fn data_origin(hosts: &[Bundle]) -> Option<String> {
+    let of = |bundle: &Bundle| bundle.run.experiment.as_ref()?.data_of_run.clone();
     let found = hosts.iter().map(of).collect::<Option<Vec<String>>>()?;
     found.into_iter().next()
 }
 
 /// The measured phase, with the mean duration of the hosts' phases. These differ by less than half
 /// an interval.
-fn measured(start_ns: u64, hosts: &[(Bundle, Verdict)]) -> Phase {
-    let phases = || hosts.iter().filter_map(|(bundle, _)| bundle.run.measure());
+fn measured(start_ns: u64, hosts: &[Bundle]) -> Phase {
+    let phases = || hosts.iter().filter_map(|bundle| bundle.run.measure());
     let count = phases().count().max(1) as u64;
     let notes = phases().map(|phase| phase.note.as_str()).find(|note| !note.is_empty());
     Phase {
@@ -166,8 +170,9 @@ fn measured(start_ns: u64, hosts: &[(Bundle, Verdict)]) -> Phase {
     }
 }
 
-fn end(fleet: &Fleet, verdict: &FleetVerdict, hosts: &[(Bundle, Verdict)]) -> End {
-    let ends = || hosts.iter().map(|(bundle, _)| &bundle.run.end);
+/// Returns the end of the combined run.
+pub(super) fn end(fleet: &Fleet, verdict: &FleetVerdict, hosts: &[Bundle]) -> End {
+    let ends = || hosts.iter().map(|bundle| &bundle.run.end);
     // If one host failed, the others were interrupted for that reason.
     let failed = |end: &&End| !matches!(end.kind, EndKind::Completed | EndKind::Interrupted);
     let interrupted =
@@ -177,7 +182,7 @@ fn end(fleet: &Fleet, verdict: &FleetVerdict, hosts: &[(Bundle, Verdict)]) -> En
     }
     let all_completed = || ends().all(|end| end.kind == EndKind::Completed);
     let says = match fleet.ended_early.is_empty() {
-        true if hosts.len() == fleet.hosts.len() && all_completed() => {
+        true if hosts.len() == fleet.counted().count() && all_completed() => {
             return End { kind: EndKind::Completed, says: String::new() };
         }
         true => verdict.reason.clone(),
@@ -186,8 +191,8 @@ fn end(fleet: &Fleet, verdict: &FleetVerdict, hosts: &[(Bundle, Verdict)]) -> En
     End { kind: EndKind::Environment, says }
 }
 
-fn engine(hosts: &[(Bundle, Verdict)]) -> Engine {
-    let engines = || hosts.iter().map(|(bundle, _)| &bundle.run.engine);
+fn engine(hosts: &[Bundle]) -> Engine {
+    let engines = || hosts.iter().map(|bundle| &bundle.run.engine);
     let Some(first) = engines().next() else { return Engine::default() };
     Engine {
         threads: engines().map(|engine| engine.threads).sum(),
@@ -198,9 +203,9 @@ fn engine(hosts: &[(Bundle, Verdict)]) -> Engine {
 }
 
 /// Classes with the same name are added, for all hosts.
-fn classes(hosts: &[(Bundle, Verdict)]) -> Vec<ClassTotals> {
+fn classes(hosts: &[Bundle]) -> Vec<ClassTotals> {
     let mut all: Vec<ClassTotals> = Vec::new();
-    for class in hosts.iter().flat_map(|(bundle, _)| &bundle.run.classes) {
+    for class in hosts.iter().flat_map(|bundle| &bundle.run.classes) {
         match all.iter_mut().find(|known| known.name == class.name) {
             Some(known) => add(known, class),
             None => all.push(class.clone()),
@@ -224,8 +229,8 @@ fn add(to: &mut ClassTotals, other: &ClassTotals) {
     to.never_started = both(to.never_started, other.never_started);
 }
 
-fn checks(hosts: &[(Bundle, Verdict)]) -> Checks {
-    let checks = || hosts.iter().map(|(bundle, _)| &bundle.run.checks);
+fn checks(hosts: &[Bundle]) -> Checks {
+    let checks = || hosts.iter().map(|bundle| &bundle.run.checks);
     let sum = |of: fn(&Checks) -> Option<u64>| checks().map(of).sum::<Option<u64>>();
     Checks {
         pages_checked: sum(|checks| checks.pages_checked).filter(|_| !hosts.is_empty()),
@@ -236,14 +241,14 @@ fn checks(hosts: &[(Bundle, Verdict)]) -> Checks {
     }
 }
 
-fn environment(fleet: &Fleet, hosts: &[(Bundle, Verdict)]) -> Environment {
-    let Some((first, _)) = hosts.first() else { return Environment::default() };
+fn environment(fleet: &Fleet, hosts: &[Bundle]) -> Environment {
+    let Some(first) = hosts.first() else { return Environment::default() };
     let names: Vec<&str> = fleet.hosts.iter().map(|host| host.name.as_str()).collect();
     Environment { host: Some(names.join(", ")), ..first.environment.clone() }
 }
 
-fn observed(hosts: &[(Bundle, Verdict)]) -> Observed {
-    let busy = hosts.iter().map(|(bundle, _)| bundle.observed.cpu.busy_avg);
+fn observed(hosts: &[Bundle]) -> Observed {
+    let busy = hosts.iter().map(|bundle| bundle.observed.cpu.busy_avg);
     let mut observed = Observed::default();
     observed.cpu.busy_avg = busy.sum::<Option<f64>>().map(|sum| sum / hosts.len().max(1) as f64);
     observed.unknown.push(ObservationGap {
@@ -254,7 +259,12 @@ fn observed(hosts: &[(Bundle, Verdict)]) -> Observed {
     observed
 }
 
-fn combine_verdicts(fleet: &FleetVerdict, bundle: &Bundle, hosts: &[(Bundle, Verdict)]) -> Verdict {
+/// Returns the verdict on the combined run.
+pub(super) fn combine_verdicts(
+    fleet: &FleetVerdict,
+    bundle: &Bundle,
+    hosts: &[(Bundle, Verdict)],
+) -> Verdict {
     let named = || {
         let names = fleet.hosts.iter().filter(|host| host.verdict.is_some());
         names.map(|host| host.name.clone()).zip(hosts)
@@ -308,6 +318,19 @@ mod tests {
         let of_one = plan.requirement.unwrap();
         assert_eq!((of_one.iops_per_s, of_four.iops_per_s), (Some(1000.0), Some(4000.0)));
         assert_eq!(of_four.limits, of_one.limits);
+    }
+
+    #[test]
+    fn rates_of_windows_are_of_all_hosts_and_shares_and_times_stay() {
+        let text = "version = 1\nname = \"p\"\n[requirement.before]\niops = 1000\n[requirement.during]\n\
+            iops = \"70% of before\"\noutage_max = \"9s\"\n[target]\npath = \"/x\"\n[workload.matrix]\n\
+            file_size = \"1GiB\"\n[phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n[[event]]\n\
+            name = \"e\"\nat = \"30s\"\nrun = [\"true\"]\n";
+        let plan = plimsoll_plan::Plan::parse(text, "p.toml").unwrap().resolve();
+        let of_four = scale_requirement(plan.clone(), 4).requirement.unwrap().windows;
+        let of_one = plan.requirement.unwrap().windows;
+        assert_eq!(of_four[0].limits.iops, Some(Bound::PerS(4000.0)));
+        assert_eq!(of_four[1], of_one[1]);
     }
 
     #[test]

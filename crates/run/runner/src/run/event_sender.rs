@@ -3,6 +3,7 @@
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
+use plimsoll_evidence::events::EventRecord;
 use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::run::{Phase, PhaseKind};
 use plimsoll_evidence::series::Row;
@@ -99,6 +100,10 @@ impl Listener for EventSender<'_> {
 
     fn fleet(&mut self, now: &FleetProgress) {
         self.send(Event::Fleet(now.clone()));
+    }
+
+    fn event(&mut self, record: &EventRecord) {
+        self.send(Event::Planned(record.clone()));
     }
 
     fn finished(&mut self, run: &FinishedRun) {

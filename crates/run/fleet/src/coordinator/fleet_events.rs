@@ -1,0 +1,261 @@
+//! Events of a fleet run. The coordinator executes those of its host; agents execute their own and
+//! report them. Some of them explain why a host is lost.
+
+use std::collections::BTreeMap;
+
+use plimsoll_evidence::events::{CommandRecord, EventRecord};
+use plimsoll_evidence::fleet::Offset;
+use plimsoll_evidence::run::PhaseKind;
+use plimsoll_plan::ResolvedPlan;
+use plimsoll_runner::events::{EventNews, EventThread};
+use plimsoll_sys::clock::monotonic_ns;
+
+use super::Event;
+use crate::evidence::place_on_coordinator;
+use crate::offset::to_coordinator_ns;
+
+/// A host that dies with an event may have sent its last message this long before: messages are a
+/// second apart.
+const LAST_MESSAGE_NS: u64 = 3_000_000_000;
+
+/// Events of a fleet run, with their records.
+#[derive(Debug)]
+pub(super) struct FleetEvents {
+    events: Vec<plimsoll_plan::Event>,
+    /// The plan with the events of this host only.
+    here: ResolvedPlan,
+    thread: Option<EventThread>,
+    /// Start of the measured phase, on this host's monotonic clock.
+    start_ns: Option<u64>,
+    /// Latest record of each event that happened, on the clock of the host that executes it.
+    records: BTreeMap<String, EventRecord>,
+    /// Reason for an event without a record.
+    missed: &'static str,
+}
+
+impl FleetEvents {
+    pub(super) fn new(plan: &ResolvedPlan) -> Self {
+        let is_here =
+            |name: &str| plan.events.iter().any(|event| event.name == name && event.host.is_none());
+        let mut here = plan.with_events_on(None);
+        // No stream on this host waits for the times of the others.
+        here.events.retain(|event| is_here(&event.name));
+        Self {
+            events: plan.events.clone(),
+            here,
+            thread: None,
+            start_ns: None,
+            records: BTreeMap::new(),
+            missed: "the run ended before the measurement",
+        }
+    }
+
+    /// Prepares the events of a run that another process started: it does not start them again.
+    pub(super) fn resume(&mut self) {
+        self.missed = "`plimsoll run` was killed, so it is unknown whether it happened";
+    }
+
+    /// Starts the events if this phase, which all hosts start at `at_ns`, leads to the measurement.
+    /// The hosts of a mail store start its measured phase together, those of a matrix only its
+    /// warm-up.
+    pub(super) fn begin(&mut self, kind: PhaseKind, at_ns: u64, report: &mut dyn FnMut(Event)) {
+        let is_matrix = self.here.workload.matrix().is_some();
+        match kind {
+            PhaseKind::Measure => self.start(at_ns, report),
+            PhaseKind::WarmUp if is_matrix => {
+                self.start(at_ns.saturating_add(self.here.phases.warm_up_ns), report);
+            }
+            _ => {}
+        }
+    }
+
+    fn start(&mut self, start_ns: u64, report: &mut dyn FnMut(Event)) {
+        self.start_ns = Some(start_ns);
+        if self.here.events.is_empty() || self.thread.is_some() {
+            return;
+        }
+        match EventThread::start_without_streams(&self.here, start_ns) {
+            Ok(thread) => self.thread = Some(thread),
+            Err(error) => {
+                self.missed = "its thread could not be started";
+                report(Event::Warning(error.message));
+            }
+        }
+    }
+
+    /// Reports what this host's events did, and stores their records.
+    pub(super) fn poll(&mut self, report: &mut dyn FnMut(Event)) {
+        let news = self.thread.as_ref().map(EventThread::news).unwrap_or_default();
+        self.take_news(news, report);
+    }
+
+    fn take_news(&mut self, news: Vec<EventNews>, report: &mut dyn FnMut(Event)) {
+        for one in news {
+            match one {
+                EventNews::Text(text) => report(Event::Note(text)),
+                EventNews::Record(record) => {
+                    self.records.insert(record.name.clone(), record);
+                }
+            }
+        }
+    }
+
+    /// Stores the record of an agent. Returns true if the plan has this event for it.
+    pub(super) fn note_record(&mut self, host: &str, record: EventRecord) -> bool {
+        let is_own = |event: &&plimsoll_plan::Event| {
+            event.name == record.name && event.host.as_deref() == Some(host)
+        };
+        let is_planned = self.events.iter().any(|event| is_own(&event));
+        if is_planned {
+            self.records.insert(record.name.clone(), record);
+        }
+        is_planned
+    }
+
+    /// Returns the event that stopped a host, if the plan expects that and the host's last message
+    /// fits. `heard_ns` and the result of `offset` relate to this host's monotonic clock.
+    pub(super) fn cause_of_loss(
+        &self,
+        host: &str,
+        heard_ns: u64,
+        offset: impl Fn(&str) -> Option<Offset>,
+    ) -> Option<&str> {
+        let stops = |event: &&plimsoll_plan::Event| {
+            let time = self.time_ns(event, &offset);
+            event.expect_lost.iter().any(|name| name == host)
+                && time.is_some_and(|ns| ns <= heard_ns.saturating_add(LAST_MESSAGE_NS))
+        };
+        self.events.iter().find(stops).map(|event| event.name.as_str())
+    }
+
+    /// Returns when an event happened, on this host's clock. A host that dies with its own event
+    /// may not have reported it: then the planned time counts once it is over.
+    fn time_ns(
+        &self,
+        event: &plimsoll_plan::Event,
+        offset: &impl Fn(&str) -> Option<Offset>,
+    ) -> Option<u64> {
+        let recorded = self.records.get(&event.name).and_then(|record| record.at_ns);
+        match (&event.host, recorded) {
+            (None, recorded) => recorded,
+            (Some(host), Some(ns)) => u64::try_from(to_coordinator_ns(ns, offset(host)?)).ok(),
+            (Some(_), None) => self.planned_ns(event).filter(|ns| *ns <= monotonic_ns()),
+        }
+    }
+
+    fn planned_ns(&self, event: &plimsoll_plan::Event) -> Option<u64> {
+        Some(self.start_ns?.saturating_add(event.at_ns?))
+    }
+
+    /// Lets the thread end the events now, because the run stops.
+    pub(super) fn request_stop(&self) {
+        self.thread.iter().for_each(EventThread::request_stop);
+    }
+
+    /// Waits until all events of this host are undone. Returns the records of all events, on this
+    /// host's clock.
+    pub(super) async fn finish(
+        mut self,
+        hosts: &[super::HostState],
+        report: &mut dyn FnMut(Event),
+    ) -> Vec<EventRecord> {
+        if let Some(mut thread) = self.thread.take() {
+            let stopped = tokio::task::spawn_blocking(move || (thread.stop(), thread.news())).await;
+            let (records, news) = stopped.unwrap_or_default();
+            self.take_news(news, report);
+            self.records.extend(records.into_iter().map(|record| (record.name.clone(), record)));
+        }
+        let mut events = std::mem::take(&mut self.events);
+        events.iter_mut().map(|event| self.record(event, hosts)).collect()
+    }
+
+    /// Returns the record of an event.
+    fn record(&self, event: &plimsoll_plan::Event, hosts: &[super::HostState]) -> EventRecord {
+        let Some(name) = &event.host else {
+            return self.records.get(&event.name).cloned().unwrap_or_else(|| self.unknown(event));
+        };
+        let own = hosts.iter().find(|host| host.card.name == *name);
+        let died = own.is_some_and(|host| host.lost_with.is_some());
+        let mut record = match (self.records.get(&event.name), own) {
+            (Some(record), Some(own)) => {
+                let mut record = record.clone();
+                record.map_times(|ns| place_on_coordinator(&own.offsets, ns));
+                record
+            }
+            _ if died && self.planned_ns(event).is_some() => EventRecord {
+                name: event.name.clone(),
+                at_ns: self.planned_ns(event),
+                ..EventRecord::default()
+            },
+            _ => self.unknown(event),
+        };
+        record.host = Some(name.clone());
+        if let (true, None, Some(at_ns)) = (died, &record.command, record.at_ns) {
+            record.command = Some(CommandRecord {
+                argv: event.run.clone(),
+                start_ns: at_ns,
+                end_ns: at_ns,
+                ..CommandRecord::default()
+            });
+        }
+        record
+    }
+
+    fn unknown(&self, event: &plimsoll_plan::Event) -> EventRecord {
+        let missed = match (&event.host, self.start_ns) {
+            (Some(host), Some(_)) => format!("{host} did not report it"),
+            _ => self.missed.to_owned(),
+        };
+        EventRecord { name: event.name.clone(), missed, ..EventRecord::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn events() -> FleetEvents {
+        let text = "version = 1\nname = \"p\"\n[target]\nnull = true\n[workload.matrix]\n\
+            [phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n[[event]]\nname = \"cut\"\n\
+            at = \"20s\"\nrun = [\"cut\"]\nexpect_lost = \"b\"\n[[event]]\nname = \"off\"\nat = \"30s\"\n\
+            host = \"c\"\nrun = [\"off\"]\nexpect_lost = [\"c\"]\n";
+        FleetEvents::new(&plimsoll_plan::Plan::parse(text, "p").unwrap().resolve())
+    }
+
+    fn happened(name: &str, at_ns: u64) -> EventRecord {
+        EventRecord { name: name.to_owned(), at_ns: Some(at_ns), ..EventRecord::default() }
+    }
+
+    #[test]
+    fn only_an_event_that_happened_explains_the_loss_of_a_host_that_it_names() {
+        let mut events = events();
+        let offset = |_: &str| Some(Offset { offset_ns: 0, error_ns: 0, at_ns: 0 });
+        let cause = |events: &FleetEvents, host: &str, heard_ns| {
+            events.cause_of_loss(host, heard_ns, offset).map(str::to_owned)
+        };
+        let start_ns = monotonic_ns() - 25 * SECOND;
+        events.start_ns = Some(start_ns);
+        assert_eq!(cause(&events, "b", start_ns + 21 * SECOND), None, "it has not happened");
+        events.records.insert("cut".to_owned(), happened("cut", start_ns + 20 * SECOND));
+        assert_eq!(cause(&events, "b", start_ns + 19 * SECOND).as_deref(), Some("cut"));
+        assert_eq!(cause(&events, "b", start_ns + 15 * SECOND), None, "it was silent before");
+        assert_eq!(cause(&events, "a", start_ns + 21 * SECOND), None, "no event names it");
+        assert_eq!(cause(&events, "c", start_ns + 29 * SECOND), None, "its time has not come");
+        events.start_ns = Some(start_ns - 10 * SECOND);
+        assert_eq!(cause(&events, "c", start_ns + 19 * SECOND).as_deref(), Some("off"));
+    }
+
+    #[test]
+    fn a_record_counts_only_from_the_host_that_the_plan_names() {
+        let mut events = events();
+        assert!(!events.note_record("b", happened("off", 5)));
+        assert!(!events.note_record("c", happened("cut", 5)));
+        assert!(events.records.is_empty());
+        assert!(events.note_record("c", happened("off", 5)));
+        assert_eq!(events.records["off"].at_ns, Some(5));
+        assert_eq!(events.here.events.len(), 1, "this host executes only its own events");
+    }
+}
