@@ -100,7 +100,7 @@ impl<'a> ActiveRun<'a> {
         let start_ns = self.recording.phases.last().map_or(0, |phase| phase.start_ns);
         let at_s = failure.at_ns.saturating_sub(start_ns) as f64 / SECOND_NS as f64;
         let says = format!(
-            "an I/O ({}) failed {at_s:.3} s into {}: the components with its data are lost",
+            "an I/O ({}) failed {at_s:.3} s into the {} phase: the components with its data are lost",
             failure.class,
             kind.label()
         );
