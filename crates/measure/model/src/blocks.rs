@@ -10,6 +10,7 @@ mod cache;
 mod compress;
 mod context;
 mod cpu;
+mod detour;
 mod disks;
 mod drive;
 mod inside;

@@ -1,6 +1,7 @@
 //! Runs a load on a system in virtual time, and returns the results.
 
 mod clients;
+mod error;
 mod events;
 mod gauges;
 mod mailbox;
@@ -12,12 +13,13 @@ mod recorder;
 mod streams;
 mod virtual_time;
 
+pub use error::RunError;
 pub use gauges::{Gauges, word};
 pub use mailbox::run_mailbox;
 pub use matrix::{MatrixLoad, Pattern};
 pub use measured::{ClassResult, Contribution, RunResult, StationResult};
 pub use modelled::ConfiguredModel;
-pub use phases::{ModelRun, RunError};
+pub use phases::ModelRun;
 pub use streams::run_matrix;
 pub use virtual_time::{Place, VirtualTime};
 

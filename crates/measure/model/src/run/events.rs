@@ -8,7 +8,7 @@ use plimsoll_evidence::events::EventRecord;
 use plimsoll_plan::{Event, ResolvedPlan};
 use plimsoll_workload::planned::gate::StreamGate;
 
-use super::phases::RunError;
+use super::error::RunError;
 use crate::blocks::Component;
 use crate::core::StationId;
 use crate::system::System;

@@ -20,10 +20,9 @@ use plimsoll_workload::mailbox::{
 use plimsoll_workload::planned::{PlannedError, store as planned_store};
 use plimsoll_workload::step::FileSpec;
 
+use super::error::RunError;
 use super::events::Events;
-use super::phases::{
-    ActiveRun, Load, ModelRun, RunError, SECOND_NS, histogram_interval_ns, on_nodes,
-};
+use super::phases::{ActiveRun, Load, ModelRun, SECOND_NS, histogram_interval_ns, on_nodes};
 use super::virtual_time::{Place, VirtualTime};
 use crate::system::System;
 

@@ -13,15 +13,12 @@ use plimsoll_record::progress::{Progress, Watcher};
 use plimsoll_record::recording::Recording;
 use plimsoll_record::replay::ReplayTrace;
 use plimsoll_record::snapshot::IntervalSnapshot;
-use plimsoll_workload::planned::PlannedError;
 use plimsoll_workload::step::{Class, ClassGroup, StepWorkload};
-use thiserror::Error;
 
 use super::events::Events;
 use super::gauges::{Gauges, sources};
 use super::modelled::ConfiguredModel;
 use super::virtual_time::{Failure, VirtualTime};
-use crate::spec::ModelError;
 use crate::system::System;
 
 pub(super) const SECOND_NS: u64 = 1_000_000_000;
@@ -34,27 +31,6 @@ const EVENT_HISTOGRAM_INTERVALS: u64 = 600;
 const GAUGE_INTERVALS: u64 = 120;
 /// Counters that are levels and not sums, so that their change over a phase is meaningless.
 const LEVELS: [&str; 2] = ["pages_used", "cache_pages_dirty"];
-
-/// Reason why a plan cannot run on a model.
-#[derive(Debug, Error)]
-pub enum RunError {
-    /// The model.
-    #[error(transparent)]
-    Model(#[from] ModelError),
-    /// The numbers of the plan are invalid.
-    #[error(transparent)]
-    Plan(#[from] PlannedError),
-    /// An event names a component that the model does not have.
-    #[error("event \"{event}\": the model has no component \"{name}\"")]
-    NoSuchComponent {
-        /// Name of the event.
-        event: String,
-        /// The component.
-        name: String,
-        /// Names of the components that exist.
-        known: String,
-    },
-}
 
 /// Request for a run on a model.
 pub struct ModelRun<'a> {
@@ -124,7 +100,7 @@ impl<'a> ActiveRun<'a> {
         let start_ns = self.recording.phases.last().map_or(0, |phase| phase.start_ns);
         let at_s = failure.at_ns.saturating_sub(start_ns) as f64 / SECOND_NS as f64;
         let says = format!(
-            "an I/O ({}) failed {at_s:.3} s into {}: the components with its data are lost",
+            "an I/O ({}) failed {at_s:.3} s into the {} phase: the components with its data are lost",
             failure.class,
             kind.label()
         );

@@ -18,8 +18,9 @@ use plimsoll_workload::planned::trace;
 use plimsoll_workload::step::FileSpec;
 
 use super::clients::Clients;
+use super::error::RunError;
 use super::events::{self, Events};
-use super::phases::{ActiveRun, Load, ModelRun, RunError, Watch, histogram_interval_ns, on_nodes};
+use super::phases::{ActiveRun, Load, ModelRun, Watch, histogram_interval_ns, on_nodes};
 use super::virtual_time::{Place, VirtualTime};
 use crate::blocks::{Action, Request};
 use crate::system::{Event, System};

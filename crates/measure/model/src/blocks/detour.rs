@@ -1,0 +1,90 @@
+//! Requests in a system that loses components: waiting for the notice of a loss, refusal, and entry
+//! at another node.
+
+use super::context::{BlockRef, Context};
+use super::losses::Loss;
+use crate::core::StationId;
+
+/// Time that a refused request takes.
+const REFUSAL_NS: u64 = 1_000_000;
+
+impl Context<'_> {
+    /// Returns the loss of a node; `None` while it serves.
+    #[inline]
+    pub(crate) fn node_loss(&self, node: u16) -> Option<Loss> {
+        self.blocks.losses.as_ref()?.node(node)
+    }
+
+    /// Returns the loss of the device behind a station.
+    #[inline]
+    pub(crate) fn station_loss(&self, station: StationId) -> Option<Loss> {
+        self.blocks.losses.as_ref()?.device(station)
+    }
+
+    /// Returns the loss of a device of a block.
+    #[inline]
+    pub(crate) fn device_loss(&self, block: BlockRef, node: u16, device: u32) -> Option<Loss> {
+        self.blocks.losses.as_ref()?;
+        let stations = self.blocks.stations.get(self.blocks.index(block, node))?;
+        self.station_loss(StationId(stations.start + device))
+    }
+
+    /// Puts a new device in the place of a lost one.
+    pub(crate) fn replace_device(&mut self, block: BlockRef, node: u16, device: u32) {
+        let (at, now_ns) = (self.blocks.index(block, node), self.sim.now_ns());
+        let first = self.blocks.stations.get(at).map(|stations| stations.start + device);
+        if let (Some(losses), Some(first)) = (&mut self.blocks.losses, first) {
+            losses.set_devices(first..first + 1, false, now_ns);
+        }
+    }
+
+    /// Delays the request until the system notices a loss. Returns true if it had to wait.
+    pub(crate) fn wait_for_notice(&mut self, loss: Loss) -> bool {
+        if self.is_noticed(loss) {
+            return false;
+        }
+        let from_ns = self.sim.now_ns().max(self.waited_ns);
+        self.delay(loss.noticed_ns - from_ns);
+        self.waited_ns = loss.noticed_ns;
+        true
+    }
+
+    /// Returns true if the system has noticed a loss when the request, which may have waited for
+    /// another notice, needs the component.
+    pub(crate) fn is_noticed(&self, loss: Loss) -> bool {
+        loss.noticed_ns <= self.sim.now_ns().max(self.waited_ns)
+    }
+
+    /// Delays the request, in a system that loses components.
+    pub(crate) fn delay(&mut self, wait_ns: u64) {
+        let wait = self.blocks.losses.as_ref().map(|losses| losses.wait);
+        if let Some(wait) = wait.filter(|_| wait_ns > 0) {
+            self.program.visit(wait, wait_ns);
+        }
+    }
+
+    /// Fails a request for a lost device, once the loss is noticed.
+    #[cold]
+    pub(crate) fn refuse_lost(&mut self, loss: Loss) {
+        self.wait_for_notice(loss);
+        self.refuse();
+    }
+
+    /// Fails the request: no component is left that has its data.
+    pub(crate) fn refuse(&mut self) {
+        self.delay(REFUSAL_NS);
+        self.refused = true;
+    }
+
+    /// Returns the node at which load enters: another one if its own is lost. `None` if no node is
+    /// left, and the request was refused.
+    pub(crate) fn entry_node(&mut self, node: u16, file: u32) -> Option<u16> {
+        let Some(loss) = self.node_loss(node) else { return Some(node) };
+        self.wait_for_notice(loss);
+        let other = self.blocks.losses.as_ref().and_then(|losses| losses.stand_in(file));
+        if other.is_none() {
+            self.refuse();
+        }
+        other
+    }
+}

@@ -1,0 +1,27 @@
+//! Reasons why a plan cannot run on a model.
+
+use plimsoll_workload::planned::PlannedError;
+use thiserror::Error;
+
+use crate::spec::ModelError;
+
+/// Reason why a plan cannot run on a model.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The model.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The numbers of the plan are invalid.
+    #[error(transparent)]
+    Plan(#[from] PlannedError),
+    /// An event names a component that the model does not have.
+    #[error("event \"{event}\": the model has no component \"{name}\"")]
+    NoSuchComponent {
+        /// Name of the event.
+        event: String,
+        /// The component.
+        name: String,
+        /// Names of the components that exist.
+        known: String,
+    },
+}
