@@ -191,6 +191,30 @@ fn a_host_that_dies_with_its_event_is_part_of_the_test() {
     assert!(ran.stderr.contains("the others continue"), "{}", ran.stderr);
 }
 
+/// The coordinator's command kills an agent: the file with its process id is of this host.
+#[test]
+fn an_event_of_the_coordinator_may_stop_any_host() {
+    let fleet = Fleet::new();
+    let (sandbox, key) = (&fleet.sandbox, fleet.sandbox.path("key").display().to_string());
+    let agents = ["one", "two", "three"].map(|name| fleet.agent(name));
+    let pid = sandbox.path("three.pid");
+    fs::write(&pid, agents[2].0.id().to_string()).unwrap();
+    let kill = script(sandbox, "kill-three", &format!("kill -KILL $(cat {})", pid.display()));
+    let events = format!(
+        "[[event]]\nname = \"cut\"\nat = \"2s\"\nrun = [{kill:?}]\nexpect_lost = [\"three\"]\n"
+    );
+    let plan = plan(sandbox, "4s", "", &events);
+    let url = fleet.server.url();
+    let ran = sandbox.run(&["run", &plan, "--fleet", url, "--agents", "3", "--sign", &key]);
+    assert!([0, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
+    let bundle = fleet_in(&sandbox.path("share/plimsoll/runs"));
+    let stated = json(&bundle.join("all/fleet.json"));
+    assert_eq!(host(&stated, "three")["end"], "lost-as-expected", "{stated:#}");
+    assert_eq!(event(&stated, "cut")["command"]["exit_code"], 0);
+    assert_ne!(json(&bundle.join("verdict.json"))["verdict"], "INVALID", "{}", ran.stdout);
+    ran.says("Host three was lost with event \"cut\", as expected");
+}
+
 #[test]
 fn a_host_that_dies_unexpectedly_or_does_not_die_makes_the_run_invalid() {
     let (_sandbox, ran, fleet, verdict) = with_a_killed_agent("");

@@ -249,6 +249,27 @@ mod tests {
     }
 
     #[test]
+    fn events_start_with_the_measured_phase_that_the_hosts_start_together() {
+        let start = |text: &str, kind| {
+            let plan = plimsoll_plan::Plan::parse(text, "p").unwrap_or_else(|e| panic!("{e}"));
+            let mut events = FleetEvents::new(&plan.resolve());
+            let at_ns = monotonic_ns();
+            events.begin(kind, at_ns, &mut |_| {});
+            events.start_ns.map(|ns| ns - at_ns)
+        };
+        let rest = "[phases]\nwarm_up = \"7s\"\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n\
+            [[event]]\nname = \"cut\"\nat = \"20s\"\nrun = [\"false\"]\n";
+        let matrix = format!("[target]\nnull = true\n[workload.matrix]\n{rest}");
+        let mail = format!(
+            "[target]\npath = \"/x\"\n[workload.mailbox]\nmailboxes = 50\nmailbox_size = \"10MiB\"\niops_per_mailbox = 0.2\n{rest}"
+        );
+        assert_eq!(start(&matrix, PhaseKind::WarmUp), Some(7 * SECOND));
+        assert_eq!(start(&mail, PhaseKind::WarmUp), None, "its hosts wait for each other again");
+        assert_eq!(start(&mail, PhaseKind::Measure), Some(0));
+        assert_eq!(start(&matrix, PhaseKind::Create), None);
+    }
+
+    #[test]
     fn a_record_counts_only_from_the_host_that_the_plan_names() {
         let mut events = events();
         assert!(!events.note_record("b", happened("off", 5)));
