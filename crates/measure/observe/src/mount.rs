@@ -171,7 +171,7 @@ pub fn explain_unseen(path: &Path) -> Option<ObservationGap> {
             (format!("/sys/dev/block does not show its device {name}"), MOUNTED_SYS)
         }
     };
-    let what = format!("the activity of the storage below {}", path.display());
+    let what = format!("what the storage below {} did", path.display());
     Some(ObservationGap { what, why, remedy: remedy.to_owned() })
 }
 

@@ -117,6 +117,7 @@ fn a_server_that_hangs_in_mid_run_costs_no_evidence() {
 #[test]
 fn an_agent_that_starts_before_its_server_waits_for_it() {
     let sandbox = Sandbox::new();
+    make_key(&sandbox);
     let port = free_port();
     let mut early = agent(&sandbox, &format!("nats://127.0.0.1:{port}"), "one");
     let said = || fs::read_to_string(sandbox.path("log-one")).unwrap();
