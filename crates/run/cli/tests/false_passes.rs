@@ -199,7 +199,7 @@ fn the_plan_for_etcd_fails_on_a_slow_disk_and_passes_on_a_fast_one() {
     let is_slow = |name| row(&fast, name)["measured_ns"].as_u64().unwrap() > 10_000_000;
     if is_slow("sync_latency_p99") || is_slow("write_latency_p99") {
         eprintln!("not tested here: others use the disk, and its flushes are slow");
-        assert_eq!(fast["verdict"], "FAIL", "{fast:#}");
+        assert_ne!(fast["verdict"], "PASS", "{fast:#}");
     } else if all_run() {
         assert_eq!(fast["verdict"], "PASS", "{fast:#}");
     } else {

@@ -155,7 +155,7 @@ fn the_page_starts_on_a_fleet_only_what_its_agents_and_this_host_allow() {
                    \"read_source.ssd\" = \"x\"\n";
     refused("?host=node1", &plan(&inside, metrics), "this host would send requests");
     refused("?host=node1", &plan(&inside, "[fleet]\nlabels = \"a\"\n"), "hosts are selected here");
-    refused("?host=node1", &plan(&inside, "[fleet]\nnames = [\"node2\"]\n"), "pick node2");
+    refused("?host=node1", &plan(&inside, "[fleet]\nnames = [\"node2\"]\n"), "select node2");
     page.send(LOOKS, "/api/runs?host=node1", &own).expect(403);
     // The agents refuse targets that are not in their own lists.
     let outside = page.secure.at("outside");

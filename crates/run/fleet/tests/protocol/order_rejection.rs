@@ -217,6 +217,10 @@ fn an_agent_needs_a_valid_name_and_a_trusted_key() {
     };
     refused(&options("a.b", &["key"]), "is not a valid agent name");
     refused(&options("a", &[]), "without a trusted key");
-    let nowhere = Server { url: "nats://127.0.0.1:1".to_owned(), ..Server::default() };
-    refused(&agent::Options { server: nowhere, ..options("a", &["key"]) }, "cannot connect");
+    // An agent waits for a server that it cannot reach; this one was stopped meanwhile.
+    let server = Server { url: "nats://127.0.0.1:1".to_owned(), ..Server::default() };
+    let mut said = String::new();
+    let waits = agent::Options { server, ..options("a", &["key"]) };
+    agent::run(&waits, &stop, &mut |line| said.push_str(line)).unwrap();
+    assert!(said.contains("agent a waits until it can reach nats://127.0.0.1:1"), "{said}");
 }
