@@ -1,4 +1,4 @@
-//! What the commands `model show`, `model fit` and `model size` do. They run no plan.
+//! Functions of the commands `model show`, `model fit` and `model size`. They run no plan.
 //!
 //! - [`parameters`]: report of a model's parameters.
 //! - [`fit`]: fits free parameters to a measured table, and predicts another table.

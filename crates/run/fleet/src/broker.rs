@@ -117,7 +117,7 @@ pub(crate) struct Broker {
     salt: String,
 }
 
-/// What an agent waits for when it connects.
+/// Missing part for which a connecting agent waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MissingPart {
     Server,

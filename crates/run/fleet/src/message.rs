@@ -55,7 +55,7 @@ pub enum AgentMessage {
     },
     /// A command or undo of the agent's own event started or ended.
     Event {
-        /// Everything known about the event so far.
+        /// State of the event. Fields of steps that did not happen yet are empty.
         record: EventRecord,
     },
     /// A warning for the user.

@@ -21,8 +21,8 @@ section! {
         /// Program and arguments, without a shell. Only plans on the command line may have
         /// commands; a page or an agent needs `--allow-event`.
         run: List<Name> | "none";
-        /// Agent of the fleet that runs `run` and `undo`. Its operator must allow both with
-        /// `--allow-event`. `{host}` in them is its name.
+        /// Agent of the fleet that runs `run` and `undo`. The operator of that agent must allow both
+        /// commands with `--allow-event`. `{host}` in a command stands for the agent's name.
         host: Name | "the host of `plimsoll run`";
         /// Agents of the fleet that the event stops for good. Their loss is part of the test: the
         /// other hosts continue, and totals and windows count only these.

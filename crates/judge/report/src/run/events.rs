@@ -110,7 +110,11 @@ fn describe_recovery(windows: &Windows) -> String {
 
 /// Explains on a model which stations the event loaded.
 fn describe_stations(stations: &[StationWindows]) -> Option<String> {
-    let percent = |share: f64| format!("{:.0} %", share * 100.0);
+    // Small shares need a decimal: a rise from 0.3 to 0.4 % must not read as from 0 to 0 %.
+    let percent = |share: f64| match share < 0.1 {
+        true => format!("{:.1} %", share * 100.0),
+        false => format!("{:.0} %", share * 100.0),
+    };
     let most = stations.first()?;
     let (before, during) = most.before.zip(most.during)?;
     if during <= before {
@@ -241,4 +245,26 @@ fn action_row(
 
 fn command_line(command: &CommandRecord) -> String {
     one_line(&command.argv.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_rise_of_the_utilisation_is_visible() {
+        let drives = StationWindows {
+            name: "drive.*".to_owned(),
+            before: Some(0.002_98),
+            during: Some(0.003_72),
+            busiest: "drive.5".to_owned(),
+            busiest_during: Some(0.476),
+            ..StationWindows::default()
+        };
+        let says = describe_stations(&[drives]).unwrap_or_default();
+        assert!(
+            says.contains("from 0.3 % to 0.4 %; the busiest station, drive.5, was at 48 %"),
+            "{says}"
+        );
+    }
 }

@@ -49,8 +49,8 @@ impl Context<'_> {
         true
     }
 
-    /// Returns true if the system has noticed a loss when the request, which may have waited for
-    /// another notice, needs the component.
+    /// Returns true if the system has noticed a loss by the time at which the request needs the
+    /// component. The request may have waited until another loss was noticed.
     pub(crate) fn is_noticed(&self, loss: Loss) -> bool {
         loss.noticed_ns <= self.sim.now_ns().max(self.waited_ns)
     }

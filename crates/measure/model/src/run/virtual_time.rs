@@ -264,7 +264,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         goes_on
     }
 
-    /// Lets every part act, after a change from outside.
+    /// Runs the next step of every part, after an event has changed the system.
     pub(super) fn wake(&mut self) {
         (0..self.parts.len()).for_each(|at| self.step(at));
     }

@@ -99,7 +99,7 @@ impl System {
         }
         let nodes = self.blocks.nodes.max(1);
         if let (Component::Node(node), false) = (component, is_lost) {
-            // Its controller restarts.
+            // The controller of a node that returns restarts, and its memory is empty.
             let own = self.blocks.instances.iter_mut().skip(usize::from(node)).step_by(nodes);
             own.flatten().filter(|_| nodes > 1).for_each(|instance| instance.forget());
         }

@@ -93,7 +93,7 @@ fn a_rebuild_restores_every_copy_and_a_return_only_what_was_written_meanwhile() 
     assert_eq!(rebuilt(&system), 0.0, "2 s until the notice and 3 s until the rebuild");
     let mut back = system.clone();
     advance(&mut system, 4_000);
-    // Its own 954 units, and its share of the second copies of the others.
+    // The lost node held 954 first copies, and as many second copies of other nodes' units.
     let own = (4 * GB).div_ceil(4 << 20) as f64;
     let all = rebuilt(&system);
     assert!((all / (2.0 * own) - 1.0).abs() < 0.15, "{all} units of {}", 2.0 * own);

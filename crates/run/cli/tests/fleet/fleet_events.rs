@@ -301,7 +301,7 @@ fn an_agent_refuses_a_command_that_its_operator_did_not_allow() {
     assert!([0, 3].contains(&ran.code), "{}{}", ran.stdout, ran.stderr);
     assert!(file.exists(), "agent two runs it, and agent one accepts the plan without it");
     fs::remove_file(&file).unwrap();
-    // Its operator allowed it on two, not on one.
+    // The operator allowed the command on agent two, not on agent one.
     run("one", agents(&["--allow-event", &allowed])).expect(2).says("agent one refused the plan");
     assert!(!file.exists());
 }

@@ -716,7 +716,7 @@ fn nothing_is_started_that_is_not_allowed() {
     let plan = format!("{}{event}", plan_on(&inside, "1s"));
     let refused = send("fedcba9876543210", &plan).expect(403).json();
     assert!(refused["error"]["message"].as_str().unwrap().contains("event \"e\""), "{refused}");
-    // Who may only look answers no prompt.
+    // A token that may only read cannot answer a prompt.
     server.ask("POST", "/api/mark", "Authorization: Bearer 0123456789abcdef\r\n", "").expect(403);
     send("fedcba9876543210", HOSTILE).expect(400);
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 0);

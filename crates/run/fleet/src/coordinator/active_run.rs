@@ -397,7 +397,7 @@ impl<'a> ActiveRun<'a> {
         }
     }
 
-    /// Returns the event that would explain the loss of a host that sends nothing any more.
+    /// Returns the event that explains the silence of a host, if the plan expects it to stop the host.
     fn cause_of_loss(&self, host: &HostState) -> Option<&str> {
         let offset = |name: &str| {
             let host = self.hosts.iter().find(|host| host.card.name == name)?;

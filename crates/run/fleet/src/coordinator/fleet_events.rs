@@ -14,8 +14,8 @@ use super::Event;
 use crate::evidence::place_on_coordinator;
 use crate::offset::to_coordinator_ns;
 
-/// A host that dies with an event may have sent its last message this long before: messages are a
-/// second apart.
+/// Longest time between the last message of a host and the event that stops it. Hosts send a
+/// message each second.
 const LAST_MESSAGE_NS: u64 = 3_000_000_000;
 
 /// Events of a fleet run, with their records.
@@ -147,7 +147,7 @@ impl FleetEvents {
         Some(self.start_ns?.saturating_add(event.at_ns?))
     }
 
-    /// Lets the thread end the events now, because the run stops.
+    /// Requests that the thread ends the events now, because the run stops.
     pub(super) fn request_stop(&self) {
         self.thread.iter().for_each(EventThread::request_stop);
     }

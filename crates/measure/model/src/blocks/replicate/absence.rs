@@ -200,7 +200,7 @@ impl Replicate {
         }
         self.remote_reads += 1;
         cx.remote = true;
-        // Before the notice, a lost node is asked like the others.
+        // Until the system notices a loss, it sends requests to the lost node too.
         let loss_of = |n: &u16| self.absence.lost.get(n).copied().or_else(|| disk(n));
         let unnoticed = |n: &u16| stored(n) && loss_of(n).is_some_and(|loss| !cx.is_noticed(loss));
         let hash = scatter(request.key(unit) ^ 0x5ca1e);
@@ -242,7 +242,7 @@ impl Replicate {
             return live;
         }
         if self.is_coded(&nodes) {
-            // A cold unit is stored anew.
+            // A cold unit gets new nodes.
             let placed = self.choose(request, unit, false);
             if let Some(units) = self.places.get_mut(request.file as usize) {
                 units[unit as usize] = placed;
