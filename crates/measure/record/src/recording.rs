@@ -113,13 +113,22 @@ impl Recording {
         }
     }
 
-    /// Ends a phase.
+    /// Ends a phase. A phase whose start was announced for a later time moves to its end, and the
+    /// phases before it are shortened: a stop can come before an announced boundary.
     pub fn finish(&mut self, phase: u32, driver_ns: u64, reached: bool, note: impl Into<String>) {
         let now_ns = self.since_start_ns(driver_ns);
-        if let Some(phase) = self.phases.get_mut(phase as usize) {
-            phase.duration_ns = now_ns.saturating_sub(phase.start_ns);
-            phase.reached = reached;
-            phase.note = note.into();
+        let Some((last, before)) =
+            self.phases.get_mut(..=phase as usize).and_then(<[Phase]>::split_last_mut)
+        else {
+            return;
+        };
+        last.start_ns = last.start_ns.min(now_ns);
+        last.duration_ns = now_ns - last.start_ns;
+        last.reached = reached;
+        last.note = note.into();
+        for earlier in before {
+            earlier.start_ns = earlier.start_ns.min(last.start_ns);
+            earlier.duration_ns = earlier.duration_ns.min(last.start_ns - earlier.start_ns);
         }
     }
 
@@ -302,6 +311,19 @@ mod tests {
         let counts: Vec<u64> = recording.classes.iter().map(|c| c.count).collect();
         assert_eq!(counts, [5, 5]);
         assert_eq!(recording.series[0].start_ns, 500);
+    }
+
+    #[test]
+    fn a_stop_before_an_announced_boundary_leaves_no_overlap() {
+        let mut recording = Recording::new(0);
+        let warm_up = recording.begin(PhaseKind::WarmUp, 1_000);
+        recording.finish(warm_up, 5_000, true, "");
+        let measure = recording.begin(PhaseKind::Measure, 5_000);
+        recording.finish(measure, 3_000, false, "");
+        let close = recording.begin(PhaseKind::Close, 3_000);
+        recording.finish(close, 2_500, true, "");
+        let times: Vec<_> = recording.phases.iter().map(|p| (p.start_ns, p.duration_ns)).collect();
+        assert_eq!(times, [(1_000, 1_500), (2_500, 0), (2_500, 0)]);
     }
 
     #[test]
