@@ -5,6 +5,7 @@
 use std::fs::OpenOptions;
 use std::process::{Child, Stdio};
 
+use crate::endings_waits::wait_until_it_warms_up;
 use crate::support::{self, CommandOutput, LoopFs, Sandbox, SmallPlan, json};
 
 /// A matrix of a few MiB with the given duration.
@@ -89,8 +90,7 @@ fn a_thread_that_hangs_is_left_behind_and_the_data_is_named() {
         let mut command = sandbox.command(&["run", &plan]);
         command.env("PLIMSOLL_INJECT", format!("hang:{place}"));
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let manifest = if is_mailbox { "store.json" } else { "data.json" };
-        wait_for_state(&sandbox, manifest, "in-use");
+        wait_until_it_warms_up(&child);
         std::thread::sleep(std::time::Duration::from_secs(1));
         support::signal(&child, "-TERM");
         let ran = ended(child);

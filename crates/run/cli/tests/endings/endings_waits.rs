@@ -43,7 +43,7 @@ fn wait_until_it_measures(child: &Child) {
 }
 
 /// Waits until the run is in its warm-up, as its watcher thread reports.
-fn wait_until_it_warms_up(child: &Child) {
+pub fn wait_until_it_warms_up(child: &Child) {
     let tasks = PathBuf::from(format!("/proc/{}/task", child.id()));
     wait_until("the warm-up", || {
         let tasks = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
