@@ -406,7 +406,7 @@ fn hosts_carry_shares_of_one_mail_store() {
     let text = format!(
         "version = 1\nname = \"store\"\ndemonstration = true\n[requirement]\ndb_read_latency_avg = \"2s\"\nlatency_max_of = \"1s\"\n\
          [target]\ndatabases = {}\nlogs = {}\n[workload.mailbox]\nmailboxes = 32\niops_per_mailbox = 1\n\
-         mailbox_size = \"1MiB\"\ndatabases = 4\nthreads = 8\n[phases]\nwarm_up = \"500ms\"\nmeasure = \"2s\"\n\
+         mailbox_size = \"1MiB\"\ndatabases = 4\nthreads = 8\n[phases]\nwarm_up = \"2s\"\nmeasure = \"4s\"\n\
          verify = true\n[evidence]\nmin_measure = \"1s\"\n[fleet]\ncarries = \"share\"\nnames = [\"two\", \"one\"]\n",
         list(&["d0", "d1", "d2", "d3"]),
         list(&["l0", "l1"])

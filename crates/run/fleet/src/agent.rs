@@ -338,14 +338,13 @@ async fn handle_order(
 }
 
 /// Answers an order that arrives during another run. Without an answer its coordinator would wait
-/// for a timeout.
+/// for a timeout. A second copy of the current order gets no answer: its coordinator sent it again
+/// because a server that was killed did not confirm the first one.
 async fn refuse_while_busy(options: &Options, broker: &Broker, current: &str, payload: &[u8]) {
     let Ok(signed) = serde_json::from_slice::<SignedOrder>(payload) else { return };
     let verified = verify(&signed, &options.trust, &options.name, clock::realtime_ns());
-    let Some(run_id) = verified.ok().map(|order| order.run_id).filter(|id| is_safe_run_id(id))
-    else {
-        return;
-    };
+    let run_id = verified.ok().map(|order| order.run_id);
+    let Some(run_id) = run_id.filter(|id| is_safe_run_id(id) && id != current) else { return };
     let reason = format!("busy with {current}");
     let message = AgentMessage::Refused { reason, busy_with: Some(current.to_owned()) };
     let subject = format!("plimsoll.told.{run_id}.{}", options.name);

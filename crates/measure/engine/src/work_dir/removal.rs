@@ -118,7 +118,8 @@ fn read_identity<M: DataManifest>(
     Ok(Some(DataIdentity::of(&manifest)))
 }
 
-/// Returns true if the directory is one of Plimsoll's own, with a manifest.
+/// Returns true if the directory is one of Plimsoll's own: with a manifest, or as a run leaves it
+/// that is killed before it wrote one.
 pub(crate) fn is_own_directory(directory: &Path) -> bool {
     let open = |(above, name)| TargetDirectory::open(above).map(|parent| (parent, name));
     let opened = split(directory).and_then(open);
@@ -127,7 +128,11 @@ pub(crate) fn is_own_directory(directory: &Path) -> bool {
 
 /// Does the same as [`is_own_directory`] for a name in an open directory.
 pub(crate) fn is_own_directory_in(parent: &TargetDirectory, name: &OsStr) -> bool {
-    matches!(directory_state(parent, name), Ok(DirectoryState::Owned(..)))
+    match directory_state(parent, name) {
+        Ok(DirectoryState::Owned(..)) => true,
+        Ok(DirectoryState::Empty(_)) => name.as_bytes().starts_with(b"plimsoll-"),
+        Ok(DirectoryState::Absent) | Err(_) => false,
+    }
 }
 
 /// Creates and opens a store's own directory. Removes the data of an earlier run first and returns

@@ -112,7 +112,10 @@ pub fn style(common: &Globals) -> Style {
     let columns = terminal
         .then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok())
         .flatten()
-        .map_or(COLUMNS, |size| usize::from(size.ws_col));
+        .map(|size| usize::from(size.ws_col))
+        // A serial console does not know its width.
+        .filter(|columns| *columns > 0)
+        .unwrap_or(COLUMNS);
     Style { colour: wanted, width: columns, ..Style::default() }
 }
 

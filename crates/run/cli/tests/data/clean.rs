@@ -146,6 +146,14 @@ fn clean_removes_what_killed_runs_left_and_their_maps() {
     kept(&sandbox);
     sandbox.run(&["clean", &target, "--kept"]).expect(0);
     assert!(maps(&sandbox).is_empty() && sandbox.left_in_data().is_empty());
+
+    // A kill before the manifest leaves an empty directory. One of another name stays.
+    for name in ["plimsoll-small", "empty"] {
+        std::fs::create_dir(sandbox.data().join(name)).unwrap();
+    }
+    sandbox.run(&["clean", &format!("{target}/empty")]).expect(0);
+    sandbox.run(&["clean", &target]).expect(0).says(&format!("removed {target}/plimsoll-small"));
+    assert_eq!(names(&sandbox.data()), ["empty"]);
 }
 
 #[test]

@@ -152,7 +152,8 @@ fn the_device_flushes_and_carries_what_the_evidence_says() {
         let (ours, kernels) = (measure[ours].as_f64().unwrap(), device[kernels].as_f64().unwrap());
         assert!(ours > 10e6, "{measure}");
         let ratio = kernels / ours;
-        assert!((0.99..=1.01).contains(&ratio), "{ratio}: {measure} {device}");
+        // On a busy host the counters are read later than the phase ends.
+        assert!((0.98..=1.02).contains(&ratio), "{ratio}: {measure} {device}");
     }
     // Durable log writes: one write made each group of commits durable.
     let log_writes: u64 = run["classes"]

@@ -192,6 +192,38 @@ fn access_to_the_broker_is_not_enough() {
     assert!(line.contains("replayed"), "{line}");
 }
 
+/// A killed server may have delivered an order that it did not confirm, so it is sent again.
+#[test]
+fn a_second_copy_of_the_current_order_is_not_refused() {
+    use futures_util::StreamExt;
+    let fixture = Fixture::new();
+    let order = fixture.order(&fixture.root.path().join("data"), 0);
+    let other = Order { run_id: "run-2".to_owned(), ..order.clone() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut answers = runtime.block_on(async {
+        let client = async_nats::connect(fixture.server.url()).await.unwrap();
+        let answers = client.subscribe("plimsoll.told.>").await.unwrap();
+        client.flush().await.unwrap();
+        answers
+    });
+    fixture.publish(&order.sign(&fixture.own).unwrap());
+    fixture.wait_for_line("started run run-1");
+    fixture.publish(&order.sign(&fixture.own).unwrap());
+    fixture.publish(&other.sign(&fixture.own).unwrap());
+    let refused = runtime.block_on(async {
+        let wait = async {
+            loop {
+                let answer = answers.next().await.unwrap();
+                if String::from_utf8_lossy(&answer.payload).contains("busy with run-1") {
+                    return answer.subject.to_string();
+                }
+            }
+        };
+        tokio::time::timeout(STEP_TIMEOUT, wait).await.unwrap()
+    });
+    assert_eq!(refused, "plimsoll.told.run-2.a", "the first refusal is that of the other order");
+}
+
 #[test]
 fn an_agent_needs_a_valid_name_and_a_trusted_key() {
     let root = tempfile::tempdir().unwrap();
