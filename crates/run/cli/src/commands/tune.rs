@@ -37,7 +37,7 @@ pub struct Options {
     changes: Changes,
     /// Vary only the load of this stream; the others keep theirs. Finds the highest load beside which
     /// the plan's requirement holds. May be given several times.
-    #[arg(long, value_name = "STREAM")]
+    #[arg(long, value_name = "STREAM", conflicts_with = "fleet")]
     vary: Vec<String>,
     /// Smallest load to try: threads, queue depth, or operations per second of an open loop.
     #[arg(long, value_name = "LOAD")]
@@ -91,10 +91,6 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     meanings.iter().for_each(|says| progress.say(says));
     let interrupt = interrupt::flag_on_signal()?;
     let resolved = plan.resolve();
-    if !options.vary.is_empty() && options.hosts.uses_fleet() {
-        let hint = "run the search on one host";
-        return Err(CliError::usage("--vary cannot be used with --fleet").hint(hint));
-    }
     let carried = options.hosts.select(&resolved, &options.sign, &mut progress, &interrupt)?;
     let places = &carried.places;
     let bundles = places.bundles(options.out.as_deref())?;
@@ -106,14 +102,11 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     if !options.hosts.check(&resolved, &steps, &mut progress)? {
         return Ok(Exit::Ok);
     }
-    let destroy = options.destroy.clone();
-    let (keep, driver) = (options.keep, &*carried.driver);
+    let (keep, driver, destroy) = (options.keep, &*carried.driver, options.destroy.clone());
     let asked = SearchOptions { range, fresh, keep, destroy, bundles, driver };
     let found = search(&plan, &resolved, &asked, places, &mut progress, &interrupt)?;
     show(&found, common)?;
-    for directory in &found.kept {
-        progress.say(&format!("the data was kept in {directory}"));
-    }
+    found.kept.iter().for_each(|at| progress.say(&format!("the data was kept in {at}")));
     Ok(found.exit)
 }
 
