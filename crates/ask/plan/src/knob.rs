@@ -40,6 +40,15 @@ impl Knob {
         }
     }
 
+    /// Returns the unit of the load of some streams; of all streams if `names` is empty.
+    #[must_use]
+    pub fn load_name_of(self, names: &[String]) -> String {
+        match names.is_empty() {
+            true => self.load_name().to_owned(),
+            false => format!("{}: {}", names.join(", "), self.load_name()),
+        }
+    }
+
     /// True if operations arrive at a fixed rate.
     #[must_use]
     pub fn is_open(self) -> bool {
@@ -102,6 +111,98 @@ impl Knob {
     }
 }
 
+/// Load that a search varies: that of all streams, or only that of streams named by the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariedLoad {
+    knob: Knob,
+    /// Names of the streams; empty for all.
+    streams: Vec<String>,
+}
+
+impl VariedLoad {
+    /// Returns the load to vary for a plan. Streams with a rate cap count as streams with a rate if
+    /// they are named.
+    ///
+    /// # Errors
+    /// The reason why the plan has none, or an unknown name.
+    pub fn of(plan: &ResolvedPlan, streams: &[String]) -> Result<Self, String> {
+        let all = plan.workload.matrix().map_or(&[][..], |matrix| &matrix.streams);
+        if let Some(unknown) = streams.iter().find(|name| all.iter().all(|s| s.name != **name)) {
+            let known: Vec<&str> = all.iter().map(|stream| stream.name.as_str()).collect();
+            return Err(match known.is_empty() {
+                true => format!("the plan has no stream {unknown:?}: a mail store has no streams"),
+                false => format!(
+                    "the plan has no stream {unknown:?}: its streams are {}",
+                    known.join(", ")
+                ),
+            });
+        }
+        let streams = streams.to_vec();
+        let part = part(plan, &streams);
+        let own = part.workload.matrix().filter(|_| !streams.is_empty());
+        let capped = own.is_some_and(|m| m.streams.iter().all(|s| rate_of(&s.arrival).is_some()));
+        let knob = if capped { Knob::Rate } else { Knob::of(&part)? };
+        Ok(Self { knob, streams })
+    }
+
+    /// Returns the parameter.
+    #[must_use]
+    pub fn knob(&self) -> Knob {
+        self.knob
+    }
+
+    /// Returns the unit of the load, after the names of the streams.
+    #[must_use]
+    pub fn load_name(&self) -> String {
+        self.knob.load_name_of(&self.streams)
+    }
+
+    /// Returns the load in the plan.
+    #[must_use]
+    pub fn load(&self, plan: &ResolvedPlan) -> u64 {
+        self.knob.load(&part(plan, &self.streams))
+    }
+
+    /// Returns the plan with this load. The other streams and the requirement stay unchanged.
+    #[must_use]
+    pub fn with_load(&self, plan: &ResolvedPlan, load: u64) -> ResolvedPlan {
+        let turned = self.knob.with_load(&part(plan, &self.streams), load);
+        let (Workload::Matrix(all), Workload::Matrix(own)) = (&plan.workload, &turned.workload)
+        else {
+            return turned;
+        };
+        if own.streams.len() == all.streams.len() {
+            return turned;
+        }
+        let workload = Workload::Matrix(with_streams(all, |stream| {
+            if let Some(own) = own.streams.iter().find(|own| own.name == stream.name) {
+                stream.clone_from(own);
+            }
+        }));
+        ResolvedPlan { workload, ..plan.clone() }
+    }
+
+    /// Returns the load of a search's step: of the streams in which `step` differs from the plan.
+    pub(crate) fn of_step(plan: &ResolvedPlan, step: &ResolvedPlan) -> Option<Self> {
+        let streams = &step.workload.matrix()?.streams;
+        let all = plan.workload.matrix()?.streams.iter();
+        let differs = all.filter(|one| streams.iter().any(|s| s.name == one.name && s != *one));
+        let differing: Vec<String> = differs.map(|stream| stream.name.clone()).collect();
+        if differing.is_empty() { None } else { Self::of(plan, &differing).ok() }
+    }
+}
+
+/// Returns the plan with only these streams; unchanged without names.
+fn part(plan: &ResolvedPlan, names: &[String]) -> ResolvedPlan {
+    let mut own = plan.clone();
+    if let Workload::Matrix(matrix) = &mut own.workload
+        && !names.is_empty()
+    {
+        matrix.streams.retain(|stream| names.contains(&stream.name));
+    }
+    own
+}
+
 fn of_streams(streams: &[Stream]) -> Result<Knob, String> {
     let open = streams.iter().filter(|stream| stream.arrival.is_open()).count();
     if streams.iter().any(|stream| stream.arrival.is_open() && rate_of(&stream.arrival).is_none()) {
@@ -131,14 +232,16 @@ fn rate_of(arrival: &Arrival) -> Option<f64> {
         Arrival::Bursts { rate_per_s, on_ns, off_ns } => {
             Some(rate_per_s * *on_ns as f64 / (*on_ns + *off_ns).max(1) as f64)
         }
-        Arrival::Closed { .. } | Arrival::Recorded { .. } => None,
+        Arrival::Closed { rate_cap_per_s } => *rate_cap_per_s,
+        Arrival::Recorded { .. } => None,
     }
 }
 
 fn scale(arrival: &mut Arrival, factor: f64) {
     if let Arrival::Constant { rate_per_s, .. }
     | Arrival::Poisson { rate_per_s, .. }
-    | Arrival::Bursts { rate_per_s, .. } = arrival
+    | Arrival::Bursts { rate_per_s, .. }
+    | Arrival::Closed { rate_cap_per_s: Some(rate_per_s) } = arrival
     {
         *rate_per_s *= factor;
     }

@@ -65,7 +65,7 @@ pub use error::{PlanError, PlanErrors};
 pub use gallery::{GalleryPlan, gallery, gallery_plan, nearest_gallery_plan};
 pub use host::VariedValues;
 pub use job::{Job, JobFault, JobText, ReadJob};
-pub use knob::Knob;
+pub use knob::{Knob, VariedLoad};
 pub use merge::merge_plans;
 pub use overlay::{Change, overlay};
 pub use plan::Plan;

@@ -4,7 +4,7 @@
 use toml::{Table, Value};
 
 use crate::error::PlanErrors;
-use crate::knob::Knob;
+use crate::knob::{Knob, VariedLoad};
 use crate::plan::Plan;
 use crate::resolved::{Matrix, MatrixAxes, ResolvedPlan, Workload};
 
@@ -62,7 +62,16 @@ impl Plan {
             })
             .flatten()
             .collect();
+        // A search may vary single streams.
+        let of_step =
+            all.iter().filter_map(|plan| Some((plan, VariedLoad::of_step(plan, resolved)?)));
+        let varied: Vec<_> = of_step
+            .flat_map(|(plan, varied)| {
+                searched.iter().map(move |load| varied.with_load(plan, *load))
+            })
+            .collect();
         all.extend(turned);
+        all.extend(varied);
         all
     }
 

@@ -1,25 +1,30 @@
 //! Load line from the bundles of a search. Each step is a judged run. A pure function of the
 //! bundles in their order, so that a search can be judged again later.
 
+mod neighbour;
+
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
-use plimsoll_plan::{Knob, LatencyLimit, ResolvedPlan, Workload};
+use plimsoll_plan::{Knob, LatencyLimit, ResolvedPlan, VariedLoad, Workload};
 use serde::{Deserialize, Serialize};
+
+pub use neighbour::Neighbour;
 
 use crate::checks::STALLS;
 use crate::figures::{self, Pick};
 use crate::stages;
 use crate::stats::Refusal;
 use crate::stats::tune::{Goal, Loop, Outcome, Point, STEPS_MAX, Search, Step};
-use crate::steady;
+use crate::steady::{self, Steadiness};
 use crate::sweep::PointPlace;
 use crate::verdict::{Quantity, Verdict, VerdictKind};
 
 /// Substitute for a limit of zero stalls: one in a thousand seconds.
 const STALLS_LEAST: f64 = 1e-3;
 
-/// Smallest and largest load of a search, and its maximum number of steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Smallest and largest load of a search, its maximum number of steps, and the streams that have
+/// this load.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
     /// Smallest load to measure.
     pub load_min: u64,
@@ -27,12 +32,15 @@ pub struct Range {
     pub load_max: u64,
     /// Maximum number of steps.
     pub steps_max: usize,
+    /// Streams whose load the search varies; empty for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vary: Vec<String>,
 }
 
 impl Range {
     /// Returns the range from 1 to `load_max` with the maximum number of steps.
     pub fn up_to(load_max: u64) -> Self {
-        Self { load_min: 1, load_max, steps_max: STEPS_MAX }
+        Self { load_min: 1, load_max, steps_max: STEPS_MAX, vary: Vec::new() }
     }
 }
 
@@ -101,6 +109,9 @@ pub struct Tuning {
     pub knob: Knob,
     /// Range of loads.
     pub range: Range,
+    /// Streams of the plan, if the search varies only some of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub neighbour: Option<Neighbour>,
     /// Latencies of the steps.
     pub latencies: Vec<Latency>,
     /// Maximum page-fault stalls per second, if the plan has a limit.
@@ -180,8 +191,7 @@ impl Tuning {
     /// load that was never steady. Its long-term rate is unknown.
     fn unsettled_step(&self) -> Option<&TuneStep> {
         let line_per_s = self.load_line.map_or(0.0, |line| line.rate_per_s);
-        let settled =
-            |load: u64| self.steps.iter().any(|s| s.load == load && s.steady == Some(true));
+        let settled = |load: u64| self.steps.iter().any(|s| s.load == load && self.is_settled(s));
         let open = |step: &&TuneStep| {
             step.within != Some(false)
                 && step.verdict != VerdictKind::Invalid
@@ -196,6 +206,7 @@ impl Tuning {
 /// Running search: the next load and the current results.
 #[derive(Clone, Debug)]
 pub struct Tuner {
+    load: VariedLoad,
     search: Search,
     tuning: Tuning,
 }
@@ -206,16 +217,26 @@ impl Tuner {
     /// # Errors
     /// A sentence: the plan has no load to vary, or the range is empty.
     pub fn new(plan: &ResolvedPlan, range: Range) -> Result<Self, String> {
-        let knob = Knob::of(plan)?;
-        let latencies = latencies(plan);
-        let required_per_s = plan.requirement.as_ref().and_then(|r| r.iops_per_s);
-        let stalls_max_per_s =
-            plan.requirement.as_ref().and_then(|r| r.page_fault_stalls_max_per_s);
+        let load = VariedLoad::of(plan, &range.vary)?;
+        let knob = load.knob();
+        let neighbour = Neighbour::of(plan, &range.vary)?;
+        // The verdict of a step beside a neighbour includes all limits.
+        let required = plan.requirement.as_ref().filter(|_| neighbour.is_none());
+        let latencies = match &neighbour {
+            Some(_) => neighbour::latencies(plan),
+            None => latencies(plan),
+        };
+        let required_per_s = required.and_then(|r| r.iops_per_s);
+        let stalls_max_per_s = required.and_then(|r| r.page_fault_stalls_max_per_s);
         let mut ceilings: Vec<f64> = latencies.iter().filter_map(|l| l.ceiling_ns).collect();
         // The search treats all ceilings in the same way, regardless of the unit.
         ceilings.extend(stalls_max_per_s.map(|limit| limit.max(STALLS_LEAST)));
+        if neighbour.is_some() {
+            ceilings = vec![neighbour::CEILING];
+        }
+        let is_open = knob.is_open() && neighbour.is_none();
         let goal = Goal {
-            issue: if knob.is_open() { Loop::Open } else { Loop::Closed },
+            issue: if is_open { Loop::Open } else { Loop::Closed },
             load_min: range.load_min,
             load_max: range.load_max,
             ceilings_ns: ceilings,
@@ -227,6 +248,7 @@ impl Tuner {
             name: plan.name.clone(),
             knob,
             range,
+            neighbour,
             latencies,
             stalls_max_per_s,
             required_per_s,
@@ -240,7 +262,7 @@ impl Tuner {
             required_load_checked: false,
             remarks: Vec::new(),
         };
-        Ok(Self { search, tuning })
+        Ok(Self { load, search, tuning })
     }
 
     /// Returns the next load to measure and the purpose; `None` if the search is complete.
@@ -255,7 +277,10 @@ impl Tuner {
     /// load.
     pub fn record(&mut self, bundle: &Bundle, verdict: &Verdict) {
         let step = self.step(bundle, verdict);
-        if bundle.run.end.kind == EndKind::Completed {
+        let completed = bundle.run.end.kind == EndKind::Completed;
+        if completed && self.tuning.neighbour.is_some() {
+            self.search.record(self.tuning.neighbour_point(&step));
+        } else if completed {
             let judged = self.tuning.latencies.iter().zip(&step.latencies_ns);
             let known = |ns: Option<f64>| ns.unwrap_or(f64::INFINITY);
             let ceilings = judged.filter(|(latency, _)| latency.ceiling_ns.is_some());
@@ -272,8 +297,10 @@ impl Tuner {
     }
 
     fn step(&self, bundle: &Bundle, verdict: &Verdict) -> TuneStep {
-        let Tuning { knob, latencies, stalls_max_per_s, .. } = &self.tuning;
-        let steadiness = steady::of(bundle);
+        let Tuning { latencies, stalls_max_per_s, .. } = &self.tuning;
+        // A neighbour that starts and ends changes the rate of the whole.
+        let is_whole = self.tuning.neighbour.is_none();
+        let steadiness = if is_whole { steady::of(bundle) } else { Steadiness::default() };
         let latencies_ns: Vec<Option<f64>> =
             latencies.iter().map(|latency| latency_ns(bundle, verdict, latency)).collect();
         let stalls_per_s = stalls_per_s(verdict);
@@ -284,19 +311,38 @@ impl Tuner {
         let stalled = stalls_max_per_s.map(|limit| stalls_per_s.map(|rate| rate <= limit));
         let mut notes = vec![match verdict.verdict {
             VerdictKind::Invalid => format!("INVALID: {}", verdict.reason),
+            kind if !is_whole && kind != VerdictKind::Pass => {
+                let reason = &verdict.reason;
+                format!("{kind}, {}", reason.strip_prefix("modelled: ").unwrap_or(reason))
+            }
             _ if bundle.run.end.kind != EndKind::Completed => bundle.run.end.says.clone(),
             _ => steadiness.says.clone(),
         }];
         if let (Some(Some(false)), Some(rate)) = (stalled, stalls_per_s) {
             notes.push(format!("{rate:.1} page-fault stalls per second"));
         }
+        let load = self.load.load(&bundle.plan);
+        let rate_per_s = match is_whole {
+            true => figures::rate_per_s(bundle, Pick::Transactional),
+            false => neighbour::rate_per_s(bundle, &self.tuning.range.vary),
+        };
+        let within = match verdict.verdict {
+            _ if is_whole => all(kept.chain(stalled)),
+            _ if !self.tuning.achieved(load, rate_per_s) => {
+                notes.push("the storage did not sustain the neighbour's rate".to_owned());
+                Some(false)
+            }
+            VerdictKind::Pass => Some(true),
+            VerdictKind::Fail => Some(false),
+            _ => None,
+        };
         notes.retain(|note| !note.is_empty());
         TuneStep {
             run_id: bundle.run.run_id.clone(),
-            load: knob.load(&bundle.plan),
-            rate_per_s: figures::rate_per_s(bundle, Pick::Transactional),
+            load,
+            rate_per_s,
             rate_interval_per_s: steadiness.interval_per_s,
-            within: all(kept.chain(stalled)),
+            within,
             latencies_ns,
             stalls_per_s,
             steady: steadiness.steady,
@@ -321,12 +367,24 @@ impl Tuner {
         };
         tuning.load_line = outcome.load_line.map(at);
         tuning.confirmed = outcome.confirmed;
-        tuning.knee = outcome.knee.map(at);
+        tuning.knee = outcome.knee.filter(|_| tuning.neighbour.is_none()).map(at);
         tuning.required_load = outcome.required_load.map(at);
         tuning.required_load_checked = outcome.required_load_checked;
+        if let (Some(_), Some(line)) = (&tuning.neighbour, &mut tuning.load_line) {
+            // The search maximised the load.
+            let of_line = tuning.steps.iter().filter(|step| step.load == line.load);
+            let rates: Vec<f64> = of_line.filter_map(|step| step.rate_per_s).collect();
+            line.rate_per_s = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
+        }
         // A load line below a faster load that never became steady is a lower bound.
-        tuning.confirmed &= tuning.unsettled_step().is_none();
-        tuning.remarks = remarks(&tuning, &outcome);
+        tuning.confirmed &= tuning.neighbour.is_some() || tuning.unsettled_step().is_none();
+        tuning.remarks = match tuning.neighbour {
+            Some(_) => tuning.neighbour_remarks(),
+            None => remarks(&tuning, &outcome),
+        };
+        if !tuning.complete {
+            tuning.remarks.push(format!("The search was cut short after {} steps.", outcome.steps));
+        }
         tuning
     }
 }
@@ -477,9 +535,6 @@ fn remarks(tuning: &Tuning, outcome: &Outcome) -> Vec<String> {
         let (load, reason) = (step.load, &step.reason);
         remarks
             .push(format!("{name} {load} would suffice, but its run is INCONCLUSIVE: {reason}."));
-    }
-    if !tuning.complete {
-        remarks.push(format!("The search was cut short after {} steps.", outcome.steps));
     }
     remarks
 }

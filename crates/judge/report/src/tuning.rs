@@ -1,7 +1,7 @@
 //! Report of a search for the load line.
 
 use plimsoll_judge::VerdictKind;
-use plimsoll_judge::tuning::{TuneStep, TunedLoad, Tuning};
+use plimsoll_judge::tuning::{Neighbour, TuneStep, TunedLoad, Tuning};
 
 use crate::document::{Document, Fact};
 use crate::number::{Letters, Unit, group_counts};
@@ -54,6 +54,9 @@ fn reason(tuning: &Tuning) -> String {
     if let Some(step) = tuning.steps.iter().find(|step| step.verdict == VerdictKind::Invalid) {
         return format!("A step is INVALID: {}.", step.note);
     }
+    if let Some(neighbour) = &tuning.neighbour {
+        return neighbour_reason(tuning, neighbour);
+    }
     let rate = |per_s: f64| Unit::Rate.show(per_s, Letters::Unicode);
     let carried = match tuning.load_line {
         None if tuning.steps.iter().all(|step| step.steady != Some(true)) => {
@@ -91,6 +94,39 @@ fn reason(tuning: &Tuning) -> String {
     format!("{carried}{needed}")
 }
 
+/// Returns the answer of a search that varied single streams.
+fn neighbour_reason(tuning: &Tuning, neighbour: &Neighbour) -> String {
+    let load = |load: u64| group_counts(&tuning.neighbour_load(neighbour, load));
+    let (who, keep, its) = match &neighbour.fixed[..] {
+        [] => ("The plan".to_owned(), "keeps", "its"),
+        [one] => (one.clone(), "keeps", "its"),
+        several => (several.join(" and "), "keep", "their"),
+    };
+    let failed = tuning.first_failure();
+    let reason = |step: &TuneStep| step.note.trim_end_matches('.').to_owned();
+    match (tuning.load_line, failed) {
+        (Some(line), failed) => {
+            let at_most =
+                format!("{who} {keep} {its} requirement beside up to {}.", load(line.load));
+            let above = failed.map(|step| format!(" At {}: {}.", load(step.load), reason(step)));
+            at_most + &above.unwrap_or_default()
+        }
+        (None, Some(step)) if tuning.verdict() == VerdictKind::Fail => {
+            let not = if keep == "keep" { "do not keep" } else { "does not keep" };
+            format!(
+                "{who} {not} {its} requirement even beside {}: {}.",
+                load(step.load),
+                reason(step)
+            )
+        }
+        (None, _) => {
+            let open = tuning.steps.iter().find(|step| step.within.is_none());
+            let why = open.map_or_else(String::new, |step| format!(": {}", reason(step)));
+            format!("It is unknown beside which load {who} {keep} {its} requirement{why}.")
+        }
+    }
+}
+
 /// Returns the curve with steps by ascending load.
 pub fn curve(tuning: &Tuning) -> Curve {
     let mut steps: Vec<&TuneStep> = tuning.steps.iter().collect();
@@ -107,7 +143,7 @@ pub fn curve(tuning: &Tuning) -> Curve {
     let (load_line, fewest) = (nearest(tuning.load_line), nearest(tuning.required_load));
     Curve {
         name: tuning.name.clone(),
-        load_name: tuning.knob.load_name().to_owned(),
+        load_name: tuning.load_name(),
         latency_names: tuning.latencies.iter().map(|l| label(&l.name)).collect(),
         ceilings_ns: tuning.latencies.iter().map(|l| l.ceiling_ns).collect(),
         load_line,

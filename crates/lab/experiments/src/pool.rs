@@ -149,7 +149,7 @@ fn search(
 ) -> Result<Option<Box<SearchAnalysis>>, RunnerError> {
     let Some(asked) = &planned.of.search else { return Ok(None) };
     let steps_max = asked.steps.unwrap_or(STEPS_MAX);
-    let range = Range { load_min: asked.min, load_max: asked.max, steps_max };
+    let range = Range { load_min: asked.min, steps_max, ..Range::up_to(asked.max) };
     let destroy = shared.destroy.to_vec();
     let bundles = shared.bundles.to_path_buf();
     let driver = shared.driver;

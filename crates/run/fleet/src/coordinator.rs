@@ -2,6 +2,7 @@
 //! and collects the evidence.
 
 mod active_run;
+mod event_journal;
 mod fleet_events;
 mod host_state;
 mod overlap;
@@ -213,7 +214,7 @@ async fn coordinate(
         sent.map_err(|error| format!("cannot send the plan to {name} ({}): {error}", server.url))
     });
     let sent = try_join_all(sent).await;
-    let mut run = ActiveRun::new(&broker, &run_id, hosts, &request.resolved);
+    let mut run = ActiveRun::new(&broker, &run_id, hosts, &request.resolved, &options.places);
     // Some hosts may have received it, or receive it when the server is back: they must be stopped.
     if let Err(error) = sent {
         run.stop_all(error, report).await;
@@ -365,8 +366,8 @@ pub fn resume(
         }
         report(Event::Note(format!("resuming {run_id} on {} agents", hosts.len())));
         let messages = broker.follow(format!("plimsoll.told.{run_id}.>")).await?;
-        let mut run = ActiveRun::new(&broker, &run_id, hosts, &resolved);
-        run.events.resume();
+        let mut run = ActiveRun::new(&broker, &run_id, hosts, &resolved, &options.places);
+        run.events.resume(report);
         run.catch_up(messages, report).await;
         finish(run, &resolved, &record, options, interrupt, report).await
     })

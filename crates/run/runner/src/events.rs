@@ -24,7 +24,7 @@ use plimsoll_record::progress::{Progress, Watcher};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::planned::gate::StreamGate;
 
-use self::schedule::Schedule;
+use self::schedule::{Schedule, StepReporter};
 use crate::error::RunnerError;
 use crate::finished_run::FinishedRun;
 use crate::listener::{FleetProgress, Listener};
@@ -57,6 +57,9 @@ pub fn check_operator(plan: &ResolvedPlan, has_page: bool) -> Result<(), RunnerE
     }
 }
 
+/// Function that stores the record of an event before its next step.
+pub type StepWriter = Box<dyn FnMut(&EventRecord) -> std::io::Result<()> + Send>;
+
 /// News of an [`EventThread`].
 #[derive(Clone, Debug)]
 pub enum EventNews {
@@ -75,13 +78,25 @@ pub struct EventThread {
 }
 
 impl EventThread {
-    /// Starts the events of a phase without streams on this host. Only the terminal answers
-    /// prompts.
+    /// Starts the events of a phase without streams on this host. `writer` receives each step before
+    /// it is executed. With the records of a process that was killed, the thread continues from
+    /// there. Only the terminal answers prompts.
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub fn start_without_streams(plan: &ResolvedPlan, start_ns: u64) -> Result<Self, RunnerError> {
-        Self::start(plan, &Vec::new(), start_ns, Operator::at_terminal()).map_err(|error| {
+    pub fn start_without_streams(
+        plan: &ResolvedPlan,
+        start_ns: u64,
+        earlier: Option<&[EventRecord]>,
+        writer: StepWriter,
+    ) -> Result<Self, RunnerError> {
+        let (sender, news) = channel();
+        let steps = StepReporter::new(sender, Some(writer));
+        let mut schedule = Schedule::new(plan, &[], start_ns, Operator::at_terminal(), steps);
+        if let Some(earlier) = earlier {
+            schedule.resume(earlier);
+        }
+        Self::spawn(schedule, news).map_err(|error| {
             RunnerError::environment(format!("cannot start the thread of events: {error}"))
         })
     }
@@ -93,8 +108,12 @@ impl EventThread {
         operator: Operator,
     ) -> std::io::Result<Self> {
         let (sender, news) = channel();
+        let steps = StepReporter::new(sender, None);
+        Self::spawn(Schedule::new(plan, gates, start_ns, operator, steps), news)
+    }
+
+    fn spawn(schedule: Schedule, news: Receiver<EventNews>) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
-        let schedule = Schedule::new(plan, gates, start_ns, operator, sender);
         let flag = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("events".to_owned());
         let thread = Some(thread.spawn(move || schedule.carry_out(&flag))?);

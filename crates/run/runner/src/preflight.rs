@@ -88,7 +88,7 @@ impl Preflight {
         yes: bool,
         dry_run: bool,
     ) -> Result<Self, RunnerError> {
-        let (knob, _) = search::prepare(plan, *range, 1)?;
+        let (varied, _) = search::prepare(plan, range.clone(), 1)?;
         let steps = range.steps_max.min(STEPS_MAX) as u64;
         let (low, high) = (range.load_min, range.load_max);
         Ok(Self {
@@ -97,7 +97,7 @@ impl Preflight {
             data_sets: if fresh { steps } else { 1 },
             yes,
             dry_run,
-            listing: vec![format!("{} from {low} to {high}", knob.load_name())],
+            listing: vec![format!("{} from {low} to {high}", varied.load_name())],
             destroy: Vec::new(),
             keep: false,
         })
@@ -586,7 +586,7 @@ mod tests {
         assert!(messages(&of("4", "100h")).is_ok());
         assert!(messages(&of("\"auto\"", "100h")).is_err_and(|says| says.contains("71 days")));
         let plan = of("4", "1h");
-        let range = Range { load_min: 1, load_max: 64, steps_max: 99 };
+        let range = Range { steps_max: 99, ..Range::up_to(64) };
         let steps = Preflight::steps(&plan, &range, false, false, false);
         let steps =
             steps.map(|steps| (steps.measurements, steps.data_sets, steps.listing.join("")));

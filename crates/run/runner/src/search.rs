@@ -9,7 +9,7 @@ use plimsoll_judge::stats::tune::{Purpose, STEPS_MAX};
 use plimsoll_judge::steady::INTERVALS_MIN;
 use plimsoll_judge::tuning::{Range, Tuner, Tuning};
 use plimsoll_plan::{
-    DurationNs, Knob, Plan, ResolvedPlan, TargetKind, Workload, default_cache_bytes,
+    DurationNs, Knob, Plan, ResolvedPlan, TargetKind, VariedLoad, Workload, default_cache_bytes,
     least_cache_bytes,
 };
 use plimsoll_report::tuning_document;
@@ -70,16 +70,16 @@ pub fn search(
     listener: &mut dyn Listener,
     interrupt: &AtomicBool,
 ) -> Result<SearchResult, RunnerError> {
-    let (knob, mut tuner) = prepare(resolved, options.range, options.driver.hosts())?;
+    let (varied, mut tuner) = prepare(resolved, options.range.clone(), options.driver.hosts())?;
     let data = if options.fresh { DataSlot::fresh() } else { DataSlot::reused() };
     let mut experiment =
         Experiment::begin(ExperimentKind::Tune, &resolved.name, &options.bundles, places)?;
     let mut early_exit = None;
     while let Some((load, purpose)) = tuner.next_load() {
         let number = tuner.tuning().steps.len() + 1;
-        let name = knob.load_name();
+        let name = varied.load_name();
         listener.part(&format!("step {number}: {name} {load}, {}", purpose_text(purpose)));
-        let step = knob.with_load(resolved, load);
+        let step = varied.with_load(resolved, load);
         let request = RunRequest {
             config: run_request::RunConfig {
                 plan,
@@ -133,7 +133,7 @@ pub fn search(
     Ok(SearchResult { tuning, report: experiment.report(), kept, exit })
 }
 
-/// Prepares a search: returns the load parameter and the search state.
+/// Prepares a search: returns the load to vary and the search state.
 ///
 /// # Errors
 /// A plan that cannot be searched.
@@ -141,17 +141,17 @@ pub fn prepare(
     resolved: &ResolvedPlan,
     range: Range,
     hosts: u32,
-) -> Result<(Knob, Tuner), RunnerError> {
+) -> Result<(VariedLoad, Tuner), RunnerError> {
     check_length(resolved)?;
     if resolved.targets.len() > 1 {
         let says = "the plan has several targets, and each has its own load line";
         return Err(RunnerError::usage(says).hint("use a plan with one [target]"));
     }
-    let knob = Knob::of(resolved).map_err(RunnerError::usage)?;
+    let varied = VariedLoad::of(resolved, &range.vary).map_err(RunnerError::usage)?;
     // The sum of several hosts is compared with the sum of their requirements.
     let required = scale_requirement(resolved.clone(), hosts);
     let tuner = Tuner::new(&required, range).map_err(RunnerError::usage)?;
-    Ok((knob, tuner))
+    Ok((varied, tuner))
 }
 
 /// Result of the search for a plan's number of threads.
@@ -236,16 +236,23 @@ fn check_length(plan: &ResolvedPlan) -> Result<(), RunnerError> {
 /// # Errors
 /// A plan without a load to vary, or an empty range.
 pub fn default_range(plan: &ResolvedPlan) -> Result<Range, RunnerError> {
-    let knob = Knob::of(plan).map_err(RunnerError::usage)?;
-    if knob.is_open() {
-        let rate = knob.load(plan);
+    default_range_of(plan, &[])
+}
+
+/// Returns the default range of the load of some streams; of all streams if `vary` is empty.
+fn default_range_of(plan: &ResolvedPlan, vary: &[String]) -> Result<Range, RunnerError> {
+    let varied = VariedLoad::of(plan, vary).map_err(RunnerError::usage)?;
+    let vary = vary.to_vec();
+    if varied.knob().is_open() {
+        let rate = varied.load(plan);
         return Ok(Range {
             load_min: (rate / RATE_FACTOR).max(1),
             load_max: rate.saturating_mul(RATE_FACTOR),
             steps_max: STEPS_MAX,
+            vary,
         });
     }
-    Ok(Range::up_to(LOAD_MAX.min(most_threads(plan))))
+    Ok(Range { vary, ..Range::up_to(LOAD_MAX.min(most_threads(plan))) })
 }
 
 /// Returns the range of loads with the user's limits, and defaults from [`default_range`].
@@ -257,8 +264,9 @@ pub fn range(
     load_min: Option<u64>,
     load_max: Option<u64>,
     steps_max: usize,
+    vary: &[String],
 ) -> Result<Range, RunnerError> {
-    let default = default_range(plan)?;
+    let default = default_range_of(plan, vary)?;
     let (load_min, load_max) =
         (load_min.unwrap_or(default.load_min), load_max.unwrap_or(default.load_max));
     let most = most_threads(plan);
@@ -268,7 +276,7 @@ pub fn range(
             RunnerError::usage(says).hint(format!("pass --max {most}, or configure more cache"))
         );
     }
-    Ok(Range { load_min, load_max, steps_max })
+    Ok(Range { load_min, load_max, steps_max, vary: default.vary })
 }
 
 /// Returns the largest number of threads for the mail store's cache: as stated, or in half of the

@@ -1,6 +1,6 @@
 //! Events, windows and limits of streams.
 
-use plimsoll_plan::{Bound, Plan, ResolvedPlan, Window};
+use plimsoll_plan::{Bound, Knob, Plan, ResolvedPlan, VariedLoad, Window};
 
 const PLAN: &str = "\
 [requirement]
@@ -199,4 +199,37 @@ fn unknown_and_impossible_events_are_refused_at_their_field() {
     let windows = "[target]\npath = \"/x\"\n[workload.matrix]\n[requirement.during]\niops = 1\n";
     let said = Plan::parse(windows, "p.toml").unwrap_err().to_string();
     assert!(said.contains("the plan has no events"), "{said}");
+}
+
+/// Streams with a rate, a closed loop and a limited closed loop.
+const THREE: &str = "[target]\npath = \"/mnt/x\"\n[[workload.matrix]]\nname = \"database\"\nfile_size = \"1GiB\"\n\
+    arrival = \"poisson\"\nrate = 300\n[[workload.matrix]]\nname = \"scan\"\nfile_size = \"1GiB\"\n\
+    queue_depth = 4\n[[workload.matrix]]\nname = \"backup\"\nfile_size = \"1GiB\"\nrate = 50\n";
+
+#[test]
+fn a_search_varies_the_load_of_one_stream_and_leaves_the_others() {
+    let plan = Plan::parse(THREE, "t").unwrap_or_else(|e| panic!("{e}"));
+    let resolved = plan.resolve();
+    assert!(Knob::of(&resolved).is_err(), "no parameter varies all of them");
+    for (name, load, of_plan, knob) in [
+        ("database", 450, 300, Knob::Rate),
+        ("scan", 9, 4, Knob::QueueDepth),
+        ("backup", 75, 50, Knob::Rate),
+    ] {
+        let varied = VariedLoad::of(&resolved, &[name.to_owned()]).unwrap();
+        assert_eq!((varied.knob(), varied.load(&resolved)), (knob, of_plan), "{name}");
+        let step = varied.with_load(&resolved, load);
+        assert_eq!(varied.load(&step), load, "{name}");
+        let streams = |plan: &ResolvedPlan| plan.workload.matrix().unwrap().streams.clone();
+        for (before, after) in streams(&resolved).iter().zip(&streams(&step)) {
+            assert_eq!(before == after, before.name != name, "{name}: {after:?}");
+        }
+        assert_eq!(step.requirement, resolved.requirement);
+        // The step belongs to the plan only with its own load.
+        assert_eq!(plan.differs_from(&step, &[load]), None, "{name}");
+        assert!(plan.differs_from(&step, &[load + 1]).is_some(), "{name}");
+        assert!(plan.differs_from(&step, &[]).is_some(), "{name}");
+    }
+    let unknown = VariedLoad::of(&resolved, &["backups".to_owned()]).unwrap_err();
+    assert!(unknown.ends_with("its streams are database, scan, backup"), "{unknown}");
 }

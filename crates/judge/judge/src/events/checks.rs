@@ -2,7 +2,7 @@
 
 use plimsoll_evidence::Bundle;
 use plimsoll_plan::{
-    Bound, LatencyLimit, LimitOrigin, LimitSet, Limits, Requirement, Window, WindowLimits,
+    Bound, LatencyLimit, LimitOrigin, LimitSet, Limits, Requirement, Stream, Window, WindowLimits,
 };
 
 use super::{NoRecovery, Part, Windows, errors, outage, slice};
@@ -250,20 +250,7 @@ fn of_stream(
     let Some(stream) = matrix.and_then(|matrix| matrix.streams.get(number as usize)) else {
         return Vec::new();
     };
-    let Some(measure) = measured(bundle) else { return Vec::new() };
-    let (start_ns, end_ns) =
-        (measure.start_ns, measure.start_ns.saturating_add(measure.duration_ns));
-    let event = stream
-        .start_event
-        .as_ref()
-        .map(|name| bundle.run.events.iter().find(|event| event.name == *name));
-    let part = match event {
-        None => Some((start_ns, end_ns)),
-        Some(event) => event
-            .and_then(|event| Some((event.at_ns?, event.undo_at_ns.unwrap_or(end_ns).min(end_ns)))),
-    };
-    let (from_ns, to_ns) = part.filter(|(from, to)| from < to).unwrap_or((start_ns, end_ns));
-    let part = Part { window: Window::During, from_ns, to_ns };
+    let Some(part) = stream_part(bundle, stream) else { return Vec::new() };
     let own = slice(bundle, part, |other| other.name == stream.name);
     let rate = |bound: &Option<Bound>| match bound {
         Some(Bound::PerS(limit)) => Some(*limit),
@@ -280,4 +267,31 @@ fn of_stream(
         check.name = format!("{}: {}", stream.name, check.name);
     }
     checks
+}
+
+/// Returns the time in which a stream ran; the whole measurement if its event did not happen. `None`
+/// if nothing was measured.
+fn stream_part(bundle: &Bundle, stream: &Stream) -> Option<Part> {
+    let measure = measured(bundle)?;
+    let (start_ns, end_ns) =
+        (measure.start_ns, measure.start_ns.saturating_add(measure.duration_ns));
+    let event = stream
+        .start_event
+        .as_ref()
+        .map(|name| bundle.run.events.iter().find(|event| event.name == *name));
+    let part = match event {
+        None => Some((start_ns, end_ns)),
+        Some(event) => event
+            .and_then(|event| Some((event.at_ns?, event.undo_at_ns.unwrap_or(end_ns).min(end_ns)))),
+    };
+    let (from_ns, to_ns) = part.filter(|(from, to)| from < to).unwrap_or((start_ns, end_ns));
+    Some(Part { window: Window::During, from_ns, to_ns })
+}
+
+/// Returns the operations per second of a stream while it ran.
+pub(crate) fn stream_rate_per_s(bundle: &Bundle, number: u32) -> Option<f64> {
+    let stream = bundle.plan.workload.matrix()?.streams.get(number as usize)?;
+    let part = stream_part(bundle, stream)?;
+    let count = figures::totals(bundle, Pick::All(Some(number))).count_within();
+    Some(count as f64 * figures::NS_PER_S / part.duration_ns() as f64)
 }

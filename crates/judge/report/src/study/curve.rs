@@ -174,14 +174,18 @@ impl Curve {
             let key = format!("latency_ns_{}", name.replace([' ', ','], "_"));
             columns.push(Column::numbers(name, &key));
         }
-        columns.extend([
-            Column::words("within", "within"),
-            Column::words("steady", "steady"),
-            Column::remarks("remark", "note"),
-        ]);
+        columns.push(Column::words("within", "within"));
+        if self.knows_steadiness() {
+            columns.push(Column::words("steady", "steady"));
+        }
+        columns.push(Column::remarks("remark", "note"));
         let mut table = Table::new("Steps", columns);
         table.rows = (0..self.steps.len()).map(|at| self.row(at)).collect();
         table
+    }
+
+    fn knows_steadiness(&self) -> bool {
+        self.steps.is_empty() || self.steps.iter().any(|step| step.steady.is_some())
     }
 
     fn row(&self, at: usize) -> Vec<Cell> {
@@ -213,11 +217,11 @@ impl Curve {
         note.extend((Some(at) == self.load_line).then_some("load line"));
         note.extend((Some(at) == self.fewest).then_some("lowest load that meets the requirement"));
         note.extend((!step.note.is_empty()).then_some(step.note.as_str()));
-        cells.extend([
-            yes_no(step.within, "yes", "no"),
-            yes_no(step.steady, "yes", "no"),
-            Cell::text(note.join("; ")),
-        ]);
+        cells.push(yes_no(step.within, "yes", "no"));
+        if self.knows_steadiness() {
+            cells.push(yes_no(step.steady, "yes", "no"));
+        }
+        cells.push(Cell::text(note.join("; ")));
         cells
     }
 

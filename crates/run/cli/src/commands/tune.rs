@@ -24,7 +24,8 @@ use crate::metrics::Metrics;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  plimsoll tune exchange-1000-heavy --path /mnt/db\n  plimsoll tune plan.toml \
-    --max 64 --json\n  plimsoll tune --path /mnt/x --size 8KiB --reads 70 --for 1m\n\nA \
+    --max 64 --json\n  plimsoll tune --path /mnt/x --size 8KiB --reads 70 --for 1m\n  \
+    plimsoll tune neighbour-backup --path /mnt/db --vary backup\n\nA \
     search varies the threads of a mail store, the queue depth of a matrix, or the rate of \
     an open\nloop. Each step is a run with its own bundle."
 )]
@@ -34,6 +35,10 @@ pub struct Options {
     plan: Option<String>,
     #[command(flatten)]
     changes: Changes,
+    /// Vary only the load of this stream; the others keep theirs. Finds the highest load beside which
+    /// the plan's requirement holds. May be given several times.
+    #[arg(long, value_name = "STREAM", conflicts_with = "fleet")]
+    vary: Vec<String>,
     /// Smallest load to try: threads, queue depth, or operations per second of an open loop.
     #[arg(long, value_name = "LOAD")]
     min: Option<u64>,
@@ -89,7 +94,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     let carried = options.hosts.select(&resolved, &options.sign, &mut progress, &interrupt)?;
     let places = &carried.places;
     let bundles = places.bundles(options.out.as_deref())?;
-    let range = range(&resolved, options.min, options.max, options.steps)?;
+    let range = range(&resolved, options.min, options.max, options.steps, &options.vary)?;
     let (fresh, yes, dry_run) = (options.fresh, options.yes, options.dry_run);
     let steps = Preflight::steps(&resolved, &range, fresh, yes, dry_run)?
         .with_data(&options.destroy, options.keep);
@@ -97,14 +102,11 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     if !options.hosts.check(&resolved, &steps, &mut progress)? {
         return Ok(Exit::Ok);
     }
-    let destroy = options.destroy.clone();
-    let (keep, driver) = (options.keep, &*carried.driver);
+    let (keep, driver, destroy) = (options.keep, &*carried.driver, options.destroy.clone());
     let asked = SearchOptions { range, fresh, keep, destroy, bundles, driver };
     let found = search(&plan, &resolved, &asked, places, &mut progress, &interrupt)?;
     show(&found, common)?;
-    for directory in &found.kept {
-        progress.say(&format!("the data was kept in {directory}"));
-    }
+    found.kept.iter().for_each(|at| progress.say(&format!("the data was kept in {at}")));
     Ok(found.exit)
 }
 

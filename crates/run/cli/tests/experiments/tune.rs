@@ -184,3 +184,95 @@ fn a_load_that_never_settled_leaves_the_answer_open() {
     let remarks = tuning["remarks"].to_string();
     assert!(remarks.contains("never became steady"), "{remarks}");
 }
+
+/// A database that reads at random from a modelled array, beside a backup that reads sequentially
+/// for a minute.
+const NEIGHBOUR: &str = "version = 1\nname = \"neighbour\"\nseed = 5\n[requirement.during]\n\
+    latency_avg = \"210us\"\n[target]\nmodel = \"zfs-flash\"\n[[event]]\nname = \"backup\"\nat = \"20s\"\n\
+    undo_at = \"80s\"\n[[workload.matrix]]\nname = \"database\"\nsizes = \"8KiB\"\nreads = 100\nclients = 8\n\
+    files = 8\nfile_size = \"16GiB\"\narrival = \"poisson\"\nrate = 300\n\
+    requirement = { read_latency_p99 = \"10ms\", iops = 280 }\n[[workload.matrix]]\nname = \"backup\"\n\
+    start = \"event:backup\"\nsizes = \"512KiB\"\nreads = 100\npatterns = \"sequential\"\nclients = 2\nfiles = 2\n\
+    file_size = \"16GiB\"\narrival = \"constant\"\nrate = 400\n[phases]\nwarm_up = \"5s\"\nmeasure = \"90s\"\n\
+    [evidence]\nmin_measure = \"30s\"\n";
+
+#[test]
+fn the_load_of_a_neighbour_is_found_beside_which_the_requirement_holds() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.path("neighbour.toml");
+    std::fs::write(&path, NEIGHBOUR).unwrap();
+    let tune = ["tune", path.to_str().unwrap(), "-q", "--vary", "backup", "--min", "200"];
+    let tune = [&tune[..], &["--max", "1600", "--steps", "4"]].concat();
+    let tuning = sandbox.run(&[&tune[..], &["--json"]].concat()).expect(0).json();
+    let line = tuning["load_line"]["load"].as_u64().unwrap();
+    let achieved = tuning["load_line"]["rate_per_s"].as_f64().unwrap();
+    assert!((achieved / line as f64 - 1.0).abs() < 0.03, "{tuning:#}");
+    let steps = tuning["steps"].as_array().unwrap();
+    let above = steps.iter().filter(|step| step["load"].as_u64() > Some(line));
+    let above = above.min_by_key(|step| step["load"].as_u64()).unwrap();
+    assert_eq!(above["verdict"], "FAIL", "{tuning:#}");
+    // Only the neighbour's load differs between the steps.
+    let directory = experiment(&sandbox);
+    for step in steps {
+        let bundle = directory.join(step["run_id"].as_str().unwrap());
+        let resolved = std::fs::read_to_string(bundle.join("resolved.toml")).unwrap();
+        let rates: Vec<f64> = resolved
+            .lines()
+            .filter_map(|line| line.strip_prefix("rate_per_s = ")?.parse().ok())
+            .collect();
+        assert_eq!(rates, [300.0, step["load"].as_f64().unwrap()], "{resolved}");
+    }
+    // The report says it in words, also when it is judged again from the bundles.
+    let id = directory.file_name().unwrap().to_str().unwrap();
+    assert_eq!(sandbox.run(&["runs", "show", id, "--json"]).expect(0).json(), tuning);
+    let page = std::fs::read_to_string(directory.join("report.html")).unwrap();
+    let says = format!("database keeps its requirement beside up to {line} reads/s of backup.");
+    assert!(page.contains(&says), "{says}");
+    assert!(page.contains(&format!("At {} reads/s of backup: FAIL, during ", above["load"])));
+    // A plain run agrees: it passes with this neighbour, and not with the next one.
+    for (load, code) in [(line, 0), (above["load"].as_u64().unwrap(), 1)] {
+        let own = Sandbox::new();
+        let path = own.path("plan.toml");
+        let text = NEIGHBOUR.replace("rate = 400", &format!("rate = {load}"));
+        std::fs::write(&path, text).unwrap();
+        let ran = own.run(&["run", path.to_str().unwrap(), "-q"]);
+        assert_eq!(ran.code, code, "{load}: {}{}", ran.stdout, ran.stderr);
+    }
+}
+
+#[test]
+fn the_limits_of_a_single_stream_end_a_search_too_and_a_closed_neighbour_has_a_depth() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.path("neighbour.toml");
+    // The windows have no limit that ends the search.
+    let text = NEIGHBOUR
+        .replace("latency_avg = \"210us\"", "latency_avg = \"1s\"")
+        .replace("read_latency_p99 = \"10ms\"", "read_latency_p99 = \"550us\"")
+        .replace("arrival = \"constant\"\nrate = 400\n", "think_time = \"20ms\"\n");
+    std::fs::write(&path, text).unwrap();
+    let tune = ["tune", path.to_str().unwrap(), "-q", "--vary", "backup", "--max", "16"];
+    let ran = sandbox.run(&[&tune[..], &["--steps", "4"]].concat()).expect(0);
+    ran.says("outstanding reads of backup (2 clients × depth ");
+    ran.says("database: read latency p99");
+}
+
+#[test]
+fn a_neighbour_that_the_plan_does_not_have_or_no_requirement_is_refused() {
+    let sandbox = Sandbox::new();
+    let path = sandbox.path("neighbour.toml");
+    std::fs::write(&path, NEIGHBOUR).unwrap();
+    let tune =
+        |more: &[&str]| sandbox.run(&[&["tune", path.to_str().unwrap(), "-q"], more].concat());
+    tune(&["--vary", "backups"]).expect(2).says("its streams are database, backup");
+    tune(&["--vary", "backup", "--fleet", "local:2"])
+        .expect(2)
+        .says("cannot be used with");
+    let limits = [
+        "[requirement.during]\nlatency_avg = \"210us\"\n",
+        "requirement = { read_latency_p99 = \"10ms\", iops = 280 }\n",
+    ];
+    let text = limits.iter().fold(NEIGHBOUR.to_owned(), |text, limits| text.replace(limits, ""));
+    std::fs::write(&path, text).unwrap();
+    tune(&["--vary", "backup"]).expect(2).says("the plan has no requirement");
+    assert!(sandbox.bundles().is_empty());
+}

@@ -6,6 +6,7 @@ mod fleets;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod event_resume;
 mod fleet_failures;
 mod fleet_outages;
 mod fleet_schedules;

@@ -14,12 +14,14 @@ use plimsoll_evidence::fleet::{BY_OPERATOR, Offset};
 use plimsoll_plan::{OnLostHost, ResolvedPlan};
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::listener::{FleetProgress, HostStatus};
+use plimsoll_runner::places::Places;
 use plimsoll_sys::clock;
 use tokio::io::AsyncReadExt;
 
 use super::Event;
 use super::fleet_events::FleetEvents;
 use super::host_state::{HostState, shared_unit_error};
+use super::run_record::journal_path;
 use crate::broker::{BUNDLE_BYTES_MAX, Broker};
 use crate::card::Card;
 use crate::message::{AgentMessage, CoordinatorMessage, HostProgress};
@@ -82,6 +84,7 @@ impl<'a> ActiveRun<'a> {
         run_id: &'a str,
         hosts: Vec<HostState>,
         plan: &ResolvedPlan,
+        places: &Places,
     ) -> Self {
         let on_lost_host = plan.fleet.as_ref().map(|fleet| fleet.on_lost_host);
         let (last_report, progress) = (Instant::now(), BTreeMap::new());
@@ -100,7 +103,7 @@ impl<'a> ActiveRun<'a> {
             sent_ns: clock::monotonic_ns(),
             last_sequence: 0,
             server_health: ServerHealth::monitor(broker),
-            events: FleetEvents::new(plan),
+            events: FleetEvents::new(plan, journal_path(places, run_id)),
         }
     }
 

@@ -2,6 +2,7 @@
 //! report them. Some of them explain why a host is lost.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use plimsoll_evidence::events::{CommandRecord, EventRecord};
 use plimsoll_evidence::fleet::Offset;
@@ -11,6 +12,7 @@ use plimsoll_runner::events::{EventNews, EventThread};
 use plimsoll_sys::clock::monotonic_ns;
 
 use super::Event;
+use super::event_journal::EventJournal;
 use crate::evidence::place_on_coordinator;
 use crate::offset::to_coordinator_ns;
 
@@ -31,10 +33,14 @@ pub(super) struct FleetEvents {
     records: BTreeMap<String, EventRecord>,
     /// Reason for an event without a record.
     missed: &'static str,
+    /// File of the journal.
+    journal: PathBuf,
+    /// True if this host was restarted since its events began: their times are then unknown.
+    is_other_boot: bool,
 }
 
 impl FleetEvents {
-    pub(super) fn new(plan: &ResolvedPlan) -> Self {
+    pub(super) fn new(plan: &ResolvedPlan, journal: PathBuf) -> Self {
         let is_here =
             |name: &str| plan.events.iter().any(|event| event.name == name && event.host.is_none());
         let mut here = plan.with_events_on(None);
@@ -47,12 +53,29 @@ impl FleetEvents {
             start_ns: None,
             records: BTreeMap::new(),
             missed: "the run ended before the measurement",
+            journal,
+            is_other_boot: false,
         }
     }
 
-    /// Prepares the events of a run that another process started: it does not start them again.
-    pub(super) fn resume(&mut self) {
+    /// Continues the events of a process that was killed, from its journal: none happens twice, and
+    /// those that happened are undone in time. After a restart of this host, they are undone at
+    /// once.
+    pub(super) fn resume(&mut self, report: &mut dyn FnMut(Event)) {
         self.missed = "`plimsoll run` was killed, so it is unknown whether it happened";
+        let Some(journal) = EventJournal::read(&self.journal) else { return };
+        self.is_other_boot = !journal.is_of_this_boot();
+        if self.is_other_boot {
+            self.missed = "the host of `plimsoll run` was restarted, so its time is unknown";
+        } else {
+            self.start_ns = Some(journal.start_ns);
+            let records = journal.records.iter().cloned();
+            self.records.extend(records.map(|record| (record.name.clone(), record)));
+        }
+        self.start_thread(journal, true, report);
+        if self.is_other_boot {
+            self.request_stop();
+        }
     }
 
     /// Starts the events if this phase, which all hosts start at `at_ns`, leads to the measurement.
@@ -74,7 +97,24 @@ impl FleetEvents {
         if self.here.events.is_empty() || self.thread.is_some() {
             return;
         }
-        match EventThread::start_without_streams(&self.here, start_ns) {
+        let journal = EventJournal::new(start_ns);
+        if let Err(error) = journal.write(&self.journal) {
+            let path = self.journal.display();
+            report(Event::Warning(format!("cannot write {path}: {error}")));
+        }
+        self.start_thread(journal, false, report);
+    }
+
+    fn start_thread(
+        &mut self,
+        journal: EventJournal,
+        is_resumed: bool,
+        report: &mut dyn FnMut(Event),
+    ) {
+        let (start_ns, earlier) = (journal.start_ns, journal.records.clone());
+        let earlier = is_resumed.then_some(&earlier[..]);
+        let writer = journal.writer(self.journal.clone());
+        match EventThread::start_without_streams(&self.here, start_ns, earlier, writer) {
             Ok(thread) => self.thread = Some(thread),
             Err(error) => {
                 self.missed = "its thread could not be started";
@@ -172,6 +212,9 @@ impl FleetEvents {
     /// Returns the record of an event.
     fn record(&self, event: &plimsoll_plan::Event, hosts: &[super::HostState]) -> EventRecord {
         let Some(name) = &event.host else {
+            if self.is_other_boot {
+                return self.unknown(event);
+            }
             return self.records.get(&event.name).cloned().unwrap_or_else(|| self.unknown(event));
         };
         let own = hosts.iter().find(|host| host.card.name == *name);
@@ -222,7 +265,7 @@ mod tests {
             [phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n[[event]]\nname = \"cut\"\n\
             at = \"20s\"\nrun = [\"cut\"]\nexpect_lost = \"b\"\n[[event]]\nname = \"off\"\nat = \"30s\"\n\
             host = \"c\"\nrun = [\"off\"]\nexpect_lost = [\"c\"]\n";
-        FleetEvents::new(&plimsoll_plan::Plan::parse(text, "p").unwrap().resolve())
+        FleetEvents::new(&plimsoll_plan::Plan::parse(text, "p").unwrap().resolve(), PathBuf::new())
     }
 
     fn happened(name: &str, at_ns: u64) -> EventRecord {
@@ -250,9 +293,10 @@ mod tests {
 
     #[test]
     fn events_start_with_the_measured_phase_that_the_hosts_start_together() {
+        let directory = tempfile::tempdir().unwrap();
         let start = |text: &str, kind| {
             let plan = plimsoll_plan::Plan::parse(text, "p").unwrap_or_else(|e| panic!("{e}"));
-            let mut events = FleetEvents::new(&plan.resolve());
+            let mut events = FleetEvents::new(&plan.resolve(), directory.path().join("journal"));
             let at_ns = monotonic_ns();
             events.begin(kind, at_ns, &mut |_| {});
             events.start_ns.map(|ns| ns - at_ns)
@@ -278,5 +322,82 @@ mod tests {
         assert!(events.note_record("c", happened("off", 5)));
         assert_eq!(events.records["off"].at_ns, Some(5));
         assert_eq!(events.here.events.len(), 1, "this host executes only its own events");
+    }
+
+    /// Resumes a run two seconds after the start of its phase, with these records of a killed
+    /// process, and stops it after a tenth of a second. Returns the records of `event` and `late`, and
+    /// the lines that the commands of both wrote.
+    fn resumed(boot_id: &str, earlier: &[EventRecord]) -> (Vec<EventRecord>, String) {
+        let directory = tempfile::tempdir().unwrap();
+        let lines = directory.path().join("lines");
+        let step = |word: &str| format!("[\"sh\", \"-c\", \"echo {word} >> {}\"]", lines.display());
+        let text = format!(
+            "version = 1\nname = \"p\"\n[target]\nnull = true\n[workload.matrix]\n[phases]\n\
+             measure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n[[event]]\nname = \"event\"\n\
+             at = \"1s\"\nrun = {}\nundo = {}\nundo_at = \"50s\"\n[[event]]\nname = \"late\"\n\
+             at = \"40s\"\nrun = {}\n",
+            step("run"),
+            step("undo"),
+            step("late")
+        );
+        let plan = plimsoll_plan::Plan::parse(&text, "p").unwrap_or_else(|e| panic!("{e}"));
+        let path = directory.path().join("journal");
+        let start_ns = monotonic_ns() - 2 * SECOND;
+        let journal = serde_json::json!({
+            "boot_id": boot_id, "start_ns": start_ns, "records": earlier
+        });
+        std::fs::write(&path, journal.to_string()).unwrap();
+        let mut events = FleetEvents::new(&plan.resolve(), path);
+        events.resume(&mut |_| {});
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let finished = async { Ok(events.finish(&[], &mut |_| {}).await) };
+        let records = crate::block_on_runtime(finished).unwrap();
+        (records, std::fs::read_to_string(&lines).unwrap_or_default())
+    }
+
+    fn ran(at_ns: u64) -> EventRecord {
+        let command = CommandRecord { start_ns: at_ns, end_ns: at_ns, ..CommandRecord::default() };
+        EventRecord { command: Some(command), ..happened("event", at_ns) }
+    }
+
+    #[test]
+    fn a_resumed_run_undoes_an_event_and_does_not_repeat_it() {
+        let boot = crate::card::boot_id();
+        let (records, lines) = resumed(&boot, &[ran(5)]);
+        assert_eq!((records[0].at_ns, lines.as_str()), (Some(5), "undo\n"));
+        assert_eq!(records[0].failure(), None);
+        let undone =
+            EventRecord { undo_at_ns: Some(6), undo: Some(CommandRecord::default()), ..ran(5) };
+        assert_eq!(resumed(&boot, &[undone]).1, "", "it was undone before");
+    }
+
+    #[test]
+    fn an_event_whose_time_passed_before_the_run_was_resumed_did_not_happen() {
+        let (records, lines) = resumed(&crate::card::boot_id(), &[]);
+        assert_eq!((records[0].at_ns, lines.as_str()), (None, ""));
+        assert!(records[0].missed.contains("was not running"), "{records:?}");
+        assert!(records[1].missed.contains("ended before its time"), "{records:?}");
+    }
+
+    #[test]
+    fn the_result_of_a_command_that_ran_when_the_run_was_killed_is_unknown() {
+        let boot = crate::card::boot_id();
+        let (records, lines) = resumed(&boot, &[happened("event", 5)]);
+        assert!(records[0].failure().unwrap().contains("was killed while it ran"), "{records:?}");
+        assert_eq!(lines, "undo\n");
+        let undoing = EventRecord { undo_at_ns: Some(6), ..ran(5) };
+        let (records, lines) = resumed(&boot, &[undoing]);
+        assert!(records[0].failure().unwrap().contains("was killed while it ran"), "{records:?}");
+        assert_eq!(lines, "");
+    }
+
+    #[test]
+    fn after_a_restart_of_the_host_an_event_is_undone_and_its_time_is_unknown() {
+        let (records, lines) = resumed("another", &[ran(5)]);
+        assert_eq!((records[0].at_ns, lines.as_str()), (None, "undo\n"));
+        assert!(
+            records.iter().all(|record| record.missed.contains("was restarted")),
+            "{records:?}"
+        );
     }
 }

@@ -29,6 +29,11 @@ fn record_path(places: &Places, run_id: &str) -> PathBuf {
     places.state.join("fleet-runs").join(format!("{run_id}.json"))
 }
 
+/// Returns the path of the journal of the run's events.
+pub(super) fn journal_path(places: &Places, run_id: &str) -> PathBuf {
+    places.state.join("fleet-events").join(format!("{run_id}.json"))
+}
+
 impl RunRecord {
     /// Writes the record atomically.
     pub(super) fn write(&self, places: &Places) -> Result<(), RunnerError> {
@@ -65,6 +70,7 @@ impl RunRecord {
     pub(super) fn delete(&self, places: &Places) {
         // A record that is not removed is harmless: `resume` rejects a run whose evidence exists.
         let _ = fs::remove_file(record_path(places, &self.order.run_id));
+        let _ = fs::remove_file(journal_path(places, &self.order.run_id));
     }
 }
 

@@ -11,7 +11,7 @@ use plimsoll_plan::{Event, ResolvedPlan};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_workload::planned::gate::StreamGate;
 
-use super::{EventNews, command};
+use super::{EventNews, StepWriter, command};
 use crate::prompt::{Operator, PromptFile};
 
 /// Interval at which the thread checks for due events.
@@ -34,6 +34,8 @@ enum State {
     Undoing(JoinHandle<CommandRecord>),
     /// Nothing remains to be done.
     Done(u64),
+    /// It did not happen, because its time passed before a killed process was resumed.
+    Missed,
 }
 
 /// Event with its progress.
@@ -51,7 +53,7 @@ pub(super) struct Schedule {
     start_ns: u64,
     end_ns: u64,
     operator: Operator,
-    says: Sender<EventNews>,
+    steps: StepReporter,
 }
 
 impl Schedule {
@@ -60,7 +62,7 @@ impl Schedule {
         gates: &[Option<Arc<StreamGate>>],
         start_ns: u64,
         operator: Operator,
-        says: Sender<EventNews>,
+        steps: StepReporter,
     ) -> Self {
         let streams = plan.workload.matrix().map_or(&[][..], |matrix| &matrix.streams);
         let gates_of = |name: &str| {
@@ -79,7 +81,26 @@ impl Schedule {
             start_ns,
             end_ns: start_ns.saturating_add(plan.phases.measure_ns),
             operator,
-            says,
+            steps,
+        }
+    }
+
+    /// Continues from the records of a process that was killed. Events whose time has passed since
+    /// then do not happen.
+    pub(super) fn resume(&mut self, earlier: &[EventRecord]) {
+        let resumed_ns = monotonic_ns();
+        for scheduled in &mut self.events {
+            if let Some(record) = earlier.iter().find(|one| one.name == scheduled.event.name) {
+                scheduled.resume(record.clone());
+            }
+        }
+        for at in 0..self.events.len() {
+            let due_ns = self.due_ns(&self.events[at].event);
+            let scheduled = &mut self.events[at];
+            if matches!(scheduled.state, State::Waiting) && due_ns.is_some_and(|ns| ns < resumed_ns)
+            {
+                scheduled.miss(&mut self.steps);
+            }
         }
     }
 
@@ -91,7 +112,7 @@ impl Schedule {
             std::thread::sleep(POLL_INTERVAL);
         }
         for scheduled in &mut self.events {
-            scheduled.end(&self.says);
+            scheduled.end(&mut self.steps);
         }
         self.events.into_iter().map(|scheduled| scheduled.record).collect()
     }
@@ -100,7 +121,7 @@ impl Schedule {
         for at in 0..self.events.len() {
             let due_ns = self.due_ns(&self.events[at].event);
             let undo_ns = self.events[at].event.undo_at_ns.map(|ns| self.start_ns + ns);
-            self.events[at].advance(due_ns, undo_ns, &self.operator, &self.says);
+            self.events[at].advance(due_ns, undo_ns, &self.operator, &mut self.steps);
         }
     }
 
@@ -121,70 +142,105 @@ impl Schedule {
     }
 }
 
+/// Failure of a command that ran while its process was killed.
+const KILLED: &str = "`plimsoll run` was killed while it ran, so its result is unknown";
+
 impl Scheduled {
+    /// Continues from the record of a process that was killed. A command that was started is not
+    /// started again.
+    fn resume(&mut self, record: EventRecord) {
+        self.record = record;
+        let Some(at_ns) = self.record.at_ns else {
+            self.state = State::Missed;
+            return;
+        };
+        let killed = |argv: &[String], start_ns| CommandRecord {
+            argv: argv.to_vec(),
+            start_ns,
+            end_ns: start_ns,
+            failure: KILLED.to_owned(),
+            ..CommandRecord::default()
+        };
+        if !self.event.run.is_empty() {
+            self.record.command.get_or_insert_with(|| killed(&self.event.run, at_ns));
+        }
+        let end_ns = self.record.command.as_ref().map_or(at_ns, |command| command.end_ns);
+        let Some(undo_ns) = self.record.undo_at_ns else {
+            self.state = State::Happened(end_ns);
+            return;
+        };
+        if !self.event.undo.is_empty() {
+            self.record.undo.get_or_insert_with(|| killed(&self.event.undo, undo_ns));
+        }
+        self.state = State::Done(end_ns);
+    }
+
+    fn miss(&mut self, steps: &mut StepReporter) {
+        self.record.missed = "its time passed while `plimsoll run` was not running".to_owned();
+        self.state = State::Missed;
+        steps.say(format!("event {} does not happen: {}", self.event.name, self.record.missed));
+        steps.record(&self.record);
+    }
+
     fn advance(
         &mut self,
         due_ns: Option<u64>,
         undo_ns: Option<u64>,
         operator: &Operator,
-        says: &Sender<EventNews>,
+        steps: &mut StepReporter,
     ) {
         let now_ns = monotonic_ns();
         let is_due = |ns: Option<u64>| ns.is_some_and(|ns| ns <= now_ns);
         match std::mem::replace(&mut self.state, State::Waiting) {
-            State::Waiting if is_due(due_ns) => self.begin(now_ns, operator, says),
+            State::Waiting if is_due(due_ns) => self.begin(now_ns, operator, steps),
             State::Asked(file) if file.is_answered() || operator.pressed_enter() => {
                 drop(file);
-                self.happen(now_ns, says);
+                self.happen(now_ns, steps);
             }
-            State::Running(thread) if thread.is_finished() => self.note_command(thread, says),
-            State::Happened(_) if is_due(undo_ns) => self.undo(says),
-            State::Undoing(thread) if thread.is_finished() => self.note_undo(thread, says),
+            State::Running(thread) if thread.is_finished() => self.note_command(thread, steps),
+            State::Happened(_) if is_due(undo_ns) => self.undo(steps),
+            State::Undoing(thread) if thread.is_finished() => self.note_undo(thread, steps),
             other => self.state = other,
         }
     }
 
-    fn send_record(&self, says: &Sender<EventNews>) {
-        let _ = says.send(EventNews::Record(self.record.clone()));
-    }
-
-    fn begin(&mut self, now_ns: u64, operator: &Operator, says: &Sender<EventNews>) {
+    fn begin(&mut self, now_ns: u64, operator: &Operator, steps: &mut StepReporter) {
         if let Some(prompt) = &self.event.prompt {
             let (file, how) = operator.ask(prompt);
-            say(says, format!("{prompt} (when it is done, {how})"));
+            steps.say(format!("{prompt} (when it is done, {how})"));
             self.state = State::Asked(file);
             return;
         }
-        self.happen(now_ns, says);
+        self.happen(now_ns, steps);
     }
 
-    fn happen(&mut self, now_ns: u64, says: &Sender<EventNews>) {
+    fn happen(&mut self, now_ns: u64, steps: &mut StepReporter) {
         self.record.at_ns = Some(now_ns);
         self.gates.iter().for_each(|gate| gate.open_at(now_ns + GATE_LEAD_NS));
-        say(says, format!("event: {}", self.event.name));
-        self.send_record(says);
+        steps.say(format!("event: {}", self.event.name));
+        steps.record(&self.record);
         self.state = match self.event.run.is_empty() {
             true => State::Happened(now_ns),
             false => State::Running(start(&self.event.run, self.event.timeout_ns)),
         };
     }
 
-    fn note_command(&mut self, thread: JoinHandle<CommandRecord>, says: &Sender<EventNews>) {
+    fn note_command(&mut self, thread: JoinHandle<CommandRecord>, steps: &mut StepReporter) {
         let command = joined(thread, &self.event.run);
         if !command.failure.is_empty() {
-            say(says, format!("event {} failed: {}", self.event.name, command.failure));
+            steps.say(format!("event {} failed: {}", self.event.name, command.failure));
         }
         self.state = State::Happened(command.end_ns);
         self.record.command = Some(command);
-        self.send_record(says);
+        steps.record(&self.record);
     }
 
-    fn undo(&mut self, says: &Sender<EventNews>) {
+    fn undo(&mut self, steps: &mut StepReporter) {
         let now_ns = monotonic_ns();
         self.record.undo_at_ns = Some(now_ns);
         self.gates.iter().for_each(|gate| gate.close_at(now_ns));
-        say(says, format!("event: undo {}", self.event.name));
-        self.send_record(says);
+        steps.say(format!("event: undo {}", self.event.name));
+        steps.record(&self.record);
         let command = self.record.command.as_ref().map(|command| command.end_ns);
         self.state = match self.event.undo.is_empty() {
             true => State::Done(command.or(self.record.at_ns).unwrap_or(now_ns)),
@@ -192,19 +248,19 @@ impl Scheduled {
         };
     }
 
-    fn note_undo(&mut self, thread: JoinHandle<CommandRecord>, says: &Sender<EventNews>) {
+    fn note_undo(&mut self, thread: JoinHandle<CommandRecord>, steps: &mut StepReporter) {
         let undo = joined(thread, &self.event.undo);
         if !undo.failure.is_empty() {
-            say(says, format!("undo {} failed: {}", self.event.name, undo.failure));
+            steps.say(format!("undo {} failed: {}", self.event.name, undo.failure));
         }
         let command = self.record.command.as_ref().map(|command| command.end_ns);
         self.state = State::Done(command.or(self.record.at_ns).unwrap_or(undo.end_ns));
         self.record.undo = Some(undo);
-        self.send_record(says);
+        steps.record(&self.record);
     }
 
     /// Ends the event with the measured phase: waits for its command, and undoes it.
-    fn end(&mut self, says: &Sender<EventNews>) {
+    fn end(&mut self, steps: &mut StepReporter) {
         match std::mem::replace(&mut self.state, State::Waiting) {
             State::Waiting => {
                 "the measurement ended before its time".clone_into(&mut self.record.missed)
@@ -212,22 +268,45 @@ impl Scheduled {
             State::Asked(..) => {
                 "no operator answered its prompt".clone_into(&mut self.record.missed)
             }
-            State::Running(thread) => self.note_command(thread, says),
-            State::Undoing(thread) => return self.note_undo(thread, says),
+            State::Running(thread) => self.note_command(thread, steps),
+            State::Undoing(thread) => return self.note_undo(thread, steps),
             other => self.state = other,
         }
         if let (State::Happened(_), false) = (&self.state, self.event.undo.is_empty()) {
-            self.undo(says);
+            self.undo(steps);
             if let State::Undoing(thread) = std::mem::replace(&mut self.state, State::Waiting) {
-                self.note_undo(thread, says);
+                self.note_undo(thread, steps);
             }
         }
     }
 }
 
-/// Sends a message. That fails only if the run no longer listens.
-fn say(says: &Sender<EventNews>, text: String) {
-    let _ = says.send(EventNews::Text(text));
+/// Receiver of the steps of events.
+pub(super) struct StepReporter {
+    says: Sender<EventNews>,
+    /// Stores each record before its command starts.
+    writer: Option<StepWriter>,
+}
+
+impl StepReporter {
+    pub(super) fn new(says: Sender<EventNews>, writer: Option<StepWriter>) -> Self {
+        Self { says, writer }
+    }
+
+    /// Sends a message. That fails only if the run no longer listens.
+    fn say(&self, text: String) {
+        let _ = self.says.send(EventNews::Text(text));
+    }
+
+    fn record(&mut self, record: &EventRecord) {
+        if let Some(Err(error)) = self.writer.as_mut().map(|write| write(record)) {
+            self.say(format!(
+                "cannot write the journal of event {}: {error}: a resumed run would not know of it",
+                record.name
+            ));
+        }
+        let _ = self.says.send(EventNews::Record(record.clone()));
+    }
 }
 
 fn start(argv: &[String], timeout_ns: u64) -> JoinHandle<CommandRecord> {

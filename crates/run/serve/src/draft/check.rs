@@ -171,7 +171,7 @@ fn estimate(
         }
         RunGoal::LoadLine => {
             let range = search::default_range(plan)?;
-            search::prepare(plan, range, 1)?;
+            search::prepare(plan, range.clone(), 1)?;
             let steps = Preflight::steps(plan, &range, false, false, false)?;
             let loads = steps.listing.join(", ");
             messages.say(&format!(
