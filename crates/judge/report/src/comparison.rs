@@ -2,64 +2,43 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_judge::compare::{Comparison, Divergence, Explanation, Metric, Outcome, SideFigure};
+use plimsoll_judge::compare::{Comparison, Divergence, Explanation, Metric, Outcome};
 use plimsoll_judge::metrics::{self, Figure, FigureUnit};
 
 use crate::document::{Block, Document, Headline, Section};
 use crate::number::{Letters, Unit, elapsed};
 use crate::places;
 use crate::run::{headroom, sentence};
-use crate::study;
+use crate::study::ComparisonDrawing;
 use crate::table::{Cell, Column, Table, Tone};
 
 /// Returns the report of a comparison: conclusion, requirement, figures and differing conditions.
 pub fn comparison_document(comparison: &Comparison) -> Document {
-    let ends = |ends: Option<[f64; 2]>| ends.map(|[low, high]| (low, high));
-    let side = |side: &SideFigure| study::Side {
-        mean: side.mean,
-        interval: ends(side.interval),
-        spread_share: side.spread,
-        ratio: side.ratio,
-        ratio_interval: ends(side.ratio_interval),
-    };
-    let shown = |metric: &Metric| study::Metric {
-        name: metric.name.clone(),
-        key: metric.key.clone(),
-        unit: unit(&metric.key),
-        // A colour means that one side is better. Undecided figures have no colour.
-        more_is_better: Some(metric.higher_is_better).filter(|_| is_decided(comparison, metric)),
-        sides: metric.sides.iter().map(side).collect(),
-        says: metric.says.clone(),
-    };
-    let unlike = comparison.differences.iter().map(|one| {
-        let accepted = match (one.factor, one.accepted) {
-            (true, _) => " (factor under comparison)",
-            (false, true) => " (accepted)",
-            (false, false) => "",
-        };
-        (format!("{}{accepted}", one.name), with_units(&one.name, &one.values))
-    });
-    let mut document = study::Comparison {
-        names: comparison.names.clone(),
-        headline: headline(comparison),
-        metrics: comparison.metrics.iter().map(shown).collect(),
-        unlike: unlike.collect(),
-        remarks: comparison.remarks.clone(),
+    let drawing = ComparisonDrawing(comparison);
+    let mut sections = vec![standings(comparison), drawing.section()];
+    sections.extend(comparison.explanation.as_ref().and_then(explain));
+    if !comparison.differences.is_empty() {
+        sections.push(drawing.differences());
     }
-    .document();
-    document.sections.insert(0, standings(comparison));
-    document.identity = identity(comparison);
-    if let Some(section) = comparison.explanation.as_ref().and_then(explain) {
-        // Placed after the figures that it explains, and before the conditions.
-        let at = document.sections.len().min(2);
-        document.sections.insert(at, section);
+    if !comparison.remarks.is_empty() {
+        let list = Block::List(comparison.remarks.clone());
+        sections.push(Section::brief("remarks", "Remarks").with(list));
     }
-    document
+    let winner = comparison.winner.as_deref();
+    let (word, tone) = headline_text(comparison.outcome, winner, comparison.names.len());
+    let (reason, figures) = (comparison.reason.clone(), drawing.figures());
+    Document {
+        title: comparison.names.join(" and "),
+        headline: Headline { word, tone, reason, figures },
+        identity: identity(comparison),
+        sections,
+        ..Document::default()
+    }
 }
 
 /// Formats values of a condition in the unit at the end of its name: `measure_ns` 600000000000 is
 /// 10 min. Values that would look equal after formatting stay unformatted.
-fn with_units(name: &str, values: &[String]) -> Vec<String> {
+pub(crate) fn with_units(name: &str, values: &[String]) -> Vec<String> {
     let unit = match name {
         _ if name.ends_with("_bytes_per_s") => Unit::Bandwidth,
         _ if name.ends_with("_per_s") => Unit::Rate,
@@ -99,7 +78,7 @@ fn identity(comparison: &Comparison) -> Vec<(String, String)> {
 }
 
 /// Returns true if the difference of a figure is significant.
-fn is_decided(comparison: &Comparison, metric: &Metric) -> bool {
+pub(crate) fn is_decided(comparison: &Comparison, metric: &Metric) -> bool {
     let decides = !matches!(
         comparison.outcome,
         Outcome::UnlikeConditions | Outcome::NotBelieved | Outcome::NotShown | Outcome::TooFewRuns
@@ -141,12 +120,6 @@ fn explain(explanation: &Explanation) -> Option<Section> {
         section = section.with(Block::Table(table));
     }
     (!section.blocks.is_empty()).then_some(section)
-}
-
-fn headline(comparison: &Comparison) -> Headline {
-    let winner = comparison.winner.as_deref();
-    let (word, tone) = headline_text(comparison.outcome, winner, comparison.names.len());
-    Headline { word, tone, reason: comparison.reason.clone(), figures: Vec::new() }
 }
 
 /// Returns the headline of a comparison of `sides` sides.
