@@ -39,12 +39,9 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
 /// Formats values of a condition in the unit at the end of its name: `measure_ns` 600000000000 is
 /// 10 min. Values that would look equal after formatting stay unformatted.
 pub(crate) fn with_units(name: &str, values: &[String]) -> Vec<String> {
-    let unit = match name {
-        _ if name.ends_with("_bytes_per_s") => Unit::Bandwidth,
-        _ if name.ends_with("_per_s") => Unit::Rate,
-        _ if name.ends_with("_bytes") => Unit::Size,
-        _ if name.ends_with("_ns") => Unit::Latency,
-        _ => return values.to_vec(),
+    let unit = match Unit::of_name(name).0 {
+        Unit::Plain | Unit::Share => return values.to_vec(),
+        unit => unit,
     };
     let one = |value: &str| match value.parse::<f64>() {
         Ok(ns) if unit == Unit::Latency && ns >= 60e9 => Unit::Elapsed.show(ns, Letters::Unicode),
