@@ -1,9 +1,6 @@
 //! Report of a comparison.
 
-use std::collections::BTreeSet;
-
-use plimsoll_judge::compare::{Comparison, Divergence, Explanation, Metric, Outcome};
-use plimsoll_judge::metrics::{self, Figure, FigureUnit};
+use plimsoll_judge::compare::{Comparison, Divergence, Explanation, Outcome};
 
 use crate::document::{Block, Document, Headline, Section};
 use crate::number::{Letters, Unit, elapsed};
@@ -11,6 +8,8 @@ use crate::places;
 use crate::run::{headroom, sentence};
 use crate::study::ComparisonDrawing;
 use crate::table::{Cell, Column, Table, Tone};
+
+pub use crate::study::unit;
 
 /// Returns the report of a comparison: conclusion, requirement, figures and differing conditions.
 pub fn comparison_document(comparison: &Comparison) -> Document {
@@ -36,25 +35,6 @@ pub fn comparison_document(comparison: &Comparison) -> Document {
     }
 }
 
-/// Formats values of a condition in the unit at the end of its name: `measure_ns` 600000000000 is
-/// 10 min. Values that would look equal after formatting stay unformatted.
-pub(crate) fn with_units(name: &str, values: &[String]) -> Vec<String> {
-    let unit = match Unit::of_name(name).0 {
-        Unit::Plain | Unit::Share => return values.to_vec(),
-        unit => unit,
-    };
-    let one = |value: &str| match value.parse::<f64>() {
-        Ok(ns) if unit == Unit::Latency && ns >= 60e9 => Unit::Elapsed.show(ns, Letters::Unicode),
-        Ok(number) => unit.show(number, Letters::Unicode),
-        Err(_) => value.to_owned(),
-    };
-    // Several values of one side are joined by "and".
-    let all = |value: &String| value.split(" and ").map(one).collect::<Vec<_>>().join(" and ");
-    let shown: Vec<String> = values.iter().map(all).collect();
-    let tells = |values: &[String]| values.iter().collect::<BTreeSet<_>>().len();
-    if tells(&shown) == tells(values) { shown } else { values.to_vec() }
-}
-
 /// Returns plans, date, host, file system, kernel and device of all runs.
 fn identity(comparison: &Comparison) -> Vec<(String, String)> {
     let measured = &comparison.runs;
@@ -72,15 +52,6 @@ fn identity(comparison: &Comparison) -> Vec<(String, String)> {
     }
     pairs.extend(places::facts(measured.iter().map(|run| &run.place)));
     pairs
-}
-
-/// Returns true if the difference of a figure is significant.
-pub(crate) fn is_decided(comparison: &Comparison, metric: &Metric) -> bool {
-    let decides = !matches!(
-        comparison.outcome,
-        Outcome::UnlikeConditions | Outcome::NotBelieved | Outcome::NotShown | Outcome::TooFewRuns
-    );
-    decides && metric.sides.iter().any(|side| side.significant == Some(true))
 }
 
 /// Describes the point at which the sides diverge and the parts of their difference.
@@ -170,47 +141,4 @@ fn standings(comparison: &Comparison) -> Section {
     }
     let title = if required { "Compared with the requirement" } else { "Runs and verdicts" };
     Section::brief("standings", title).with(Block::Table(table))
-}
-
-/// Returns the unit of a figure by its key. An estimate has the unit of its figure.
-pub fn unit(key: &str) -> Unit {
-    match figure(key).map(|figure| figure.unit) {
-        Some(FigureUnit::PerSecond) => Unit::Rate,
-        Some(FigureUnit::BytesPerSecond) => Unit::Bandwidth,
-        Some(FigureUnit::Nanoseconds) => Unit::Latency,
-        Some(FigureUnit::Share) => Unit::Share,
-        // A latency of a class, of all hosts.
-        None if key.contains("latency_ns_") => Unit::Latency,
-        None => Unit::Plain,
-    }
-}
-
-/// Returns the figure with a key, of any workload.
-pub(crate) fn figure(key: &str) -> Option<&'static Figure> {
-    let key = key.strip_suffix("_cpu_adjusted_estimate").unwrap_or(key);
-    metrics::all().find(|figure| figure.key == key)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn conditions_have_the_unit_that_their_name_ends_with() {
-        let shown = |name: &str, values: &[&str]| {
-            with_units(name, &values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>())
-        };
-        assert_eq!(
-            shown("plan.phases.measure_ns", &["600000000000", "30000000000"]),
-            ["10 min", "30.0 s"]
-        );
-        assert_eq!(shown("plan.size_bytes", &["4096", "null"]), ["4 KiB", "null"]);
-        assert_eq!(
-            shown("plan.rate_per_s", &["500", "1000 and 2000"]),
-            ["500.0/s", "1,000/s and 2,000/s"]
-        );
-        assert_eq!(shown("kernel", &["6.1", "6.18"]), ["6.1", "6.18"]);
-        let close = ["1000000000001", "1000000000002"];
-        assert_eq!(shown("plan.x_ns", &close), close, "what differs must not read alike");
-    }
 }

@@ -5,6 +5,7 @@ mod compare;
 mod curve;
 mod sweep;
 
-pub use compare::ComparisonDrawing;
+pub(crate) use compare::figure;
+pub use compare::{ComparisonDrawing, unit};
 pub use curve::Curve;
 pub use sweep::SweepDrawing;

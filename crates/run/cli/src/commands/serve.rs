@@ -1,6 +1,7 @@
 //! `plimsoll serve`: the web page.
 
 mod errors;
+mod exposures;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -84,7 +85,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     let scheme = if tls.is_some() { "https" } else { "http" };
     let interrupt = interrupt::flag_on_signal()?;
     if options.insecure && !options.listen.ip().is_loopback() {
-        for says in exposures(tokens.is_some(), tls.is_some()) {
+        for says in exposures::exposures(tokens.is_some(), tls.is_some()) {
             notes::tell(&format!("warning: {}: {says}", options.listen));
         }
     }
@@ -109,39 +110,10 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     unsaid.map_or(Ok(Exit::Ok), Err)
 }
 
-/// Returns what others can do at a reachable address without tokens or without TLS.
-fn exposures(has_tokens: bool, has_tls: bool) -> impl Iterator<Item = &'static str> {
-    let open = "no token is required: everyone who can reach this address can read all evidence, \
-                write notes and start the allowed runs";
-    let plain = if has_tokens {
-        "connections are not encrypted: others can read tokens and evidence"
-    } else {
-        "connections are not encrypted: others can read evidence"
-    };
-    let open = (!has_tokens).then_some(open);
-    open.into_iter().chain((!has_tls).then_some(plain))
-}
-
 /// Prints the address on stdout, for scripts that wait for it.
 fn say(scheme: &str, at: SocketAddr, common: &Globals) -> Result<(), CliError> {
     if common.json {
         return bundle::print(&bundle::json(&json!({"url": format!("{scheme}://{at}/")}))?);
     }
     bundle::print(&format!("the page is at {scheme}://{at}/\n"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::exposures;
-
-    #[test]
-    fn warnings_of_an_insecure_page_are_true() {
-        let of = |tokens, tls| exposures(tokens, tls).collect::<Vec<_>>();
-        assert!(of(true, true).is_empty());
-        assert!(matches!(of(false, true)[..], [open] if open.starts_with("no token")));
-        assert!(matches!(of(true, false)[..], [plain] if plain.contains("read tokens")));
-        let [open, plain] = of(false, false)[..] else { panic!("both are missing") };
-        assert!(open.starts_with("no token") && plain.starts_with("connections are not encrypted"));
-        assert!(!plain.contains("tokens"), "there are none");
-    }
 }
