@@ -254,3 +254,22 @@ pub struct ObservationGap {
     #[serde(rename = "would_show")]
     pub remedy: String,
 }
+
+impl ObservationGap {
+    /// Start of the fact if the storage's own work was not observed. Bundles contain it, so it
+    /// never changes.
+    const STORAGE: &str = "what the storage";
+
+    /// Creates the gap of a storage whose own work was not observed. `action`: end of a clause that
+    /// begins with "what the storage", such as "moved".
+    #[must_use]
+    pub fn of_storage(action: &str, why: String, remedy: &str) -> Self {
+        Self { what: format!("{} {action}", Self::STORAGE), why, remedy: remedy.to_owned() }
+    }
+
+    /// Returns true if the storage's own work was not observed.
+    #[must_use]
+    pub fn is_of_storage(&self) -> bool {
+        self.what.starts_with(Self::STORAGE)
+    }
+}

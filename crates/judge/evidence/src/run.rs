@@ -517,6 +517,11 @@ impl Run {
         self.phases.iter().find(|p| p.kind == PhaseKind::Measure)
     }
 
+    /// Returns the class with this name, if the measured phase has it.
+    pub fn class(&self, name: &str) -> Option<&ClassTotals> {
+        self.classes.iter().find(|class| class.name == name)
+    }
+
     /// Sums a figure over the classes that `pick` selects.
     pub fn sum(
         &self,

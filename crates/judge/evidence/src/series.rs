@@ -29,6 +29,12 @@ pub fn drained_class(name: &str) -> Option<&str> {
     name.strip_suffix(DRAINED)
 }
 
+/// Returns the operation of a class, the last part of its name: `read` of `db3.read`.
+#[must_use]
+pub fn operation_of(class: &str) -> &str {
+    class.rsplit('.').next().unwrap_or(class)
+}
+
 /// Prefix of the names of gauges with failed I/Os.
 const ERRORS: &str = "errors.";
 

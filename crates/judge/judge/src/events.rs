@@ -211,7 +211,7 @@ fn search(bundle: &Bundle, grid: &Grid, first_ns: u64, action_ns: u64) -> Recove
 /// Returns the samples of the load in each interval; the first `before` define the level.
 fn samples(bundle: &Bundle, grid: &Grid, before: usize) -> Vec<Sample> {
     let of_load = |name: &str| {
-        let class = bundle.run.classes.iter().find(|class| class.name == name);
+        let class = bundle.run.class(name);
         class.is_some_and(|class| is_of_load(&bundle.plan, class))
     };
     let mut counts = vec![0u64; grid.count()];
@@ -272,7 +272,7 @@ pub fn outage(bundle: &Bundle, part: Part) -> Option<Outage> {
     let mut intervals = vec![(0u64, 0u64); grid.count()];
     for (name, start_ns, duration_ns, data) in class_rows(bundle) {
         let Data::Class { count, max_ns, .. } = data else { continue };
-        let class = bundle.run.classes.iter().find(|class| class.name == name);
+        let class = bundle.run.class(name);
         let of_load = class.is_some_and(|class| is_of_load(&bundle.plan, class));
         let at = grid
             .index(start_ns.saturating_add(duration_ns / 2))
@@ -310,7 +310,7 @@ pub fn outage(bundle: &Bundle, part: Part) -> Option<Outage> {
 pub fn largest_ns(bundle: &Bundle, part: Part) -> Option<u64> {
     let largest = class_rows(bundle).filter_map(|(name, start_ns, duration_ns, data)| {
         let Data::Class { max_ns, .. } = data else { return None };
-        let class = bundle.run.classes.iter().find(|class| class.name == name)?;
+        let class = bundle.run.class(name)?;
         let middle_ns = start_ns.saturating_add(duration_ns / 2);
         let inside = (part.from_ns..part.to_ns).contains(&middle_ns);
         (inside && is_of_load(&bundle.plan, class)).then_some(max_ns)

@@ -191,7 +191,7 @@ pub fn intervals(bundle: &Bundle, pick: Pick, width_ns: u64) -> Vec<Sums> {
         if Some(row.phase as usize) != index {
             continue;
         }
-        let Some(class) = bundle.run.classes.iter().find(|class| class.name == row.name) else {
+        let Some(class) = bundle.run.class(&row.name) else {
             continue;
         };
         if !pick.includes(class) {

@@ -1,11 +1,14 @@
 //! Verdict on a run: rules, checks, claims, and their precedence. A pure function of the bundle.
 
+mod claims;
+
 use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
-use plimsoll_evidence::run::{Driver, EndKind, Tier};
+use plimsoll_evidence::run::{Driver, EndKind};
 use plimsoll_plan::{Requirement, Window};
 
+use self::claims::{claim_statuses, claims_of, declarations, mandatory, refutes};
 use crate::checks;
 use crate::claim::{Claim, ClaimStatus};
 use crate::events;
@@ -117,15 +120,6 @@ fn achieved_pick(bundle: &Bundle) -> Pick {
     if has_data { Pick::Data } else { Pick::Transactional }
 }
 
-/// Returns the claims of the run. A stated requirement is always a claim.
-fn claims_of(bundle: &Bundle) -> Vec<Claim> {
-    let mut claimed = bundle.plan.claims.clone();
-    if bundle.plan.requirement.is_some() && !claimed.contains(&Claim::Requirement) {
-        claimed.push(Claim::Requirement);
-    }
-    claimed
-}
-
 /// Rules that no plan may accept as unknown: they check that the run was executed at all.
 pub const NOT_ACCEPTED: [&str; 6] = [
     rules::events::RULE.id,
@@ -154,102 +148,6 @@ fn accepted(bundle: &Bundle, findings: &[Finding], claimed: &[Claim]) -> Vec<Str
     accepted.sort_unstable();
     accepted.dedup();
     accepted
-}
-
-/// Returns the declarations behind a claim, from all rules that affect it.
-fn declarations_for(findings: &[Finding], claim: Claim) -> impl Iterator<Item = &String> {
-    let bears = move |finding: &&Finding| {
-        rules::find(&finding.rule).is_some_and(|rule| rule.bears_on(claim))
-    };
-    findings.iter().filter(bears).flat_map(|finding| &finding.declared)
-}
-
-/// Returns the declarations behind all claims.
-fn declarations(findings: &[Finding], claimed: &[Claim]) -> Vec<String> {
-    let mut declared: Vec<String> =
-        claimed.iter().flat_map(|&claim| declarations_for(findings, claim)).cloned().collect();
-    declared.sort_unstable();
-    declared.dedup();
-    declared
-}
-
-/// Returns the mandatory rules of a claim with their findings.
-fn mandatory(
-    findings: &[Finding],
-    claim: Claim,
-) -> impl Iterator<Item = (&'static Rule, &Finding)> {
-    findings.iter().filter_map(move |finding| {
-        let rule = rules::find(&finding.rule)?;
-        rule.mandatory_for(claim).then_some((rule, finding))
-    })
-}
-
-/// Returns true if a finding is a failure that refutes a claim.
-fn refutes(finding: &Finding, claim: Claim) -> bool {
-    finding.outcome == Outcome::Fail
-        && rules::find(&finding.rule).is_some_and(|rule| rule.refutes(claim))
-}
-
-/// Returns the support of each claim. The claims of the run always appear; the others appear if a
-/// rule affects them.
-fn claim_statuses(
-    findings: &[Finding],
-    claimed: &[Claim],
-    tier: Tier,
-) -> BTreeMap<Claim, ClaimStatus> {
-    /// A result file alone can never support these.
-    const NOT_FROM_A_FILE: [Claim; 4] =
-        [Claim::MediaRead, Claim::DurableWrite, Claim::TailLatency, Claim::SustainedWrite];
-    let status = |claim: Claim| {
-        let of_claim: Vec<&Finding> = mandatory(findings, claim).map(|(_, f)| f).collect();
-        let any = |outcome| of_claim.iter().any(|finding| finding.outcome == outcome);
-        if findings.iter().any(|finding| refutes(finding, claim)) {
-            return ClaimStatus::Refuted;
-        }
-        let unshown = of_claim.is_empty()
-            || any(Outcome::Unknown)
-            || tier == Tier::T3 && NOT_FROM_A_FILE.contains(&claim)
-            || !has_specific_proof(findings, claim);
-        if unshown {
-            ClaimStatus::NotShown
-        } else if declarations_for(findings, claim).next().is_some() {
-            ClaimStatus::AsDeclared
-        } else {
-            ClaimStatus::Believable
-        }
-    };
-    let shown = [Claim::Requirement, Claim::MediaRead, Claim::SustainedWrite, Claim::DurableWrite];
-    Claim::ALL
-        .iter()
-        .copied()
-        .filter(|claim| {
-            claimed.contains(claim) || shown.contains(claim) || *claim == Claim::TailLatency
-        })
-        .map(|claim| (claim, status(claim)))
-        .collect()
-}
-
-/// Returns the rules that support a claim, of which one must pass. Rules that only check for errors
-/// do not show a claim. Each claim but the requirement needs a rule specific to that claim.
-fn specific_rules(claim: Claim) -> &'static [&'static str] {
-    match claim {
-        Claim::Requirement | Claim::Comparative => &[],
-        Claim::MediaRead => &[rules::served_from_cache_below::RULE.id],
-        Claim::CachedRead => &[rules::cached_read::RULE.id],
-        Claim::SustainedWrite => &[rules::conditioned::RULE.id],
-        Claim::BurstWrite => &[rules::conditioned::RULE.id, rules::write_cache::RULE.id],
-        Claim::DurableWrite => &[rules::volatile_cache_unflushed::RULE.id],
-        Claim::TailLatency => &[rules::percentile_samples::RULE.id],
-        Claim::InMemory => &[rules::in_memory::RULE.id],
-        Claim::TraceReplay => &[rules::replay::other::RULE.id],
-    }
-}
-
-/// Returns true if a specific rule supports the claim, or if the claim needs none.
-fn has_specific_proof(findings: &[Finding], claim: Claim) -> bool {
-    let own = specific_rules(claim);
-    own.is_empty()
-        || findings.iter().any(|f| own.contains(&f.rule.as_str()) && f.outcome == Outcome::Pass)
 }
 
 /// Rules that judge only the time before the first event and after the recovery, because an event

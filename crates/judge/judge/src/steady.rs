@@ -158,7 +158,7 @@ fn whole_intervals(bundle: &Bundle) -> Vec<(f64, u64)> {
     let index = bundle.run.phases.iter().position(|phase| std::ptr::eq(phase, measure));
     for row in bundle.series.iter().filter(|row| Some(row.phase as usize) == index) {
         let Data::Class { count, bytes, .. } = row.data else { continue };
-        let class = bundle.run.classes.iter().find(|class| class.name == row.name);
+        let class = bundle.run.class(&row.name);
         let middle_ns = (row.start_ns + row.duration_ns / 2).saturating_sub(measure.start_ns);
         let slot: Option<&mut (u64, u64)> = sums.get_mut((middle_ns / interval_ns) as usize);
         if let (Some(slot), Some(class)) = (slot, class)

@@ -21,7 +21,7 @@ const READ_PERCENT_KEPT: f64 = 75.0;
 const SIZES_KEPT_BYTES: [u64; 2] = [4096, 32_768];
 
 /// Point of a sweep. Figures that were not measured are `None`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SweepPoint {
     /// Name such as `random 4KiB r75 q4`.
     pub label: String,
@@ -303,28 +303,15 @@ mod tests {
     fn point(size_bytes: u64, read_percent: f64, bandwidth: f64) -> SweepPoint {
         SweepPoint {
             label: format!("random {size_bytes} r{read_percent}"),
-            run_id: String::new(),
             pattern: "random".to_owned(),
             queue_depth: 4,
             size_bytes,
             read_percent,
             rate_per_s: Some(bandwidth / size_bytes as f64),
-            rate_interval_per_s: None,
             bandwidth_bytes_per_s: Some(bandwidth),
             latency_ns_avg: Some(1),
-            read_rate_per_s: None,
-            write_rate_per_s: None,
-            metadata_rate_per_s: None,
-            latency_ns_p50: None,
-            latency_ns_p99: None,
-            latency_ns_p999: None,
-            cpu_share: None,
-            steady: None,
             verdict: VerdictKind::Measured,
-            note: String::new(),
-            findings: Vec::new(),
-            claims: BTreeMap::new(),
-            place: None,
+            ..SweepPoint::default()
         }
     }
 

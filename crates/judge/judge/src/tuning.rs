@@ -14,7 +14,7 @@ use crate::checks::STALLS;
 use crate::figures::{self, Pick};
 use crate::stages;
 use crate::stats::Refusal;
-use crate::stats::tune::{Goal, Loop, Outcome, Point, STEPS_MAX, Search, Step};
+use crate::stats::tune::{Goal, Loop, MeasuredLoad, Outcome, Point, STEPS_MAX, Search, Step};
 use crate::steady::{self, Steadiness};
 use crate::sweep::PointPlace;
 use crate::verdict::{Quantity, Verdict, VerdictKind};
@@ -45,7 +45,7 @@ impl Range {
 }
 
 /// Step of a search: a run at one load.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TuneStep {
     /// Identifier of the run.
     pub run_id: String,
@@ -89,17 +89,6 @@ pub struct Latency {
     pub ceiling_ns: Option<f64>,
 }
 
-/// Measured load, with the mean of all its measurements.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TunedLoad {
-    /// The load.
-    pub load: u64,
-    /// Mean rate of the measurements.
-    pub rate_per_s: f64,
-    /// Number of measurements.
-    pub measurements: usize,
-}
-
 /// Search with its results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tuning {
@@ -126,15 +115,15 @@ pub struct Tuning {
     /// True if the search finished.
     pub complete: bool,
     /// Highest rate within every ceiling; `None` if every step exceeded a ceiling.
-    pub load_line: Option<TunedLoad>,
+    pub load_line: Option<MeasuredLoad>,
     /// True if the load line was measured twice and has checked neighbours on both sides.
     pub confirmed: bool,
     /// Load with the largest throughput over latency.
-    pub knee: Option<TunedLoad>,
+    pub knee: Option<MeasuredLoad>,
     /// Minimum number of threads (or depth) that achieves the requirement. `None` without a
     /// requirement, if no load achieves it, or in an open loop.
     #[serde(rename = "fewest")]
-    pub required_load: Option<TunedLoad>,
+    pub required_load: Option<MeasuredLoad>,
     /// True if the search showed that a slightly smaller load is not enough.
     #[serde(rename = "fewest_checked")]
     pub required_load_checked: bool,
@@ -360,15 +349,10 @@ impl Tuner {
         let mut tuning = self.tuning.clone();
         tuning.complete = self.next_load().is_none();
         let outcome = self.search.outcome();
-        let at = |measured: crate::stats::tune::MeasuredLoad| TunedLoad {
-            load: measured.load,
-            rate_per_s: measured.throughput_per_s,
-            measurements: measured.measurements,
-        };
-        tuning.load_line = outcome.load_line.map(at);
+        tuning.load_line = outcome.load_line;
         tuning.confirmed = outcome.confirmed;
-        tuning.knee = outcome.knee.filter(|_| tuning.neighbour.is_none()).map(at);
-        tuning.required_load = outcome.required_load.map(at);
+        tuning.knee = outcome.knee.filter(|_| tuning.neighbour.is_none());
+        tuning.required_load = outcome.required_load;
         tuning.required_load_checked = outcome.required_load_checked;
         if let (Some(_), Some(line)) = (&tuning.neighbour, &mut tuning.load_line) {
             // The search maximised the load.
@@ -556,7 +540,7 @@ mod tests {
             let mut tuning = tuner.tuning();
             tuning.steps = vec![tuner.step(&bundle, &judge(&bundle))];
             (tuning.complete, tuning.load_line) =
-                (true, Some(TunedLoad { load: 8, rate_per_s: 10_000.0, measurements: 2 }));
+                (true, Some(MeasuredLoad { load: 8, rate_per_s: 10_000.0, measurements: 2 }));
             tuning.verdict()
         };
         assert_eq!(step_with(&|_| {}), VerdictKind::Pass);

@@ -14,7 +14,7 @@ use crate::finding::Finding;
 pub const RULES_VERSION: u32 = 17;
 
 /// Verdict on a run, in order of precedence if several apply.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum VerdictKind {
     /// A mandatory rule of the claim failed: the figure is not what it claims to be.
@@ -23,6 +23,7 @@ pub enum VerdictKind {
     Fail,
     /// A mandatory rule is unknown, the samples are too few or unsteady, or the interval includes
     /// the requirement.
+    #[default]
     Inconclusive,
     /// The requirement is met.
     Pass,

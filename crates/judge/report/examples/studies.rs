@@ -4,11 +4,13 @@
 #[path = "../tests/common/studies.rs"]
 mod studies;
 
+use plimsoll_report::{comparison_document, sweep_document, tuning_document};
+
 fn main() -> Result<(), plimsoll_report::ReportError> {
     let document = match std::env::args().nth(1).as_deref() {
-        Some("sweep") => studies::sweep().document(),
-        Some("compare") => studies::comparison().document(),
-        _ => studies::curve().document(),
+        Some("sweep") => sweep_document(&studies::sweep()),
+        Some("compare") => comparison_document(&studies::comparison()),
+        _ => tuning_document(&studies::search()),
     };
     print!("{}", plimsoll_report::html::page(&document, "Nothing here was measured.")?);
     Ok(())

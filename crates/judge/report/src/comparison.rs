@@ -1,82 +1,38 @@
 //! Report of a comparison.
 
-use std::collections::BTreeSet;
-
-use plimsoll_judge::compare::{Comparison, Divergence, Explanation, Metric, Outcome, SideFigure};
-use plimsoll_judge::metrics::{self, Figure, FigureUnit};
+use plimsoll_judge::compare::{Comparison, Divergence, Explanation, Outcome};
 
 use crate::document::{Block, Document, Headline, Section};
 use crate::number::{Letters, Unit, elapsed};
 use crate::places;
 use crate::run::{headroom, sentence};
-use crate::study;
+use crate::study::ComparisonDrawing;
 use crate::table::{Cell, Column, Table, Tone};
+
+pub use crate::study::unit;
 
 /// Returns the report of a comparison: conclusion, requirement, figures and differing conditions.
 pub fn comparison_document(comparison: &Comparison) -> Document {
-    let ends = |ends: Option<[f64; 2]>| ends.map(|[low, high]| (low, high));
-    let side = |side: &SideFigure| study::Side {
-        mean: side.mean,
-        interval: ends(side.interval),
-        spread_share: side.spread,
-        ratio: side.ratio,
-        ratio_interval: ends(side.ratio_interval),
-    };
-    let shown = |metric: &Metric| study::Metric {
-        name: metric.name.clone(),
-        key: metric.key.clone(),
-        unit: unit(&metric.key),
-        // A colour means that one side is better. Undecided figures have no colour.
-        more_is_better: Some(metric.higher_is_better).filter(|_| is_decided(comparison, metric)),
-        sides: metric.sides.iter().map(side).collect(),
-        says: metric.says.clone(),
-    };
-    let unlike = comparison.differences.iter().map(|one| {
-        let accepted = match (one.factor, one.accepted) {
-            (true, _) => " (factor under comparison)",
-            (false, true) => " (accepted)",
-            (false, false) => "",
-        };
-        (format!("{}{accepted}", one.name), with_units(&one.name, &one.values))
-    });
-    let mut document = study::Comparison {
-        names: comparison.names.clone(),
-        headline: headline(comparison),
-        metrics: comparison.metrics.iter().map(shown).collect(),
-        unlike: unlike.collect(),
-        remarks: comparison.remarks.clone(),
+    let drawing = ComparisonDrawing(comparison);
+    let mut sections = vec![standings(comparison), drawing.section()];
+    sections.extend(comparison.explanation.as_ref().and_then(explain));
+    if !comparison.differences.is_empty() {
+        sections.push(drawing.differences());
     }
-    .document();
-    document.sections.insert(0, standings(comparison));
-    document.identity = identity(comparison);
-    if let Some(section) = comparison.explanation.as_ref().and_then(explain) {
-        // Placed after the figures that it explains, and before the conditions.
-        let at = document.sections.len().min(2);
-        document.sections.insert(at, section);
+    if !comparison.remarks.is_empty() {
+        let list = Block::List(comparison.remarks.clone());
+        sections.push(Section::brief("remarks", "Remarks").with(list));
     }
-    document
-}
-
-/// Formats values of a condition in the unit at the end of its name: `measure_ns` 600000000000 is
-/// 10 min. Values that would look equal after formatting stay unformatted.
-fn with_units(name: &str, values: &[String]) -> Vec<String> {
-    let unit = match name {
-        _ if name.ends_with("_bytes_per_s") => Unit::Bandwidth,
-        _ if name.ends_with("_per_s") => Unit::Rate,
-        _ if name.ends_with("_bytes") => Unit::Size,
-        _ if name.ends_with("_ns") => Unit::Latency,
-        _ => return values.to_vec(),
-    };
-    let one = |value: &str| match value.parse::<f64>() {
-        Ok(ns) if unit == Unit::Latency && ns >= 60e9 => Unit::Elapsed.show(ns, Letters::Unicode),
-        Ok(number) => unit.show(number, Letters::Unicode),
-        Err(_) => value.to_owned(),
-    };
-    // Several values of one side are joined by "and".
-    let all = |value: &String| value.split(" and ").map(one).collect::<Vec<_>>().join(" and ");
-    let shown: Vec<String> = values.iter().map(all).collect();
-    let tells = |values: &[String]| values.iter().collect::<BTreeSet<_>>().len();
-    if tells(&shown) == tells(values) { shown } else { values.to_vec() }
+    let winner = comparison.winner.as_deref();
+    let (word, tone) = headline_text(comparison.outcome, winner, comparison.names.len());
+    let (reason, figures) = (comparison.reason.clone(), drawing.figures());
+    Document {
+        title: comparison.names.join(" and "),
+        headline: Headline { word, tone, reason, figures },
+        identity: identity(comparison),
+        sections,
+        ..Document::default()
+    }
 }
 
 /// Returns plans, date, host, file system, kernel and device of all runs.
@@ -96,15 +52,6 @@ fn identity(comparison: &Comparison) -> Vec<(String, String)> {
     }
     pairs.extend(places::facts(measured.iter().map(|run| &run.place)));
     pairs
-}
-
-/// Returns true if the difference of a figure is significant.
-fn is_decided(comparison: &Comparison, metric: &Metric) -> bool {
-    let decides = !matches!(
-        comparison.outcome,
-        Outcome::UnlikeConditions | Outcome::NotBelieved | Outcome::NotShown | Outcome::TooFewRuns
-    );
-    decides && metric.sides.iter().any(|side| side.significant == Some(true))
 }
 
 /// Describes the point at which the sides diverge and the parts of their difference.
@@ -141,12 +88,6 @@ fn explain(explanation: &Explanation) -> Option<Section> {
         section = section.with(Block::Table(table));
     }
     (!section.blocks.is_empty()).then_some(section)
-}
-
-fn headline(comparison: &Comparison) -> Headline {
-    let winner = comparison.winner.as_deref();
-    let (word, tone) = headline_text(comparison.outcome, winner, comparison.names.len());
-    Headline { word, tone, reason: comparison.reason.clone(), figures: Vec::new() }
 }
 
 /// Returns the headline of a comparison of `sides` sides.
@@ -200,47 +141,4 @@ fn standings(comparison: &Comparison) -> Section {
     }
     let title = if required { "Compared with the requirement" } else { "Runs and verdicts" };
     Section::brief("standings", title).with(Block::Table(table))
-}
-
-/// Returns the unit of a figure by its key. An estimate has the unit of its figure.
-pub fn unit(key: &str) -> Unit {
-    match figure(key).map(|figure| figure.unit) {
-        Some(FigureUnit::PerSecond) => Unit::Rate,
-        Some(FigureUnit::BytesPerSecond) => Unit::Bandwidth,
-        Some(FigureUnit::Nanoseconds) => Unit::Latency,
-        Some(FigureUnit::Share) => Unit::Share,
-        // A latency of a class, of all hosts.
-        None if key.contains("latency_ns_") => Unit::Latency,
-        None => Unit::Plain,
-    }
-}
-
-/// Returns the figure with a key, of any workload.
-pub(crate) fn figure(key: &str) -> Option<&'static Figure> {
-    let key = key.strip_suffix("_cpu_adjusted_estimate").unwrap_or(key);
-    metrics::all().find(|figure| figure.key == key)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn conditions_have_the_unit_that_their_name_ends_with() {
-        let shown = |name: &str, values: &[&str]| {
-            with_units(name, &values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>())
-        };
-        assert_eq!(
-            shown("plan.phases.measure_ns", &["600000000000", "30000000000"]),
-            ["10 min", "30.0 s"]
-        );
-        assert_eq!(shown("plan.size_bytes", &["4096", "null"]), ["4 KiB", "null"]);
-        assert_eq!(
-            shown("plan.rate_per_s", &["500", "1000 and 2000"]),
-            ["500.0/s", "1,000/s and 2,000/s"]
-        );
-        assert_eq!(shown("kernel", &["6.1", "6.18"]), ["6.1", "6.18"]);
-        let close = ["1000000000001", "1000000000002"];
-        assert_eq!(shown("plan.x_ns", &close), close, "what differs must not read alike");
-    }
 }

@@ -3,10 +3,10 @@
 use plimsoll_judge::experiment::{Experiment, Metric};
 use plimsoll_judge::finding::Outcome;
 
-use crate::comparison::{figure, unit};
 use crate::document::{Block, Document, Headline, Section};
 use crate::number::Unit;
 use crate::run::findings;
+use crate::study::{figure, unit};
 use crate::table::{Cell, Column, Table, Tone};
 use crate::text;
 

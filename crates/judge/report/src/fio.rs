@@ -228,7 +228,7 @@ fn side(bundle: &Bundle, kind: Option<&Kind>) -> Value {
 fn intervals(bundle: &Bundle, kind: Option<&Kind>) -> (Vec<f64>, Vec<f64>) {
     let (Some(kind), Some(phase)) = (kind, measured(bundle)) else { return Default::default() };
     let of = |name: &str| {
-        let class = bundle.run.classes.iter().find(|class| class.name == name);
+        let class = bundle.run.class(name);
         class.is_some_and(|c| c.group == kind.group && Operation::of(c) == kind.operation)
     };
     let within = phase.start_ns..phase.start_ns + phase.duration_ns;

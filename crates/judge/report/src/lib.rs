@@ -11,7 +11,7 @@
 //! - the page's layout: `html`, `chart` (each chart drawn wide and narrow); Chromium checks it in
 //!   `tests/browser.rs`
 //! - exports: `exports` (JUnit, Prometheus), `fio.rs`
-//! - sweeps: `study/sweep.rs`; comparisons of sweeps: `sweeps.rs`
+//! - charts of searches, sweeps and comparisons: `study`; comparisons of sweeps: `sweeps.rs`
 //! - output of `verify`, `ledger` and `audit`: `verified.rs`, `ledger.rs`, `reported.rs`,
 //!   `rows.rs`, `rules.rs`; spread of repeats: `reported/spread.rs`
 //! - plan facts in the head: `run.rs`; network: `run/links.rs`; quickstart: `run/carried.rs`;
@@ -41,13 +41,13 @@ pub mod rules;
 pub mod run;
 pub mod runs;
 mod stages;
-pub mod study;
+mod study;
 mod sweep;
 mod sweeps;
 pub mod table;
 pub mod text;
 pub mod time;
-pub mod tuning;
+mod tuning;
 pub mod verified;
 
 use plimsoll_evidence::Bundle;
@@ -61,6 +61,7 @@ pub use gate::{gate_document, gated_document};
 pub use number::elapsed;
 pub use run::run_document;
 pub use stages::{stages_csv, stages_document};
+pub use study::Curve;
 pub use sweep::{sweep_csv, sweep_document};
 pub use sweeps::{sweeps_document, sweeps_table};
 pub use text::Style;

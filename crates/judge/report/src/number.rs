@@ -35,6 +35,21 @@ pub enum Letters {
 }
 
 impl Unit {
+    /// Returns the unit at the end of a figure's name, and the name without it. Names without a
+    /// unit are plain.
+    pub fn of_name(name: &str) -> (Self, &str) {
+        // `_bytes_per_s` ends in `_per_s` too.
+        const ENDINGS: [(&str, Unit); 5] = [
+            ("_bytes_per_s", Unit::Bandwidth),
+            ("_per_s", Unit::Rate),
+            ("_bytes", Unit::Size),
+            ("_ns", Unit::Latency),
+            ("_share", Unit::Share),
+        ];
+        let known = |(ending, unit): &(&str, Self)| Some((*unit, name.strip_suffix(ending)?));
+        ENDINGS.iter().find_map(known).unwrap_or((Self::Plain, name))
+    }
+
     /// Formats the number with its unit, such as `8.57 ms` or `331.8/s`. Numbers that are not
     /// finite print as `n/a`.
     pub fn show(self, base: f64, letters: Letters) -> String {

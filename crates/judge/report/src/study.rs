@@ -1,13 +1,11 @@
-//! Reports of several runs: the throughput-latency curve of a search, the table and maps of a
-//! sweep, the comparison of experiments.
-//!
-//! Their inputs are types of this module, because they are computed from several bundles and from
-//! statistics. Each gives a [`crate::document::Document`].
+//! Charts and tables of several runs: the throughput-latency curve of a search, the table and maps
+//! of a sweep, the figures of a comparison.
 
-pub mod compare;
-pub mod curve;
-pub mod sweep;
+mod compare;
+mod curve;
+mod sweep;
 
-pub use compare::{Comparison, Metric, Side};
-pub use curve::{Curve, Step};
-pub use sweep::{Cell as SweepCell, Sweep};
+pub(crate) use compare::figure;
+pub use compare::{ComparisonDrawing, unit};
+pub use curve::Curve;
+pub use sweep::SweepDrawing;

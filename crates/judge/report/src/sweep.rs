@@ -2,18 +2,18 @@
 
 use plimsoll_judge::VerdictKind;
 use plimsoll_judge::finding::Outcome;
-use plimsoll_judge::sweep::{KeyFigure, PointFinding, Sweep, SweepPoint, depth_bends};
+use plimsoll_judge::sweep::{PointFinding, Sweep, depth_bends};
 
-use crate::document::{Block, Document, Fact, Section};
+use crate::document::{Block, Document, Section};
 use crate::number::{Letters, Unit, elapsed, group_counts};
 use crate::places;
 use crate::run::{sentence, verdict_tone};
-use crate::study;
+use crate::study::SweepDrawing;
 use crate::table::{Cell, Column, Table, Tone};
 
 /// Returns the report: key figures, maps and lines per pattern and depth, all points.
 pub fn sweep_document(sweep: &Sweep) -> Document {
-    let mut document = drawn(sweep).document();
+    let mut document = SweepDrawing(sweep).document();
     let (planned, done) = (sweep.points_planned, sweep.points.len());
     if done < planned {
         document.headline.tone = Tone::Warn;
@@ -58,7 +58,7 @@ fn bends(sweep: &Sweep) -> Section {
     if !said.is_empty() {
         section = section.with(Block::List(said));
     }
-    for plot in drawn(sweep).depth_plots() {
+    for plot in SweepDrawing(sweep).depth_plots() {
         section = section.with(Block::Chart(Box::new(plot)));
     }
     section
@@ -173,93 +173,25 @@ fn verdict_basis(sweep: &Sweep) -> Section {
 
 /// Returns all points as CSV, in base units.
 pub fn sweep_csv(sweep: &Sweep) -> String {
-    drawn(sweep).table().csv()
-}
-
-fn drawn(sweep: &Sweep) -> study::Sweep {
-    study::Sweep {
-        name: sweep.name.clone(),
-        cells: sweep.points.iter().map(cell).collect(),
-        remember: sweep.key_figures.iter().map(fact).collect(),
-        conditions: sweep.conditions.clone(),
-    }
-}
-
-fn cell(point: &SweepPoint) -> study::SweepCell {
-    let float = |ns: Option<u64>| ns.map(|ns| ns as f64);
-    let percentiles = [point.latency_ns_p50, point.latency_ns_p99, point.latency_ns_p999];
-    study::SweepCell {
-        pattern: point.pattern.clone(),
-        queue_depth: point.queue_depth,
-        size_bytes: point.size_bytes,
-        read_share: point.read_percent / 100.0,
-        rate_per_s: point.rate_per_s,
-        rate_interval: point.rate_interval_per_s.map(|[low, high]| (low, high)),
-        bandwidth_bytes_per_s: point.bandwidth_bytes_per_s,
-        latency_ns_avg: float(point.latency_ns_avg),
-        read_rate_per_s: point.read_rate_per_s,
-        write_rate_per_s: point.write_rate_per_s,
-        metadata_rate_per_s: point.metadata_rate_per_s,
-        steady: point.steady,
-        latency_ns_percentiles: percentiles.map(float),
-        cpu_share: point.cpu_share,
-        verdict: point.verdict.label().to_owned(),
-        note: point.note.clone(),
-    }
-}
-
-fn fact(kept: &KeyFigure) -> Fact {
-    let rate = Cell::number(Unit::Rate, kept.rate_per_s);
-    let bandwidth = Cell::number(Unit::Bandwidth, kept.bandwidth_bytes_per_s);
-    // The figure of the section's name is first.
-    let (cell, other) =
-        if kept.name.contains("bandwidth") { (bandwidth, rate) } else { (rate, bandwidth) };
-    let latency = kept.latency_ns_avg.map_or(String::new(), |ns| {
-        format!(", {} on average", Unit::Latency.show(ns as f64, Letters::Unicode))
-    });
-    let other = other.show(None, Letters::Unicode);
-    // The point at which it was reached is in brackets in the name, and too long for a heading.
-    let (name, point) = match kept.name.strip_suffix(')').and_then(|name| name.split_once(" (")) {
-        Some((name, point)) => (name, format!("{point}: ")),
-        None => (kept.name.as_str(), String::new()),
-    };
-    Fact::new(name, cell).note(format!("{point}{other}{latency}"))
+    SweepDrawing(sweep).table().csv()
 }
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_judge::sweep::PointPlace;
+    use plimsoll_judge::sweep::{PointPlace, SweepPoint};
 
     use super::*;
 
     fn point(label: &str, measured_ns: u64, says: &str) -> SweepPoint {
         SweepPoint {
             label: label.to_owned(),
-            run_id: String::new(),
-            pattern: "random".to_owned(),
-            queue_depth: 4,
-            size_bytes: 4096,
-            read_percent: 75.0,
             rate_per_s: Some(100.0),
-            rate_interval_per_s: None,
-            bandwidth_bytes_per_s: Some(409_600.0),
-            latency_ns_avg: Some(1_000_000),
-            read_rate_per_s: None,
-            write_rate_per_s: None,
-            metadata_rate_per_s: None,
-            latency_ns_p50: None,
-            latency_ns_p99: None,
-            latency_ns_p999: None,
-            cpu_share: None,
-            steady: None,
             verdict: VerdictKind::Measured,
-            note: String::new(),
             findings: vec![PointFinding {
                 rule: "not-steady".to_owned(),
                 outcome: Outcome::Unknown,
                 says: says.to_owned(),
             }],
-            claims: Default::default(),
             place: Some(PointPlace {
                 started_unix_ns: 1_795_392_000_000_000_000,
                 measured_ns,
@@ -269,6 +201,7 @@ mod tests {
                 devices: vec!["nvme0n1 (P5510)".to_owned()],
                 version: "0.1.0".to_owned(),
             }),
+            ..SweepPoint::default()
         }
     }
 

@@ -80,6 +80,14 @@ impl Cell {
         base.map_or(Self::unknown(), |base| Self::number(unit, base))
     }
 
+    /// Creates the two ends of an interval, or `n/a` for `None`.
+    pub fn interval(unit: Unit, ends: Option<[f64; 2]>) -> Self {
+        ends.map_or(Self::not_applicable(), |[low, high]| Self {
+            value: Value::Interval(unit, low, high),
+            tone: Tone::Plain,
+        })
+    }
+
     /// Creates an `n/a` cell.
     pub fn not_applicable() -> Self {
         Self { value: Value::NotApplicable, tone: Tone::Faint }

@@ -13,7 +13,7 @@ use common::{QUARTER, QUICK, Sample};
 use plimsoll_evidence::Bundle;
 use plimsoll_judge::judge;
 use plimsoll_report::document::Document;
-use plimsoll_report::html;
+use plimsoll_report::{comparison_document, html, sweep_document, tuning_document};
 
 /// Checks each page in frames of both widths and both colour schemes, and lists errors.
 const LOOK: &str = include_str!("browser/look.html");
@@ -39,8 +39,11 @@ fn pages() -> Vec<(&'static str, String)> {
     let quickstart = run(&quickstart);
     assert!(quickstart.contains("What this storage would sustain"));
     let mut comparison = studies::comparison();
-    comparison.headline.reason = format!("No winner is called: {LONG_WORD}, {LONG_WORD} differ.");
-    comparison.unlike.push((LONG_WORD.to_owned(), vec![LONG_WORD.to_owned(); 2]));
+    comparison.reason = format!("No winner is called: {LONG_WORD}, {LONG_WORD} differ.");
+    let mut difference = comparison.differences[0].clone();
+    difference.name = LONG_WORD.to_owned();
+    difference.values = vec![LONG_WORD.to_owned(); 2];
+    comparison.differences.push(difference);
     comparison.metrics.iter_mut().for_each(|metric| {
         metric.says = "significant, as far as so few runs show".to_owned();
     });
@@ -48,9 +51,9 @@ fn pages() -> Vec<(&'static str, String)> {
         ("run", run(&common::bundle(QUARTER))),
         ("failed-run", run(&long)),
         ("quickstart", quickstart),
-        ("sweep", study(&studies::sweep().document())),
-        ("comparison", study(&comparison.document())),
-        ("search", study(&studies::curve().document())),
+        ("sweep", study(&sweep_document(&studies::sweep()))),
+        ("comparison", study(&comparison_document(&comparison))),
+        ("search", study(&tuning_document(&studies::search()))),
     ]
 }
 

@@ -57,7 +57,7 @@ fn table_names(spec: &Spec) -> Vec<String> {
 fn parameters(spec: &Spec) -> Vec<Parameter> {
     let parameter = |(path, fact): (String, &plimsoll_model::spec::Fact)| Parameter {
         value: fact.value,
-        unit: unit_of(path.rsplit('.').next().unwrap_or_default()),
+        unit: unit_of(&path),
         from: fact.from.to_string(),
         note: fact.note.clone(),
         free: fact.free,

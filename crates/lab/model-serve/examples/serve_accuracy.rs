@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
@@ -17,7 +18,7 @@ use plimsoll_model::blocks::{Action, Request};
 use plimsoll_model::core::rng::Stream;
 use plimsoll_model::run::{ConfiguredModel, Limits, MatrixLoad, Pattern, simulate};
 use plimsoll_model::system::{Event, System};
-use plimsoll_model_serve::{ServeOptions, ServerAddresses, serve};
+use plimsoll_model_serve::{ServeOptions, serve};
 use plimsoll_nfs::mount::mount;
 use plimsoll_nfs::{Client, Completion, Config, Monotonic, NfsUrl, ObjectId, Op, Timeout};
 
@@ -175,8 +176,8 @@ struct Asking {
 }
 
 impl Asking {
-    fn begin(served: ServerAddresses) -> Result<Self, CheckError> {
-        let port = served.nfs.port();
+    fn begin(served: SocketAddr) -> Result<Self, CheckError> {
+        let port = served.port();
         let url = format!("nfs://127.0.0.1/model?nfsport={port}&mountport={port}");
         let export = mount(&NfsUrl::parse(&url)?)?;
         let mut client = Client::new(Config::default(), Monotonic)?;
@@ -263,11 +264,7 @@ impl Asking {
 }
 
 /// Runs every loop against a served model. Returns whether all are within the bound.
-fn compare(
-    name: &str,
-    model: &ConfiguredModel,
-    served: ServerAddresses,
-) -> Result<bool, CheckError> {
+fn compare(name: &str, model: &ConfiguredModel, served: SocketAddr) -> Result<bool, CheckError> {
     let mut asking = Asking::begin(served)?;
     let loops = [
         ("1 outstanding", Loop::Closed(1)),
@@ -306,11 +303,11 @@ fn try_one(name: &str) -> Result<bool, CheckError> {
     let stop = AtomicBool::new(false);
     let (tell, told) = channel();
     let nfs = SocketAddr::from(([127, 0, 0, 1], 0));
-    let options = ServeOptions { nfs, metrics: None, seed: 1, memory_bytes: 256 << 20 };
+    let options = ServeOptions { nfs, seed: 1, memory_bytes: 256 << 20 };
     std::thread::scope(|scope| {
         let (stop, model) = (&stop, &model);
         let server = scope.spawn(move || {
-            serve(model, options, stop, |served| {
+            serve(model, options, Arc::default(), stop, |served| {
                 // The channel has no receiver only if the comparison failed.
                 let _ = tell.send(served);
             })

@@ -7,7 +7,7 @@
 //! | `tree` | directories and files, in memory |
 //! | `connection`, `calls` | limits on clients: length of calls, time, connections |
 //! | `nfs` | the server's file system: each call asks the tree, then waits for the pacer |
-//! | `metrics` | the inner statistics, in the Prometheus text format over HTTP |
+//! | `metrics` | the inner statistics, in the Prometheus text format |
 //!
 //! A model itself reads no clock. This crate does, and uses the asynchronous runtime that the
 //! server needs.
@@ -43,21 +43,10 @@ const LOOK: Duration = Duration::from_millis(100);
 pub struct ServeOptions {
     /// Address for NFS and MOUNT; port 0 selects a free port.
     pub nfs: SocketAddr,
-    /// Address for the metrics; `None` to serve none.
-    pub metrics: Option<SocketAddr>,
     /// Seed of the system's choices.
     pub seed: u64,
     /// Maximum memory for data.
     pub memory_bytes: u64,
-}
-
-/// Bound addresses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ServerAddresses {
-    /// NFS and MOUNT.
-    pub nfs: SocketAddr,
-    /// Metrics.
-    pub metrics: Option<SocketAddr>,
 }
 
 /// Reason why the model could not be served.
@@ -79,35 +68,21 @@ pub enum ServeError {
     Thread(io::Error),
 }
 
-/// Serves a model until `stop` becomes true. Calls `ready` with the bound addresses.
+/// Serves a model until `stop` becomes true, and updates `metrics` every second. Calls `ready` with
+/// the bound address.
 ///
 /// # Errors
 /// [`ServeError`]: a model that cannot be built, or an address that is in use.
 pub fn serve(
     model: &ConfiguredModel,
     options: ServeOptions,
+    metrics: Arc<Metrics>,
     stop: &AtomicBool,
-    ready: impl FnOnce(ServerAddresses),
-) -> Result<(), ServeError> {
-    serve_with_metrics(model, options, Arc::default(), stop, ready)
-}
-
-/// Like [`serve`], with statistics that other parts of this process can read.
-///
-/// # Errors
-/// The errors of [`serve`].
-pub fn serve_with_metrics(
-    model: &ConfiguredModel,
-    options: ServeOptions,
-    gauges: Arc<Metrics>,
-    stop: &AtomicBool,
-    ready: impl FnOnce(ServerAddresses),
+    ready: impl FnOnce(SocketAddr),
 ) -> Result<(), ServeError> {
     let system = model.build(options.seed)?;
     let nodes = system.compute_nodes();
-    let pacer = Pacer::new(system, Arc::clone(&gauges));
-    let listening = options.metrics.map(|at| metrics::listen(at, Arc::clone(&gauges)));
-    let metrics = listening.transpose()?;
+    let pacer = Pacer::new(system, metrics);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -119,7 +94,7 @@ pub fn serve_with_metrics(
         let listen = |error| ServeError::Listen { address: options.nfs, error };
         let listener = TcpListener::bind(options.nfs).await.map_err(listen)?;
         let nfs = listener.local_addr().map_err(listen)?;
-        ready(ServerAddresses { nfs, metrics });
+        ready(nfs);
         let until_stopped = async {
             while !stop.load(Ordering::Relaxed) {
                 tokio::time::sleep(LOOK).await;

@@ -1,12 +1,8 @@
-//! The inner statistics of a served model, in the Prometheus text format (version 0.0.4) over HTTP.
+//! The inner statistics of a served model, in the Prometheus text format (version 0.0.4).
 
 use std::fmt::Write as _;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, PoisonError};
 
-use crate::ServeError;
 use plimsoll_model::blocks::Source;
 use plimsoll_model::core::StationId;
 use plimsoll_model::run::word;
@@ -21,9 +17,6 @@ pub(super) struct Sum {
 
 /// Names of the sums.
 pub(super) const ACTIONS: [&str; 4] = ["read", "write", "flush", "metadata"];
-
-/// Timeout of a reader of metrics.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The latest statistics as text.
 #[derive(Debug, Default)]
@@ -116,53 +109,4 @@ fn write_all(
         ));
     });
     readings.iter().try_for_each(|line| writeln!(out, "{line}"))
-}
-
-/// Answers GET requests at this address from a separate thread, for the lifetime of the process.
-pub(super) fn listen(at: SocketAddr, metrics: Arc<Metrics>) -> Result<SocketAddr, ServeError> {
-    let listener =
-        TcpListener::bind(at).map_err(|error| ServeError::Listen { address: at, error })?;
-    let address =
-        listener.local_addr().map_err(|error| ServeError::Listen { address: at, error })?;
-    std::thread::Builder::new()
-        .name("metrics".to_owned())
-        .spawn(move || {
-            for stream in listener.incoming().flatten() {
-                // A client that disconnects early does no harm.
-                let _ = answer(stream, &metrics);
-            }
-        })
-        .map_err(ServeError::Thread)?;
-    Ok(address)
-}
-
-fn answer(mut stream: TcpStream, metrics: &Metrics) -> std::io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut request = [0; 2048];
-    // The whole request is read, because closing a connection with unread bytes would reset it.
-    let mut length = 0;
-    let until = Instant::now() + PATIENCE;
-    while Instant::now() < until
-        && length < request.len()
-        && !request[..length].windows(4).any(|w| w == b"\r\n\r\n")
-    {
-        match stream.read(&mut request[length..])? {
-            0 => break,
-            more => length += more,
-        }
-    }
-    let line = String::from_utf8_lossy(&request[..length]);
-    let path = line.split_whitespace().nth(1).unwrap_or_default();
-    let (status, body) = match (line.starts_with("GET "), path) {
-        (true, "/metrics" | "/") => ("200 OK", metrics.text()),
-        (true, _) => ("404 Not Found", "metrics are at /metrics\n".to_owned()),
-        (false, _) => ("405 Method Not Allowed", String::new()),
-    };
-    let length = body.len();
-    write!(
-        stream,
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {length}\r\n\
-         Connection: close\r\n\r\n{body}"
-    )
 }

@@ -9,11 +9,12 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 use plimsoll_model::run::{ConfiguredModel, Limits, MatrixLoad, Pattern, simulate};
-use plimsoll_model_serve::{ServeOptions, ServerAddresses, serve};
+use plimsoll_model_serve::{Metrics, ServeOptions, serve};
 use plimsoll_nfs::mount::mount;
 use plimsoll_nfs::{
     Client, Completion, Config, Monotonic, NfsUrl, ObjectId, Op, Stability, Timeout,
@@ -110,22 +111,14 @@ fn virtual_ns() -> f64 {
     simulate(&mut system, &load, limits, 1).latency_ns_mean(|_| true)
 }
 
-fn get(address: SocketAddr, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: here\r\n\r\n").unwrap();
-    let mut text = String::new();
-    stream.read_to_string(&mut text).unwrap();
-    text
-}
-
 fn value(metrics: &str, name: &str) -> f64 {
     let line = metrics.lines().find(|line| line.starts_with(name)).unwrap();
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
 /// All operations of a client against the server.
-fn use_it(served: ServerAddresses) {
-    let port = served.nfs.port();
+fn use_it(served: SocketAddr, metrics: &Metrics) {
+    let port = served.port();
     let url = format!("nfs://127.0.0.1/model?nfsport={port}&mountport={port}");
     // The server may still count connections that were just dropped.
     let url = NfsUrl::parse(&url).unwrap();
@@ -165,8 +158,7 @@ fn use_it(served: ServerAddresses) {
     }
     // Metrics are updated once a second.
     std::thread::sleep(std::time::Duration::from_millis(1_200));
-    let metrics = get(served.metrics.unwrap(), "/metrics");
-    assert!(metrics.starts_with("HTTP/1.1 200"), "{metrics}");
+    let metrics = metrics.text();
     let reads = value(&metrics, "plimsoll_model_latency_seconds_count{action=\"read\"}");
     // One sample for each completed request, and for each in flight; the last two requests may have
     // completed at once.
@@ -174,7 +166,6 @@ fn use_it(served: ServerAddresses) {
     let sum = value(&metrics, "plimsoll_model_latency_seconds_sum{action=\"read\"}");
     assert!(sum / reads * 1e9 >= 3_050_000.0);
     assert!(value(&metrics, "plimsoll_model_writes_total{node=\"0\",place=\"ssd\"}") >= 64.0);
-    assert!(get(served.metrics.unwrap(), "/nothing").starts_with("HTTP/1.1 404"));
     what_is_written_is_read(&mut client, directory);
 }
 
@@ -217,14 +208,16 @@ fn a_served_model_keeps_data_and_answers_when_it_is_due() {
     let stop = AtomicBool::new(false);
     let (tell, told) = channel();
     let free = SocketAddr::from(([127, 0, 0, 1], 0));
-    let options = ServeOptions { nfs: free, metrics: Some(free), seed: 1, memory_bytes: 64 << 20 };
+    let options = ServeOptions { nfs: free, seed: 1, memory_bytes: 64 << 20 };
     std::thread::scope(|scope| {
-        let stop = &stop;
-        let server = scope
-            .spawn(move || serve(&model(), options, stop, |served| tell.send(served).unwrap()));
+        let (stop, metrics) = (&stop, Arc::<Metrics>::default());
+        let updated = Arc::clone(&metrics);
+        let server = scope.spawn(move || {
+            serve(&model(), options, updated, stop, |served| tell.send(served).unwrap())
+        });
         let served = told.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
         // The server ends even if an assertion fails.
-        let used = std::panic::catch_unwind(|| use_it(served));
+        let used = std::panic::catch_unwind(|| use_it(served, &metrics));
         stop.store(true, Ordering::Relaxed);
         server.join().unwrap().unwrap();
         used.unwrap();
@@ -235,8 +228,9 @@ fn a_served_model_keeps_data_and_answers_when_it_is_due() {
 fn an_address_that_is_taken_is_an_error() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let nfs = taken.local_addr().unwrap();
-    let options = ServeOptions { nfs, metrics: None, seed: 1, memory_bytes: 1 << 20 };
-    let error = serve(&model(), options, &AtomicBool::new(false), |_| {}).unwrap_err();
+    let options = ServeOptions { nfs, seed: 1, memory_bytes: 1 << 20 };
+    let error =
+        serve(&model(), options, Arc::default(), &AtomicBool::new(false), |_| {}).unwrap_err();
     assert!(error.to_string().contains(&nfs.to_string()), "{error}");
 }
 
@@ -252,16 +246,18 @@ fn what_a_record_claims_is_not_taken_and_garbage_does_not_deafen() {
     let stop = AtomicBool::new(false);
     let (tell, told) = channel();
     let nfs = SocketAddr::from(([127, 0, 0, 1], 0));
-    let options = ServeOptions { nfs, metrics: Some(nfs), seed: 1, memory_bytes: 64 << 20 };
+    let options = ServeOptions { nfs, seed: 1, memory_bytes: 64 << 20 };
     std::thread::scope(|scope| {
-        let stop = &stop;
-        let server = scope
-            .spawn(move || serve(&model(), options, stop, |served| tell.send(served).unwrap()));
+        let (stop, metrics) = (&stop, Arc::<Metrics>::default());
+        let updated = Arc::clone(&metrics);
+        let server = scope.spawn(move || {
+            serve(&model(), options, updated, stop, |served| tell.send(served).unwrap())
+        });
         let served = told.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
         let attacked = std::panic::catch_unwind(|| {
             let before_bytes = resident_bytes();
             let closed = |bytes: &[u8]| {
-                let mut stream = TcpStream::connect(served.nfs).unwrap();
+                let mut stream = TcpStream::connect(served).unwrap();
                 let _ = stream.write_all(bytes);
                 stream.read(&mut [0; 16]).map_or(0, |read| read)
             };
@@ -283,7 +279,7 @@ fn what_a_record_claims_is_not_taken_and_garbage_does_not_deafen() {
             // Connections that send an incomplete record and stop, more of them than are accepted.
             let idle: Vec<TcpStream> = (0..300)
                 .map(|_| {
-                    let mut stream = TcpStream::connect(served.nfs).unwrap();
+                    let mut stream = TcpStream::connect(served).unwrap();
                     let _ = stream.write_all(&[0x80, 0x0f]);
                     stream
                 })
@@ -291,7 +287,7 @@ fn what_a_record_claims_is_not_taken_and_garbage_does_not_deafen() {
             drop(idle);
             let grown_bytes = resident_bytes().saturating_sub(before_bytes);
             assert!(grown_bytes < 256 << 20, "{grown_bytes} bytes more");
-            use_it(served);
+            use_it(served, &metrics);
         });
         stop.store(true, Ordering::Relaxed);
         server.join().unwrap().unwrap();

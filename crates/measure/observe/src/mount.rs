@@ -171,8 +171,8 @@ pub fn explain_unseen(path: &Path) -> Option<ObservationGap> {
             (format!("/sys/dev/block does not show its device {name}"), MOUNTED_SYS)
         }
     };
-    let what = format!("what the storage below {} did", path.display());
-    Some(ObservationGap { what, why, remedy: remedy.to_owned() })
+    let action = format!("below {} did", path.display());
+    Some(ObservationGap::of_storage(&action, why, remedy))
 }
 
 /// Remedy if only the number of a block device is known.

@@ -46,15 +46,7 @@ impl Metrics {
             });
         };
         let of = listener.clone();
-        let answers = move |path: &str| {
-            let content_type = "text/plain; version=0.0.4; charset=utf-8";
-            let known = path.split('?').next() == Some("/metrics");
-            known.then(|| Response { content_type, body: metrics::text(&of.state()) })
-        };
-        let metrics = StatusServer::open(at, Box::new(answers)).map_err(|error| {
-            CliError::environment(format!("--metrics: cannot listen on {at}: {error}"))
-                .hint("choose another port: 0 picks a free one")
-        })?;
+        let metrics = serve_text(at, move || metrics::text(&of.state()))?;
         let at = metrics.address().unwrap_or(at);
         progress.say(&format!("metrics are at http://{at}/metrics"));
         if !at.ip().is_loopback() {
@@ -64,4 +56,23 @@ impl Metrics {
         }
         Ok(progress.publishing(listener, server.into_iter().chain([metrics]).collect()))
     }
+}
+
+/// Serves a text in the Prometheus text format at `/metrics`, while the returned value exists.
+///
+/// # Errors
+/// An address that cannot be listened on.
+pub fn serve_text(
+    at: SocketAddr,
+    text: impl Fn() -> String + Send + Sync + 'static,
+) -> Result<StatusServer, CliError> {
+    let handler = move |path: &str| {
+        let content_type = "text/plain; version=0.0.4; charset=utf-8";
+        let known = path.split('?').next() == Some("/metrics");
+        known.then(|| Response { content_type, body: text() })
+    };
+    StatusServer::open(at, Box::new(handler)).map_err(|error| {
+        CliError::environment(format!("--metrics: cannot listen on {at}: {error}"))
+            .hint("choose another port: 0 picks a free one")
+    })
 }

@@ -7,9 +7,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use plimsoll_evidence::series::{Data, Row};
-use plimsoll_record::progress::Watcher;
+use plimsoll_runner::run::Event;
 
-use crate::gauges::{READS_FROM_PREFIX, WRITES_TO_PREFIX};
 use crate::state_listener::StateListener;
 
 /// Interval of samples.
@@ -88,13 +87,13 @@ impl CounterDeltas {
         self.at_ns = now_ns;
         let is_first = self.before.is_empty();
         let mut classes = BTreeMap::<String, Sum>::new();
-        let mut places = BTreeMap::<String, f64>::new();
+        let mut places = BTreeMap::<(bool, String), f64>::new();
         for (name, value) in counters {
             let rise = value - self.before.insert(name.clone(), value).unwrap_or(0.0);
             if is_first || rise < 0.0 {
                 continue;
             }
-            let place = label(&name, "place");
+            let place = label(&name, "place").to_owned();
             match name.split('{').next().unwrap_or_default() {
                 "plimsoll_model_latency_seconds_count" => {
                     classes.entry(label(&name, "action").to_owned()).or_default().count += rise;
@@ -103,10 +102,10 @@ impl CounterDeltas {
                     classes.entry(label(&name, "action").to_owned()).or_default().seconds += rise;
                 }
                 "plimsoll_model_reads_total" => {
-                    *places.entry(format!("{READS_FROM_PREFIX}{place}")).or_default() += rise;
+                    *places.entry((true, place)).or_default() += rise;
                 }
                 "plimsoll_model_writes_total" => {
-                    *places.entry(format!("{WRITES_TO_PREFIX}{place}")).or_default() += rise;
+                    *places.entry((false, place)).or_default() += rise;
                 }
                 _ => {}
             }
@@ -115,17 +114,17 @@ impl CounterDeltas {
             return;
         }
         let operations: f64 = classes.values().map(|sum| sum.count).sum();
-        let row = |name: String, data: Data| Row { phase: 0, start_ns, duration_ns, name, data };
-        let of_class = |(name, sum): (String, Sum)| {
+        let mut state = self.listener.state();
+        for (name, sum) in classes.into_iter().filter(|(_, sum)| sum.count > 0.0) {
             let (count, sum_ns) = (sum.count as u64, (sum.seconds * 1e9) as u64);
             // The counters have no bytes and no largest latency.
-            row(name, Data::Class { count, sum_ns, bytes: 0, max_ns: 0 })
-        };
-        let of_place = |(name, rise): (String, f64)| row(name, Data::Gauge(rise));
-        let rows = classes.into_iter().filter(|(_, sum)| sum.count > 0.0).map(of_class);
-        let rows: Vec<Row> = rows.chain(places.into_iter().map(of_place)).collect();
-        self.listener.rows(&rows);
-        self.listener.state().rate_ops_per_s = Some(operations * 1e9 / duration_ns as f64);
+            let data = Data::Class { count, sum_ns, bytes: 0, max_ns: 0 };
+            state.apply(Event::Interval(Row { phase: 0, start_ns, duration_ns, name, data }));
+        }
+        for ((is_read, place), ios) in places {
+            state.add_ios(is_read, &place, ios, start_ns, duration_ns);
+        }
+        state.rate_ops_per_s = Some(operations * 1e9 / duration_ns as f64);
     }
 }
 

@@ -3,10 +3,6 @@
 use crate::charts::{SECOND_NS, Series, Sums, entry};
 use crate::state::State;
 
-/// Prefix of gauges that count reads by source.
-pub const READS_FROM_PREFIX: &str = "read-of.";
-/// Prefix of gauges that count writes by destination.
-pub const WRITES_TO_PREFIX: &str = "written-to.";
 /// Prefix of the target's own counters of reads by source. Values are totals.
 const READ_SOURCE: &str = "metrics.read_source.";
 /// The same for writes by destination.
@@ -26,23 +22,27 @@ fn parse_model_gauge(name: &str) -> Option<(&str, &str)> {
 impl State {
     /// Adds a gauge of I/Os by source or destination.
     pub(super) fn place(&mut self, name: &str, value: f64, start_ns: u64, duration_ns: u64) {
-        let parsed = match parse_model_gauge(name) {
-            Some(("read", place)) => Some((true, place)),
-            Some(("write", place)) => Some((false, place)),
-            _ => {
-                let read = name.strip_prefix(READS_FROM_PREFIX).map(|place| (true, place));
-                read.or(name.strip_prefix(WRITES_TO_PREFIX).map(|place| (false, place)))
-            }
-        };
-        if let Some((is_read, place)) = parsed {
-            let ios = Sums { count: value.max(0.0) as u64, sum_ns: 0 };
-            self.places(is_read).add(start_ns, duration_ns, place.to_owned(), ios);
+        if let Some((side @ ("read" | "write"), place)) = parse_model_gauge(name) {
+            self.add_ios(side == "read", place, value, start_ns, duration_ns);
         }
         let read = name.strip_prefix(READ_SOURCE).map(|place| (true, place));
         let total = read.or(name.strip_prefix(WRITE_DESTINATION).map(|place| (false, place)));
         if let Some((is_read, place)) = total {
             self.total(is_read, place, name, value, start_ns.saturating_add(duration_ns));
         }
+    }
+
+    /// Adds I/Os to a source of reads or a destination of writes.
+    pub(super) fn add_ios(
+        &mut self,
+        is_read: bool,
+        place: &str,
+        ios: f64,
+        start_ns: u64,
+        duration_ns: u64,
+    ) {
+        let ios = Sums { count: ios.max(0.0) as u64, sum_ns: 0 };
+        self.places(is_read).add(start_ns, duration_ns, place.to_owned(), ios);
     }
 
     /// Adds a counter's increase, spread over the time since its previous increase.

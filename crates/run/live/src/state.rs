@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_evidence::latency::Interval;
 use plimsoll_evidence::run::PhaseKind;
-use plimsoll_evidence::series::{Data, Row, drained_class};
+use plimsoll_evidence::series::{Data, Row, drained_class, operation_of};
 use plimsoll_judge::finding::Finding;
 use plimsoll_record::progress::Progress;
 use plimsoll_runner::listener::HostStatus;
@@ -328,18 +328,19 @@ impl State {
         match data {
             Data::Class { count, sum_ns, bytes, max_ns } => {
                 let name = drained_class(&name).map(str::to_owned).unwrap_or(name);
-                let kind = name.rsplit('.').next().unwrap_or_default().to_owned();
-                if kind.contains("read") {
+                let operation = operation_of(&name).to_owned();
+                let is_read = operation.contains("read");
+                if is_read {
                     self.read_bytes = self.read_bytes.saturating_add(bytes);
                 }
-                let moved = if kind.contains("read") { "load read" } else { "load written" };
+                let moved = if is_read { "load read" } else { "load written" };
                 let bytes_moved = Sums { count: bytes, sum_ns: 0 };
                 // Devices are sampled once a second or less often, so columns are not narrower.
                 let column_ns = duration_ns.max(SECOND_NS);
                 if bytes > 0 {
                     self.charts.moved.add(start_ns, column_ns, moved.to_owned(), bytes_moved);
                 }
-                self.charts.series.add(start_ns, duration_ns, kind, Sums { count, sum_ns });
+                self.charts.series.add(start_ns, duration_ns, operation, Sums { count, sum_ns });
                 let Some(class) = entry(&mut self.classes, name, CLASSES_MAX) else { return };
                 class.rate_ops_per_s = count as f64 / seconds;
                 class.rate_bytes_per_s = bytes as f64 / seconds;

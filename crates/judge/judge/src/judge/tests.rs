@@ -574,7 +574,7 @@ fn a_pass_names_the_figure_that_is_closest_to_its_limit() {
 fn each_rule_that_decides_a_verdict_is_a_rule_of_the_audit() {
     let lists: [&[&str]; 5] =
         [&NOT_ACCEPTED, &OUTSIDE_EVENTS, &ALWAYS_DECIDE, &ONLY_WITH_CLAIM, &ALWAYS_REFUTE];
-    let specific = Claim::ALL.iter().map(|claim| specific_rules(*claim));
+    let specific = Claim::ALL.iter().map(|claim| claims::specific_rules(*claim));
     for id in lists.into_iter().chain(specific).flatten() {
         assert!(rules::ALL.iter().any(|rule| rule.id == *id), "{id}");
     }

@@ -141,7 +141,7 @@ pub(crate) fn bottom_devices(bundle: &Bundle) -> Option<Vec<&DeviceTotals>> {
 
 /// Returns the gap that explains why the storage's work was not observed, and how to observe it.
 pub(crate) fn storage_unseen(bundle: &Bundle) -> Option<&ObservationGap> {
-    bundle.observed.unknown.iter().find(|unknown| unknown.what.starts_with("what the storage"))
+    bundle.observed.unknown.iter().find(|gap| gap.is_of_storage())
 }
 
 /// Returns device bytes over application bytes for reads. Measured: 0.001 from the page cache, 1.00

@@ -20,6 +20,8 @@
 mod curve;
 mod search;
 
+use serde::{Deserialize, Serialize};
+
 use super::knee::Bend;
 
 pub use search::Search;
@@ -98,12 +100,12 @@ pub enum Step {
 }
 
 /// Measured load, with the mean of all its measurements.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredLoad {
     /// The load.
     pub load: u64,
     /// Mean of the measurements, in operations per second.
-    pub throughput_per_s: f64,
+    pub rate_per_s: f64,
     /// Number of measurements.
     pub measurements: usize,
 }

@@ -158,7 +158,7 @@ fn the_load_line_is_found_within_five_percent() {
                     let outcome = search(system, &goal, noise, seed);
                     assert!(outcome.steps <= STEPS_MAX, "seed {seed} {system:?}");
                     steps += outcome.steps;
-                    let found = outcome.load_line.map_or(0.0, |line| line.throughput_per_s);
+                    let found = outcome.load_line.map_or(0.0, |line| line.rate_per_s);
                     let error = (found / system.line(&goal) - 1.0).abs();
                     assert!(error <= limit, "seed {seed} {system:?} {goal:?}: {error} {outcome:?}");
                     worst = worst.max(error);

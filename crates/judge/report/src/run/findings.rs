@@ -108,42 +108,20 @@ pub(crate) fn line(finding: &Finding) -> FindingLine {
         rule: finding.rule.clone(),
         says: group_counts(&sentence(&finding.says)),
         advice: sentence(&finding.advice),
-        evidence: finding
-            .evidence
-            .iter()
-            .map(|(name, value)| (words(name), shown(name, value)))
-            .collect(),
+        evidence: finding.evidence.iter().map(shown).collect(),
     }
 }
 
-fn words(name: &str) -> String {
-    let base = ["_bytes_per_s", "_per_s", "_bytes", "_ns", "_share"]
-        .iter()
-        .find_map(|suffix| name.strip_suffix(suffix))
-        .unwrap_or(name);
-    base.replace('_', " ")
-}
-
-/// Formats a number of the evidence in the unit at the end of its name.
-fn shown(name: &str, value: &serde_json::Value) -> String {
-    let unit = if name.ends_with("_bytes_per_s") {
-        Unit::Bandwidth
-    } else if name.ends_with("_per_s") {
-        Unit::Rate
-    } else if name.ends_with("_bytes") {
-        Unit::Size
-    } else if name.ends_with("_ns") {
-        Unit::Latency
-    } else if name.ends_with("_share") {
-        Unit::Share
-    } else {
-        Unit::Plain
-    };
-    match (value, value.as_f64()) {
+/// Formats a number of the evidence in the unit at the end of its name; returns the words of the
+/// name, and the number.
+fn shown((name, value): (&String, &serde_json::Value)) -> (String, String) {
+    let (unit, words) = Unit::of_name(name);
+    let value = match (value, value.as_f64()) {
         (_, Some(number)) => unit.show(number, Letters::Unicode),
         (serde_json::Value::String(text), _) => text.clone(),
         (other, _) => other.to_string(),
-    }
+    };
+    (words.replace('_', " "), value)
 }
 
 pub(crate) fn claims(verdict: &Verdict) -> Table {

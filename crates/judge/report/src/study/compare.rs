@@ -1,65 +1,26 @@
 //! Comparison of two or more experiments: ratios with intervals, and differing conditions.
 
+use std::collections::BTreeSet;
+
+use plimsoll_judge::compare::{Comparison, ConditionDifference, Metric, Outcome, SideFigure};
+use plimsoll_judge::metrics::{self, Figure, FigureUnit};
+
 use crate::chart::plot::{Dot, RuleKind};
 use crate::chart::{Axis, Mark, Plot, Rule};
-use crate::document::{Block, Document, Fact, Headline, Section};
+use crate::document::{Block, Fact, Section};
 use crate::number::{Letters, Unit};
-use crate::table::{Cell, Column, Table, Tone, Value};
+use crate::table::{Cell, Column, Table, Tone};
 
 /// Maximum number of sides that the headline shows.
 const FIGURES_MAX: usize = 4;
 
-/// Value of a metric in one experiment.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Side {
-    /// Mean over its runs; `None`: not measured.
-    pub mean: Option<f64>,
-    /// 95 % interval of the mean; `None` if there are too few runs.
-    pub interval: Option<(f64, f64)>,
-    /// Largest minus least run, over the mean.
-    pub spread_share: Option<f64>,
-    /// Ratio to the first experiment; `None` for the first itself, and if it cannot be computed.
-    pub ratio: Option<f64>,
-    /// 95 % interval of the ratio.
-    pub ratio_interval: Option<(f64, f64)>,
-}
+/// A comparison whose figures are drawn.
+pub struct ComparisonDrawing<'a>(pub &'a Comparison);
 
-/// A metric over all experiments.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Metric {
-    /// Name, with `higher is better` or `lower is better` if known.
-    pub name: String,
-    /// Name in CSV.
-    pub key: String,
-    /// Kind of numbers.
-    pub unit: Unit,
-    /// True if higher is better, false if lower is better, `None` if neither applies.
-    pub more_is_better: Option<bool>,
-    /// The experiments, in the order of [`Comparison::names`].
-    pub sides: Vec<Side>,
-    /// Description of the difference: significant or not.
-    pub says: String,
-}
-
-/// A comparison.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Comparison {
-    /// Names of the experiments. The first is the baseline.
-    pub names: Vec<String>,
-    /// Headline: whether the difference should decide.
-    pub headline: Headline,
-    /// The metrics.
-    pub metrics: Vec<Metric>,
-    /// Conditions that differ: name, and the value of each experiment.
-    pub unlike: Vec<(String, Vec<String>)>,
-    /// Remarks: accepted differences, estimates.
-    pub remarks: Vec<String>,
-}
-
-impl Comparison {
+impl ComparisonDrawing<'_> {
     /// Returns the chart of ratios with intervals.
     pub fn plot(&self) -> Plot {
-        let names: Vec<String> = self.metrics.iter().rev().map(|m| m.name.clone()).collect();
+        let names: Vec<String> = self.0.metrics.iter().rev().map(|m| m.name.clone()).collect();
         let height = 76.0 + 30.0 * names.len() as f64;
         let axis = if self.is_wide() {
             Axis::log("ratio", Unit::Plain)
@@ -75,17 +36,22 @@ impl Comparison {
         .size(860.0, height.max(140.0))
         .says(format!(
             "Each point is a mean over {}'s. An interval that crosses the line shows no difference.",
-            self.names.first().map_or("the first", String::as_str)
+            self.0.names.first().map_or("the first", String::as_str)
         ));
-        for (at, name) in self.names.iter().enumerate().skip(1) {
+        for (at, name) in self.0.names.iter().enumerate().skip(1) {
             let dots: Vec<Dot> = (0u32..)
-                .zip(self.metrics.iter().rev())
+                .zip(self.0.metrics.iter().rev())
                 .filter_map(|(row, metric)| {
                     let side = metric.sides.get(at)?;
                     // Several experiments in one row are offset slightly.
-                    let apart = (at as f64 - self.names.len() as f64 / 2.0) * 0.18;
+                    let apart = (at as f64 - self.0.names.len() as f64 / 2.0) * 0.18;
                     let y = f64::from(row) - apart;
-                    Some(Dot { x: side.ratio?, y, x_range: side.ratio_interval, ..Dot::default() })
+                    Some(Dot {
+                        x: side.ratio?,
+                        y,
+                        x_range: side.ratio_interval.map(Into::into),
+                        ..Dot::default()
+                    })
                 })
                 .collect();
             let (name, colour) = (name.clone(), (at - 1) as u8);
@@ -96,46 +62,47 @@ impl Comparison {
 
     /// Returns true if ratios need a logarithmic scale, on which 1/3 and 3 are equally far from 1.
     fn is_wide(&self) -> bool {
-        let ratios = self.metrics.iter().flat_map(|m| &m.sides).filter_map(|side| side.ratio);
+        let ratios = self.0.metrics.iter().flat_map(|m| &m.sides).filter_map(|side| side.ratio);
         ratios.filter(|ratio| *ratio > 0.0).any(|ratio| !(0.25..=4.0).contains(&ratio))
     }
 
     /// Returns the lower end of the axis, a little below the smallest ratio and 1.
     fn least(&self) -> Option<f64> {
         let ends = self
+            .0
             .metrics
             .iter()
             .flat_map(|m| &m.sides)
-            .flat_map(|side| [side.ratio, side.ratio_interval.map(|interval| interval.0)]);
+            .flat_map(|side| [side.ratio, side.ratio_interval.map(|[low, _]| low)]);
         let least = ends.flatten().filter(|x| x.is_finite()).fold(1.0, f64::min);
         Some(((least - 0.05) * 20.0).floor() / 20.0)
     }
 
     /// Returns the text that all metrics share, to show it once below the table.
     fn common_text(&self) -> Option<&str> {
-        let (first, more) = self.metrics.split_first()?;
+        let (first, more) = self.0.metrics.split_first()?;
         let alike = !more.is_empty() && more.iter().all(|metric| metric.says == first.says);
         alike.then_some(first.says.as_str())
     }
 
     /// Returns the table: two sides as columns, more sides as rows.
     pub fn table(&self) -> Table {
-        if let Some(says) = self.common_text() {
-            let apart = |metric: &Metric| Metric { says: String::new(), ..metric.clone() };
-            let metrics = self.metrics.iter().map(apart).collect();
-            let mut table = Self { metrics, ..self.clone() }.wide_table();
+        let common = self.common_text();
+        let mut table = if self.0.names.len() > 2 {
+            self.long_table(common.is_some())
+        } else {
+            self.wide_table(common.is_some())
+        };
+        if let Some(says) = common {
             table.note = format!("every difference: {says}");
-            return table;
         }
-        self.wide_table()
+        table
     }
 
-    fn wide_table(&self) -> Table {
-        if self.names.len() > 2 {
-            return self.long_table();
-        }
+    /// `common`: every metric has the same text, which is shown below the table.
+    fn wide_table(&self, common: bool) -> Table {
         let mut columns = vec![Column::words("metric", "metric")];
-        for (at, name) in self.names.iter().enumerate() {
+        for (at, name) in self.0.names.iter().enumerate() {
             let key = |what: &str| format!("{}_{what}", letter(at));
             columns.push(Column::numbers("mean", &key("mean")).under(name));
             columns.push(Column::numbers("95 % interval", &key("interval")).under(name).rank(2));
@@ -148,13 +115,13 @@ impl Comparison {
         }
         columns.push(Column::remarks("difference", "says"));
         let mut table = Table::new("", columns);
-        table.rows = self.metrics.iter().map(|metric| self.row(metric)).collect();
+        table.rows = self.0.metrics.iter().map(|metric| self.row(metric, common)).collect();
         table
     }
 
     /// Returns the table with a row per metric and side.
-    fn long_table(&self) -> Table {
-        let over = format!("over {}", self.names.first().map_or("the first", String::as_str));
+    fn long_table(&self, common: bool) -> Table {
+        let over = format!("over {}", self.0.names.first().map_or("the first", String::as_str));
         let columns = vec![
             Column::words("metric", "metric"),
             Column::words("side", "side"),
@@ -166,17 +133,18 @@ impl Comparison {
             Column::remarks("difference", "says"),
         ];
         let mut table = Table::new("", columns);
-        for metric in &self.metrics {
-            for (at, (name, side)) in self.names.iter().zip(&metric.sides).enumerate() {
-                let says = if at + 1 == self.names.len() { metric.says.as_str() } else { "" };
+        for metric in &self.0.metrics {
+            for (at, (name, side)) in self.0.names.iter().zip(&metric.sides).enumerate() {
+                let last = at + 1 == self.0.names.len();
+                let says = if last && !common { metric.says.as_str() } else { "" };
                 table.rows.push(vec![
                     Cell::text(metric.name.clone()),
                     Cell::text(name.clone()),
-                    Cell::maybe(metric.unit, side.mean).tone(Tone::Strong),
-                    interval(metric.unit, side.interval),
-                    Cell::maybe(Unit::Share, side.spread_share),
-                    Cell::maybe(Unit::Plain, side.ratio).tone(tone(metric, side)),
-                    interval(Unit::Plain, side.ratio_interval),
+                    Cell::maybe(unit(&metric.key), side.mean).tone(Tone::Strong),
+                    Cell::interval(unit(&metric.key), side.interval),
+                    Cell::maybe(Unit::Share, side.spread),
+                    Cell::maybe(Unit::Plain, side.ratio).tone(self.tone(metric, side)),
+                    Cell::interval(Unit::Plain, side.ratio_interval),
                     Cell::text(says),
                 ]);
             }
@@ -184,107 +152,156 @@ impl Comparison {
         table
     }
 
-    fn row(&self, metric: &Metric) -> Vec<Cell> {
+    fn row(&self, metric: &Metric, common: bool) -> Vec<Cell> {
+        let unit = unit(&metric.key);
         let mut cells = vec![Cell::text(metric.name.clone())];
-        let nothing = Side::default();
-        for at in 0..self.names.len() {
-            let side = metric.sides.get(at).unwrap_or(&nothing);
-            cells.push(Cell::maybe(metric.unit, side.mean).tone(Tone::Strong));
-            cells.push(interval(metric.unit, side.interval));
-            cells.push(Cell::maybe(Unit::Share, side.spread_share));
+        for (at, side) in metric.sides.iter().enumerate() {
+            cells.push(Cell::maybe(unit, side.mean).tone(Tone::Strong));
+            cells.push(Cell::interval(unit, side.interval));
+            cells.push(Cell::maybe(Unit::Share, side.spread));
             if at > 0 {
-                cells.push(Cell::maybe(Unit::Plain, side.ratio).tone(tone(metric, side)));
-                cells.push(interval(Unit::Plain, side.ratio_interval));
+                cells.push(Cell::maybe(Unit::Plain, side.ratio).tone(self.tone(metric, side)));
+                cells.push(Cell::interval(Unit::Plain, side.ratio_interval));
             }
         }
-        cells.push(Cell::text(metric.says.clone()));
+        cells.push(Cell::text(if common { "" } else { &metric.says }));
         cells
     }
 
     /// Returns the first metric of each side for the headline, and the ratio of two sides.
-    fn figures(&self) -> Vec<Fact> {
-        let Some(metric) = self.metrics.first().filter(|_| self.names.len() <= FIGURES_MAX) else {
+    pub fn figures(&self) -> Vec<Fact> {
+        let Some(metric) = self.0.metrics.first().filter(|_| self.0.names.len() <= FIGURES_MAX)
+        else {
             return Vec::new();
         };
-        let fact = |(name, side): (&String, &Side)| {
+        let fact = |(name, side): (&String, &SideFigure)| {
             let name = format!("{name}: {}", metric.name);
-            Fact::new(&name, Cell::maybe(metric.unit, side.mean))
+            Fact::new(&name, Cell::maybe(unit(&metric.key), side.mean))
         };
-        let mut figures: Vec<Fact> = self.names.iter().zip(&metric.sides).map(fact).collect();
-        if let [_, Side { ratio: Some(ratio), ratio_interval, .. }] = &metric.sides[..] {
+        let mut figures: Vec<Fact> = self.0.names.iter().zip(&metric.sides).map(fact).collect();
+        if let [_, SideFigure { ratio: Some(ratio), ratio_interval, .. }] = &metric.sides[..] {
             let note = ratio_interval.map_or(String::new(), |ends| {
-                format!("95 %: {}", interval(Unit::Plain, Some(ends)).show(None, Letters::Unicode))
+                let interval = Cell::interval(Unit::Plain, Some(ends));
+                format!("95 %: {}", interval.show(None, Letters::Unicode))
             });
             figures.push(Fact::new("ratio", Cell::number(Unit::Plain, *ratio)).note(note));
         }
         figures
     }
 
-    /// Returns the report of a comparison.
-    pub fn document(&self) -> Document {
-        let mut sections = vec![
-            Section::brief("metrics", "Side by side")
-                .with(Block::Chart(Box::new(self.plot())))
-                .with(Block::Table(self.table())),
-        ];
-        let mut unlike = Table::new("", vec![Column::words("condition", "condition")]);
-        for (at, name) in self.names.iter().enumerate() {
-            unlike.columns.push(Column::words(name, &letter(at).to_string()));
-        }
-        unlike.rows = self
-            .unlike
-            .iter()
-            .map(|(name, values)| {
-                let mut cells = vec![Cell::text(name.clone()).tone(Tone::Warn)];
-                cells.extend((0..self.names.len()).map(|at| {
-                    values.get(at).map_or(Cell::unknown(), |value| Cell::text(value.clone()))
-                }));
-                cells
-            })
-            .collect();
-        if !unlike.rows.is_empty() {
-            let section = Section::brief("unlike", "Conditions that differ");
-            sections.push(section.with(Block::Table(unlike)));
-        }
-        if !self.remarks.is_empty() {
-            let list = Block::List(self.remarks.clone());
-            sections.push(Section::brief("remarks", "Remarks").with(list));
-        }
-        let mut headline = self.headline.clone();
-        headline.figures.extend(self.figures());
-        Document { title: self.names.join(" and "), headline, sections, ..Document::default() }
+    /// Returns the tone of a ratio: coloured only if the figure is decided and its interval
+    /// excludes 1.
+    fn tone(&self, metric: &Metric, side: &SideFigure) -> Tone {
+        let higher = match side.ratio_interval.filter(|_| is_decided(self.0, metric)) {
+            Some([low, _]) if low > 1.0 => true,
+            Some([_, high]) if high < 1.0 => false,
+            _ => return Tone::Plain,
+        };
+        if higher == metric.higher_is_better { Tone::Good } else { Tone::Bad }
     }
-}
 
-fn interval(unit: Unit, ends: Option<(f64, f64)>) -> Cell {
-    match ends {
-        Some((low, high)) => Cell { value: Value::Interval(unit, low, high), tone: Tone::Plain },
-        None => Cell::not_applicable(),
+    /// Returns chart and table of the figures.
+    pub fn section(&self) -> Section {
+        Section::brief("metrics", "Side by side")
+            .with(Block::Chart(Box::new(self.plot())))
+            .with(Block::Table(self.table()))
     }
-}
 
-/// Returns the tone of a ratio: coloured only if its interval excludes 1 and the better direction
-/// is known.
-fn tone(metric: &Metric, side: &Side) -> Tone {
-    match (metric.more_is_better, side.ratio_interval) {
-        (Some(more), Some((low, _))) if low > 1.0 => {
-            if more {
-                Tone::Good
-            } else {
-                Tone::Bad
-            }
+    /// Returns the conditions that differ, with the value of each side.
+    pub fn differences(&self) -> Section {
+        let mut table = Table::new("", vec![Column::words("condition", "condition")]);
+        for (at, name) in self.0.names.iter().enumerate() {
+            table.columns.push(Column::words(name, &letter(at).to_string()));
         }
-        (Some(more), Some((_, high))) if high < 1.0 => {
-            if more {
-                Tone::Bad
-            } else {
-                Tone::Good
-            }
-        }
-        _ => Tone::Plain,
+        let row = |one: &ConditionDifference| {
+            let accepted = match (one.factor, one.accepted) {
+                (true, _) => " (factor under comparison)",
+                (false, true) => " (accepted)",
+                (false, false) => "",
+            };
+            let values = with_units(&one.name, &one.values);
+            let mut cells = vec![Cell::text(format!("{}{accepted}", one.name)).tone(Tone::Warn)];
+            cells.extend((0..self.0.names.len()).map(|at| {
+                values.get(at).map_or(Cell::unknown(), |value| Cell::text(value.clone()))
+            }));
+            cells
+        };
+        table.rows = self.0.differences.iter().map(row).collect();
+        Section::brief("unlike", "Conditions that differ").with(Block::Table(table))
     }
 }
 
 fn letter(at: usize) -> char {
     char::from(b'a' + (at % 26) as u8)
+}
+
+/// Formats values of a condition in the unit at the end of its name: `measure_ns` 600000000000 is
+/// 10 min. Values that would look equal after formatting stay unformatted.
+fn with_units(name: &str, values: &[String]) -> Vec<String> {
+    let unit = match Unit::of_name(name).0 {
+        Unit::Plain | Unit::Share => return values.to_vec(),
+        unit => unit,
+    };
+    let one = |value: &str| match value.parse::<f64>() {
+        Ok(ns) if unit == Unit::Latency && ns >= 60e9 => Unit::Elapsed.show(ns, Letters::Unicode),
+        Ok(number) => unit.show(number, Letters::Unicode),
+        Err(_) => value.to_owned(),
+    };
+    // Several values of one side are joined by "and".
+    let all = |value: &String| value.split(" and ").map(one).collect::<Vec<_>>().join(" and ");
+    let shown: Vec<String> = values.iter().map(all).collect();
+    let tells = |values: &[String]| values.iter().collect::<BTreeSet<_>>().len();
+    if tells(&shown) == tells(values) { shown } else { values.to_vec() }
+}
+
+/// Returns true if the difference of a figure is significant.
+fn is_decided(comparison: &Comparison, metric: &Metric) -> bool {
+    let decides = !matches!(
+        comparison.outcome,
+        Outcome::UnlikeConditions | Outcome::NotBelieved | Outcome::NotShown | Outcome::TooFewRuns
+    );
+    decides && metric.sides.iter().any(|side| side.significant == Some(true))
+}
+
+/// Returns the unit of a figure by its key. An estimate has the unit of its figure.
+pub fn unit(key: &str) -> Unit {
+    match figure(key).map(|figure| figure.unit) {
+        Some(FigureUnit::PerSecond) => Unit::Rate,
+        Some(FigureUnit::BytesPerSecond) => Unit::Bandwidth,
+        Some(FigureUnit::Nanoseconds) => Unit::Latency,
+        Some(FigureUnit::Share) => Unit::Share,
+        // A latency of a class, of all hosts.
+        None if key.contains("latency_ns_") => Unit::Latency,
+        None => Unit::Plain,
+    }
+}
+
+/// Returns the figure with a key, of any workload.
+pub(crate) fn figure(key: &str) -> Option<&'static Figure> {
+    let key = key.strip_suffix("_cpu_adjusted_estimate").unwrap_or(key);
+    metrics::all().find(|figure| figure.key == key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_have_the_unit_that_their_name_ends_with() {
+        let shown = |name: &str, values: &[&str]| {
+            with_units(name, &values.iter().map(|value| (*value).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            shown("plan.phases.measure_ns", &["600000000000", "30000000000"]),
+            ["10 min", "30.0 s"]
+        );
+        assert_eq!(shown("plan.size_bytes", &["4096", "null"]), ["4 KiB", "null"]);
+        assert_eq!(
+            shown("plan.rate_per_s", &["500", "1000 and 2000"]),
+            ["500.0/s", "1,000/s and 2,000/s"]
+        );
+        assert_eq!(shown("kernel", &["6.1", "6.18"]), ["6.1", "6.18"]);
+        let close = ["1000000000001", "1000000000002"];
+        assert_eq!(shown("plan.x_ns", &close), close, "what differs must not read alike");
+    }
 }

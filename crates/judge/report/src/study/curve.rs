@@ -1,56 +1,49 @@
 //! The throughput-latency curve with its load line.
 
+use plimsoll_judge::stats::tune::MeasuredLoad;
+use plimsoll_judge::tuning::{TuneStep, Tuning};
+
 use crate::chart::plot::Dot;
 use crate::chart::{Axis, AxisScale, Mark, Plot, Rule};
-use crate::document::{Block, Document, Fact, Headline, Section};
-use crate::number::{Letters, Unit};
+use crate::document::{Block, Fact, Section};
+use crate::number::{Letters, Unit, group_counts};
+use crate::run::checks::label;
 use crate::table::{Cell, Column, Table, Tone, Value};
 
-/// One measured step of load.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Step {
-    /// Offered load: threads, queue depth or I/Os per second (see [`Curve::load_name`]).
-    pub load: f64,
-    /// Achieved rate.
-    pub rate_per_s: f64,
-    /// 95 % interval of the rate.
-    pub rate_interval: Option<(f64, f64)>,
-    /// Latencies in the order of [`Curve::latency_names`]; `None`: not measured.
-    pub latency_ns: Vec<Option<f64>>,
-    /// 95 % interval of the first latency.
-    pub latency_interval_ns: Option<(f64, f64)>,
-    /// True if no ceiling was exceeded; `None` if the samples do not decide.
-    pub within: Option<bool>,
-    /// True if the system was steady; `None` if unknown.
-    pub steady: Option<bool>,
-    /// Bundle, or a remark.
-    pub note: String,
-}
-
 /// Steps of a search by ascending load, with conclusions.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Curve {
-    /// Name of the plan.
-    pub name: String,
-    /// Name of the load parameter: `threads`, `queue depth`, `offered I/Os`.
+pub struct Curve<'a> {
+    tuning: &'a Tuning,
+    /// Name of the load: `threads`, `queue depth`, `offered I/Os per second`.
     pub load_name: String,
-    /// Names of the steps' latencies: `database reads, average`.
-    pub latency_names: Vec<String>,
-    /// Ceiling of each latency, if any.
-    pub ceilings_ns: Vec<Option<f64>>,
-    /// The steps.
-    pub steps: Vec<Step>,
-    /// Required rate.
-    pub required_per_s: Option<f64>,
+    /// Display names of the latencies.
+    latency_names: Vec<String>,
+    steps: Vec<&'a TuneStep>,
     /// Index of the step that is the load line: the highest rate sustained within every ceiling.
-    pub load_line: Option<usize>,
+    load_line: Option<usize>,
     /// Index of the step with the lowest load that achieves the requirement.
-    pub fewest: Option<usize>,
-    /// Remarks of the search.
-    pub remarks: Vec<String>,
+    fewest: Option<usize>,
 }
 
-impl Curve {
+impl<'a> Curve<'a> {
+    /// Sorts the steps of a search.
+    pub fn of(tuning: &'a Tuning) -> Self {
+        let mut steps: Vec<&TuneStep> = tuning.steps.iter().collect();
+        steps.sort_by_key(|step| step.load);
+        // A load that was measured several times has several steps. It is represented by the step
+        // that is nearest to their mean.
+        let nearest = |at: Option<MeasuredLoad>| {
+            let at = at?;
+            let off = |step: &TuneStep| {
+                step.rate_per_s.map_or(f64::INFINITY, |rate| (rate - at.rate_per_s).abs())
+            };
+            let of_load = steps.iter().enumerate().filter(|(_, step)| step.load == at.load);
+            of_load.min_by(|a, b| off(a.1).total_cmp(&off(b.1))).map(|(index, _)| index)
+        };
+        let (load_line, fewest) = (nearest(tuning.load_line), nearest(tuning.required_load));
+        let latency_names = tuning.latencies.iter().map(|l| label(&l.name)).collect();
+        Self { tuning, load_name: tuning.load_name(), latency_names, steps, load_line, fewest }
+    }
+
     /// Returns the chart: latency over rate, with ceilings and load line.
     pub fn plot(&self) -> Plot {
         let mut plot = Plot::new(
@@ -62,16 +55,17 @@ impl Curve {
         .size(860.0, 340.0)
         .says(format!("Labels are the load ({}). Bars are 95 % intervals.", self.load_name));
         for (i, name) in self.latency_names.iter().enumerate() {
-            plot = self.marks(name, i as u8, &|step| self.dot(step, i)).fold(plot, Plot::mark);
+            plot = self.marks(name, i as u8, &|step| Self::dot(step, i)).fold(plot, Plot::mark);
         }
         for (ceiling, names) in self.ceilings() {
             let shown = Unit::Latency.show_round(ceiling, Letters::Unicode);
             plot =
                 plot.rule(Rule::limit(ceiling, format!("ceiling {shown}: {}", names.join("; "))));
         }
-        if let Some(step) = self.load_line.and_then(|at| self.steps.get(at)) {
-            let shown = Unit::Rate.show(step.rate_per_s, Letters::Unicode);
-            plot = plot.rule(Rule::load_line(step.rate_per_s, format!("load line {shown}")));
+        let line = self.load_line.and_then(|at| self.steps.get(at)?.rate_per_s);
+        if let Some(rate_per_s) = line {
+            let shown = Unit::Rate.show(rate_per_s, Letters::Unicode);
+            plot = plot.rule(Rule::load_line(rate_per_s, format!("load line {shown}")));
         }
         plot
     }
@@ -81,21 +75,22 @@ impl Curve {
         let x = || Axis { scale: AxisScale::Log2, ..Axis::linear(&self.load_name, Unit::Plain) };
         type Height = (f64, Option<(f64, f64)>);
         let latency = self.latency_names.first().map_or("latency", String::as_str);
-        let plot = |id: &str, title: &str, y: Axis, height: &dyn Fn(&Step) -> Option<Height>| {
-            let dot = |step: &Step| {
-                let (y, y_range) = height(step)?;
-                Some(Dot { x: step.load, y, y_range, ..Dot::default() })
+        let plot =
+            |id: &str, title: &str, y: Axis, height: &dyn Fn(&TuneStep) -> Option<Height>| {
+                let dot = |step: &TuneStep| {
+                    let (y, y_range) = height(step)?;
+                    Some(Dot { x: step.load as f64, y, y_range, ..Dot::default() })
+                };
+                let plot = Plot::new(id, &format!("{title} against {}", self.load_name), x(), y)
+                    .size(860.0, 240.0);
+                self.marks(title, 0, &dot).fold(plot, Plot::mark)
             };
-            let plot = Plot::new(id, &format!("{title} against {}", self.load_name), x(), y)
-                .size(860.0, 240.0);
-            self.marks(title, 0, &dot).fold(plot, Plot::mark)
-        };
         [
             plot("load-rate", "I/Os per second", Axis::linear("I/Os", Unit::Rate), &|step| {
-                Some((step.rate_per_s, step.rate_interval))
+                Some((step.rate_per_s?, step.rate_interval_per_s.map(Into::into)))
             }),
             plot("load-latency", latency, Axis::log("latency", Unit::Latency), &|step| {
-                Some((step.latency_ns.first().copied().flatten()?, None))
+                Some((step.latencies_ns.first().copied().flatten()?, None))
             }),
         ]
     }
@@ -106,7 +101,7 @@ impl Curve {
         &self,
         name: &str,
         colour: u8,
-        dot: &dyn Fn(&Step) -> Option<Dot>,
+        dot: &dyn Fn(&TuneStep) -> Option<Dot>,
     ) -> impl Iterator<Item = Mark> + use<> {
         let (mut joined, mut others) = (Vec::new(), Vec::new());
         for steps in self.steps.chunk_by(|a, b| a.load == b.load) {
@@ -135,8 +130,8 @@ impl Curve {
     /// Returns the distinct ceilings with their latencies.
     fn ceilings(&self) -> Vec<(f64, Vec<&str>)> {
         let mut ceilings: Vec<(f64, Vec<&str>)> = Vec::new();
-        for (name, ceiling) in self.latency_names.iter().zip(&self.ceilings_ns) {
-            let Some(ceiling) = *ceiling else { continue };
+        for (name, latency) in self.latency_names.iter().zip(&self.tuning.latencies) {
+            let Some(ceiling) = latency.ceiling_ns else { continue };
             match ceilings.iter_mut().find(|(known, _)| *known == ceiling) {
                 Some((_, names)) => names.push(name),
                 None => ceilings.push((ceiling, vec![name.as_str()])),
@@ -145,20 +140,14 @@ impl Curve {
         ceilings
     }
 
-    fn dot(&self, step: &Step, i: usize) -> Option<Dot> {
-        let latency = step.latency_ns.get(i).copied().flatten()?;
-        let first = i == 0;
-        Some(Dot {
-            x: step.rate_per_s,
-            y: latency,
-            x_range: step.rate_interval.filter(|_| first),
-            y_range: step.latency_interval_ns.filter(|_| first),
-            label: if first {
-                Unit::Plain.show_round(step.load, Letters::Unicode)
-            } else {
-                String::new()
-            },
-        })
+    fn dot(step: &TuneStep, i: usize) -> Option<Dot> {
+        let (x, y) = (step.rate_per_s?, step.latencies_ns.get(i).copied().flatten()?);
+        if i > 0 {
+            return Some(Dot { x, y, ..Dot::default() });
+        }
+        let label = Unit::Plain.show_round(step.load as f64, Letters::Unicode);
+        let x_range = step.rate_interval_per_s.map(Into::into);
+        Some(Dot { x, y, x_range, label, ..Dot::default() })
     }
 
     /// Returns the table of steps.
@@ -192,25 +181,19 @@ impl Curve {
         let step = &self.steps[at];
         let tone = if Some(at) == self.load_line { Tone::Strong } else { Tone::Plain };
         let mut cells = vec![
-            Cell::number(Unit::Plain, step.load).tone(tone),
-            Cell::number(Unit::Rate, step.rate_per_s).tone(tone),
-            match step.rate_interval {
-                Some((low, high)) => {
-                    Cell { value: Value::Interval(Unit::Rate, low, high), tone: Tone::Plain }
-                }
-                None => Cell::not_applicable(),
-            },
-            Cell::maybe(Unit::Rate, (step.load > 0.0).then(|| step.rate_per_s / step.load)),
+            Cell::number(Unit::Plain, step.load as f64).tone(tone),
+            Cell::maybe(Unit::Rate, step.rate_per_s).tone(tone),
+            Cell::interval(Unit::Rate, step.rate_interval_per_s),
+            Cell::maybe(Unit::Rate, step.rate_per_s.map(|rate| rate / step.load.max(1) as f64)),
         ];
-        for i in 0..self.latency_names.len() {
-            let latency = step.latency_ns.get(i).copied().flatten();
-            let ceiling = self.ceilings_ns.get(i).copied().flatten();
-            cells.push(match (latency, ceiling) {
+        for (i, latency) in self.tuning.latencies.iter().enumerate() {
+            let ns = step.latencies_ns.get(i).copied().flatten();
+            cells.push(match (ns, latency.ceiling_ns) {
                 (Some(ns), Some(limit)) => {
                     let tone = if ns > limit { Tone::Bad } else { Tone::Plain };
                     Cell { value: Value::Against(Unit::Latency, ns, limit), tone }
                 }
-                (latency, _) => Cell::maybe(Unit::Latency, latency),
+                (ns, _) => Cell::maybe(Unit::Latency, ns),
             });
         }
         let mut note: Vec<&str> = Vec::new();
@@ -225,49 +208,36 @@ impl Curve {
         cells
     }
 
-    /// Returns the report of a search.
-    pub fn document(&self) -> Document {
-        let line = self.load_line.and_then(|at| self.steps.get(at));
+    /// Returns load line and required load for the headline.
+    pub fn figures(&self) -> Vec<Fact> {
+        let load = |at: Option<usize>| Some(self.steps.get(at?)?.load as f64);
         let mut figures = Vec::new();
-        let reason = match line {
-            Some(step) => {
-                figures.push(Fact::new("load line", Cell::number(Unit::Rate, step.rate_per_s)));
-                figures.push(Fact::new(&self.load_name, Cell::number(Unit::Plain, step.load)));
-                format!(
-                    "The highest load within every ceiling is {}, at {} {}.",
-                    Unit::Rate.show(step.rate_per_s, Letters::Unicode),
-                    Unit::Plain.show_round(step.load, Letters::Unicode),
-                    self.load_name
-                )
-            }
-            None => "No step stayed within every ceiling, so there is no load line.".to_owned(),
-        };
-        if let Some(required) = self.required_per_s {
-            figures.push(Fact::new("required", Cell::number(Unit::Rate, required)));
-            let fewest = self.fewest.and_then(|at| self.steps.get(at)).map(|step| step.load);
-            let name = format!("minimum {}", self.load_name);
-            figures.push(Fact::new(&name, Cell::maybe(Unit::Plain, fewest)));
+        if let Some(step) = self.load_line.and_then(|at| self.steps.get(at)) {
+            figures.push(Fact::new("load line", Cell::maybe(Unit::Rate, step.rate_per_s)));
+            figures
+                .push(Fact::new(&self.load_name, Cell::maybe(Unit::Plain, load(self.load_line))));
         }
+        if let Some(required) = self.tuning.required_per_s {
+            figures.push(Fact::new("required", Cell::number(Unit::Rate, required)));
+            let name = format!("minimum {}", self.load_name);
+            figures.push(Fact::new(&name, Cell::maybe(Unit::Plain, load(self.fewest))));
+        }
+        figures
+    }
+
+    /// Returns remarks, charts and table.
+    pub fn section(&self) -> Section {
         let mut section = Section::brief("curve-section", "Throughput and latency");
-        if !self.remarks.is_empty() {
-            section = section.with(Block::List(self.remarks.clone()));
+        let remarks = &self.tuning.remarks;
+        if !remarks.is_empty() {
+            let remarks = remarks.iter().map(|remark| group_counts(remark)).collect();
+            section = section.with(Block::List(remarks));
         }
         section = section.with(Block::Chart(Box::new(self.plot())));
         for plot in self.load_plots() {
             section = section.with(Block::Chart(Box::new(plot)));
         }
-        section = section.with(Block::Table(self.table()));
-        Document {
-            title: self.name.clone(),
-            headline: Headline {
-                word: if line.is_some() { "LOAD LINE" } else { "NO LOAD LINE" }.to_owned(),
-                tone: if line.is_some() { Tone::Plain } else { Tone::Warn },
-                reason,
-                figures,
-            },
-            sections: vec![section],
-            ..Document::default()
-        }
+        section.with(Block::Table(self.table()))
     }
 }
 

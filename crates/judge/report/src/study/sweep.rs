@@ -1,62 +1,18 @@
 //! Report of a sweep over I/O size, read share and pattern: table, maps and lines.
 
+use plimsoll_judge::VerdictKind;
+use plimsoll_judge::sweep::{KeyFigure, Sweep, SweepPoint};
+
 use crate::chart::plot::Dot;
 use crate::chart::{Axis, AxisScale, HeatMap, Mark, Plot};
 use crate::document::{Block, Document, Fact, Headline, Section};
 use crate::number::{Letters, Unit};
-use crate::table::{Cell as Shown, Column, Table, Tone, Value};
+use crate::table::{Cell, Column, Table, Tone};
 
-/// One point of the matrix. Figures are `None` if they were not measured or are unreliable.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Cell {
-    /// `random`, `sequential`, `zipf`…
-    pub pattern: String,
-    /// Outstanding operations per client.
-    pub queue_depth: u32,
-    /// I/O size.
-    pub size_bytes: u64,
-    /// Fraction of reads among data operations, 0 to 1.
-    pub read_share: f64,
-    /// Operations per second, metadata included.
-    pub rate_per_s: Option<f64>,
-    /// 95 % interval of the rate.
-    pub rate_interval: Option<(f64, f64)>,
-    /// Bytes per second.
-    pub bandwidth_bytes_per_s: Option<f64>,
-    /// Mean latency.
-    pub latency_ns_avg: Option<f64>,
-    /// Read operations per second.
-    pub read_rate_per_s: Option<f64>,
-    /// Write operations per second.
-    pub write_rate_per_s: Option<f64>,
-    /// Metadata operations per second.
-    pub metadata_rate_per_s: Option<f64>,
-    /// Percentiles of latency: p50, p99, p99.9.
-    pub latency_ns_percentiles: [Option<f64>; 3],
-    /// Share of the host's CPUs.
-    pub cpu_share: Option<f64>,
-    /// True if the system was steady; `None` with too few intervals.
-    pub steady: Option<bool>,
-    /// Verdict, in capitals.
-    pub verdict: String,
-    /// Bundle, or the reason why there is no figure.
-    pub note: String,
-}
+/// A sweep whose points are drawn.
+pub struct SweepDrawing<'a>(pub &'a Sweep);
 
-/// A sweep.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sweep {
-    /// Name of the plan.
-    pub name: String,
-    /// Points in order of measurement.
-    pub cells: Vec<Cell>,
-    /// Key figures.
-    pub remember: Vec<Fact>,
-    /// Conditions that every point shares.
-    pub conditions: Vec<String>,
-}
-
-/// Figure of a cell to draw.
+/// Figure of a point to draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PointFigure {
     /// Operations per second.
@@ -68,11 +24,11 @@ pub enum PointFigure {
 }
 
 impl PointFigure {
-    fn value(self, cell: &Cell) -> Option<f64> {
+    fn value(self, point: &SweepPoint) -> Option<f64> {
         match self {
-            Self::Rate => cell.rate_per_s,
-            Self::Bandwidth => cell.bandwidth_bytes_per_s,
-            Self::Latency => cell.latency_ns_avg,
+            Self::Rate => point.rate_per_s,
+            Self::Bandwidth => point.bandwidth_bytes_per_s,
+            Self::Latency => point.latency_ns_avg.map(|ns| ns as f64),
         }
     }
 
@@ -101,8 +57,8 @@ impl PointFigure {
     }
 }
 
-fn percent(share: f64) -> String {
-    Unit::Plain.show_round(share * 100.0, Letters::Unicode)
+fn percent(value: f64) -> String {
+    Unit::Plain.show_round(value, Letters::Unicode)
 }
 
 fn size(bytes: u64) -> String {
@@ -115,12 +71,12 @@ fn sorted<T: PartialOrd + Copy>(mut values: Vec<T>) -> Vec<T> {
     values
 }
 
-impl Sweep {
+impl<'a> SweepDrawing<'a> {
     /// Returns patterns with queue depths, in order of appearance; each has a map.
     fn groups(&self) -> Vec<(String, u32)> {
         let mut groups: Vec<(String, u32)> = Vec::new();
-        for cell in &self.cells {
-            let group = (cell.pattern.clone(), cell.queue_depth);
+        for point in &self.0.points {
+            let group = (point.pattern.clone(), point.queue_depth);
             if !groups.contains(&group) {
                 groups.push(group);
             }
@@ -128,16 +84,16 @@ impl Sweep {
         groups
     }
 
-    fn of_group<'a>(&'a self, group: &'a (String, u32)) -> impl Iterator<Item = &'a Cell> {
-        self.cells.iter().filter(|c| c.pattern == group.0 && c.queue_depth == group.1)
+    fn of_group(&self, group: &(String, u32)) -> impl Iterator<Item = &'a SweepPoint> {
+        self.0.points.iter().filter(|c| c.pattern == group.0 && c.queue_depth == group.1)
     }
 
     fn sizes(&self, group: &(String, u32)) -> Vec<u64> {
-        sorted(self.of_group(group).map(|cell| cell.size_bytes).collect())
+        sorted(self.of_group(group).map(|point| point.size_bytes).collect())
     }
 
     fn reads(&self, group: &(String, u32)) -> Vec<f64> {
-        sorted(self.of_group(group).map(|cell| cell.read_share).collect())
+        sorted(self.of_group(group).map(|point| point.read_percent).collect())
     }
 
     fn group_name(group: &(String, u32)) -> String {
@@ -158,11 +114,11 @@ impl Sweep {
         let (sizes, reads) = (self.sizes(group), self.reads(group));
         let edges = |count: usize| (0..=count).map(|i| i as f64 - 0.5).collect();
         let mut cells = vec![None; sizes.len() * reads.len()];
-        for cell in self.of_group(group) {
-            let column = sizes.iter().position(|size| *size == cell.size_bytes);
-            let row = reads.iter().position(|share| *share == cell.read_share);
+        for point in self.of_group(group) {
+            let column = sizes.iter().position(|size| *size == point.size_bytes);
+            let row = reads.iter().position(|share| *share == point.read_percent);
             if let (Some(column), Some(row)) = (column, row) {
-                cells[row * sizes.len() + column] = of.value(cell);
+                cells[row * sizes.len() + column] = of.value(point);
             }
         }
         let map = HeatMap {
@@ -195,39 +151,26 @@ impl Sweep {
             PointFigure::Rate => Axis::log("operations", Unit::Rate),
             PointFigure::Latency => Axis::log(of.title(), of.unit()),
         };
-        let mut plot = Plot::new(
+        let plot = Plot::new(
             &Self::id(group, &format!("lines-{}", of.key())),
             &format!("{}: {} against size", Self::group_name(group), of.title()),
             x,
             y,
         );
-        for (colour, share) in (0u8..).zip(self.reads(group).into_iter().rev()) {
-            let mut dots: Vec<Dot> = self
-                .of_group(group)
-                .filter(|cell| cell.read_share == share)
-                .filter_map(|cell| {
-                    let y_range = cell.rate_interval.filter(|_| of == PointFigure::Rate);
-                    let x = cell.size_bytes as f64;
-                    Some(Dot { x, y: of.value(cell)?, y_range, ..Dot::default() })
-                })
-                .collect();
-            dots.sort_by(|a, b| a.x.total_cmp(&b.x));
-            let name = format!("{} % reads", percent(share));
-            plot = plot.mark(Mark::Dots { name, colour, dots, joined: true });
-        }
-        plot
+        let points = self.of_group(group).collect();
+        plot_lines(plot, points, of, |point| point.size_bytes as f64)
     }
 
     /// Returns charts of rate and latency over the queue depth, with a line per read share, for
     /// each pattern and size. Empty with a single depth.
     pub fn depth_plots(&self) -> Vec<Plot> {
-        let depths = sorted(self.cells.iter().map(|cell| cell.queue_depth).collect());
+        let depths = sorted(self.0.points.iter().map(|point| point.queue_depth).collect());
         if depths.len() < 2 {
             return Vec::new();
         }
         let mut loads: Vec<(&str, u64)> = Vec::new();
-        for cell in &self.cells {
-            let load = (cell.pattern.as_str(), cell.size_bytes);
+        for point in &self.0.points {
+            let load = (point.pattern.as_str(), point.size_bytes);
             if !loads.contains(&load) {
                 loads.push(load);
             }
@@ -237,10 +180,8 @@ impl Sweep {
     }
 
     fn depth_plot(&self, (pattern, size_bytes): (&str, u64), of: PointFigure) -> Plot {
-        let own =
-            || self.cells.iter().filter(|c| c.pattern == pattern && c.size_bytes == size_bytes);
         let x = Axis { scale: AxisScale::Log2, ..Axis::linear("queue depth", Unit::Plain) };
-        let mut plot = Plot::new(
+        let plot = Plot::new(
             &format!("depth-{}-{pattern}-{size_bytes}", of.key()),
             &format!("{pattern} {}: {} against queue depth", size(size_bytes), of.title()),
             x,
@@ -250,21 +191,9 @@ impl Sweep {
             },
         )
         .size(860.0, 260.0);
-        let shares = sorted(own().map(|cell| cell.read_share).collect());
-        for (colour, share) in (0u8..).zip(shares.into_iter().rev()) {
-            let mut dots: Vec<Dot> = own()
-                .filter(|cell| cell.read_share == share)
-                .filter_map(|cell| {
-                    let y_range = cell.rate_interval.filter(|_| of == PointFigure::Rate);
-                    let x = f64::from(cell.queue_depth);
-                    Some(Dot { x, y: of.value(cell)?, y_range, ..Dot::default() })
-                })
-                .collect();
-            dots.sort_by(|a, b| a.x.total_cmp(&b.x));
-            let name = format!("{} % reads", percent(share));
-            plot = plot.mark(Mark::Dots { name, colour, dots, joined: true });
-        }
-        plot
+        let points = self.0.points.iter();
+        let alike = points.filter(|p| p.pattern == pattern && p.size_bytes == size_bytes);
+        plot_lines(plot, alike.collect(), of, |point| f64::from(point.queue_depth))
     }
 
     /// Returns a scatter plot of bandwidth and latency, with a colour per group.
@@ -279,8 +208,8 @@ impl Sweep {
         for (colour, group) in (0u8..).zip(self.groups()) {
             let dots: Vec<Dot> = self
                 .of_group(&group)
-                .filter_map(|cell| {
-                    let (x, y) = (cell.bandwidth_bytes_per_s?, cell.latency_ns_avg?);
+                .filter_map(|point| {
+                    let (x, y) = (point.bandwidth_bytes_per_s?, PointFigure::Latency.value(point)?);
                     Some(Dot { x, y, ..Dot::default() })
                 })
                 .collect();
@@ -315,16 +244,16 @@ impl Sweep {
                 Column::remarks("remark", "note"),
             ],
         );
-        table.rows = self.cells.iter().map(row).collect();
+        table.rows = self.0.points.iter().map(row).collect();
         table
     }
 
     /// Returns the table without columns that no point uses.
     fn shown_table(&self) -> Table {
         let mut table = self.table();
-        let did = |cell: &Cell| cell.metadata_rate_per_s.is_some_and(|rate| rate > 0.0);
+        let did = |point: &SweepPoint| point.metadata_rate_per_s.is_some_and(|rate| rate > 0.0);
         let at = table.columns.iter().position(|column| column.key == "metadata_rate_per_s");
-        if let Some(at) = at.filter(|_| !self.cells.iter().any(did)) {
+        if let Some(at) = at.filter(|_| !self.0.points.iter().any(did)) {
             table.columns.remove(at);
             table.rows.iter_mut().for_each(|row| drop(row.remove(at)));
         }
@@ -333,16 +262,16 @@ impl Sweep {
 
     /// Returns the report of a sweep.
     pub fn document(&self) -> Document {
-        let measured = self.cells.iter().filter(|cell| cell.rate_per_s.is_some()).count();
-        let reason = format!("{measured} of {} points have figures.", self.cells.len());
+        let measured = self.0.points.iter().filter(|point| point.rate_per_s.is_some()).count();
+        let reason = format!("{measured} of {} points have figures.", self.0.points.len());
         let mut sections = Vec::new();
+        let facts: Vec<Fact> = self.0.key_figures.iter().map(fact).collect();
         let (top, others): (Vec<Fact>, Vec<Fact>) =
-            self.remember.iter().cloned().partition(|fact| fact.name.starts_with("top "));
-        if !self.remember.is_empty() {
+            facts.iter().cloned().partition(|fact| fact.name.starts_with("top "));
+        if !facts.is_empty() {
             // The page has the notes of the headline's figures, the terminal has not.
             let section = if others.is_empty() { Section::terminal } else { Section::brief };
-            let facts = Block::Facts(self.remember.clone());
-            sections.push(section("remember", "Key figures").with(facts));
+            sections.push(section("remember", "Key figures").with(Block::Facts(facts)));
         }
         let mut grids = Section::terminal("grids", "Operations per second and average latency");
         let groups = self.groups();
@@ -370,12 +299,12 @@ impl Sweep {
             .with(Block::Table(self.shown_table()))
             .with(Block::Chart(Box::new(self.scatter())));
         sections.push(all);
-        if !self.conditions.is_empty() {
-            let list = Block::List(self.conditions.clone());
+        if !self.0.conditions.is_empty() {
+            let list = Block::List(self.0.conditions.clone());
             sections.push(Section::full("conditions", "Conditions").with(list));
         }
         Document {
-            title: self.name.clone(),
+            title: self.0.name.clone(),
             headline: Headline {
                 word: "SWEEP".to_owned(),
                 tone: Tone::Plain,
@@ -388,38 +317,76 @@ impl Sweep {
     }
 }
 
-fn row(cell: &Cell) -> Vec<Shown> {
-    let tone = match cell.verdict.as_str() {
-        "PASS" | "MEASURED" => Tone::Plain,
-        "INCONCLUSIVE" => Tone::Warn,
-        _ => Tone::Bad,
+/// Adds a line per read share to a chart of `points`.
+fn plot_lines(
+    mut plot: Plot,
+    points: Vec<&SweepPoint>,
+    of: PointFigure,
+    x: impl Fn(&SweepPoint) -> f64,
+) -> Plot {
+    let shares = sorted(points.iter().map(|point| point.read_percent).collect());
+    for (colour, share) in (0u8..).zip(shares.into_iter().rev()) {
+        let alike = points.iter().filter(|point| point.read_percent == share);
+        let dot = |point: &&SweepPoint| {
+            let interval = point.rate_interval_per_s.filter(|_| of == PointFigure::Rate);
+            let (y, y_range) = (of.value(point)?, interval.map(Into::into));
+            Some(Dot { x: x(point), y, y_range, ..Dot::default() })
+        };
+        let mut dots: Vec<Dot> = alike.filter_map(dot).collect();
+        dots.sort_by(|a, b| a.x.total_cmp(&b.x));
+        let name = format!("{} % reads", percent(share));
+        plot = plot.mark(Mark::Dots { name, colour, dots, joined: true });
+    }
+    plot
+}
+
+fn row(point: &SweepPoint) -> Vec<Cell> {
+    let tone = match point.verdict {
+        VerdictKind::Pass | VerdictKind::Measured => Tone::Plain,
+        VerdictKind::Inconclusive => Tone::Warn,
+        VerdictKind::Fail | VerdictKind::Invalid => Tone::Bad,
     };
-    let mut cells = vec![
-        Shown::text(cell.pattern.clone()),
-        Shown::count(u64::from(cell.queue_depth)),
-        Shown::number(Unit::Size, cell.size_bytes as f64),
-        Shown::number(Unit::Share, cell.read_share),
-        Shown::maybe(Unit::Bandwidth, cell.bandwidth_bytes_per_s),
-        Shown::maybe(Unit::Rate, cell.rate_per_s),
-        match cell.rate_interval {
-            Some((low, high)) => {
-                Shown { value: Value::Interval(Unit::Rate, low, high), tone: Tone::Plain }
-            }
-            None => Shown::not_applicable(),
+    let latency = |ns: Option<u64>| Cell::maybe(Unit::Latency, ns.map(|ns| ns as f64));
+    vec![
+        Cell::text(point.pattern.clone()),
+        Cell::count(u64::from(point.queue_depth)),
+        Cell::number(Unit::Size, point.size_bytes as f64),
+        Cell::number(Unit::Share, point.read_percent / 100.0),
+        Cell::maybe(Unit::Bandwidth, point.bandwidth_bytes_per_s),
+        Cell::maybe(Unit::Rate, point.rate_per_s),
+        Cell::interval(Unit::Rate, point.rate_interval_per_s),
+        latency(point.latency_ns_avg),
+        Cell::maybe(Unit::Rate, point.read_rate_per_s),
+        Cell::maybe(Unit::Rate, point.write_rate_per_s),
+        Cell::maybe(Unit::Rate, point.metadata_rate_per_s),
+        latency(point.latency_ns_p50),
+        latency(point.latency_ns_p99),
+        latency(point.latency_ns_p999),
+        Cell::observed(Unit::Share, point.cpu_share),
+        match point.steady {
+            Some(true) => Cell::text("yes"),
+            Some(false) => Cell::text("no").tone(Tone::Warn),
+            None => Cell::unknown(),
         },
-        Shown::maybe(Unit::Latency, cell.latency_ns_avg),
-        Shown::maybe(Unit::Rate, cell.read_rate_per_s),
-        Shown::maybe(Unit::Rate, cell.write_rate_per_s),
-        Shown::maybe(Unit::Rate, cell.metadata_rate_per_s),
-    ];
-    cells.extend(cell.latency_ns_percentiles.map(|ns| Shown::maybe(Unit::Latency, ns)));
-    cells.push(Shown::observed(Unit::Share, cell.cpu_share));
-    cells.push(match cell.steady {
-        Some(true) => Shown::text("yes"),
-        Some(false) => Shown::text("no").tone(Tone::Warn),
-        None => Shown::unknown(),
+        Cell::text(point.verdict.label()).tone(tone),
+        Cell::text(point.note.clone()),
+    ]
+}
+
+fn fact(kept: &KeyFigure) -> Fact {
+    let rate = Cell::number(Unit::Rate, kept.rate_per_s);
+    let bandwidth = Cell::number(Unit::Bandwidth, kept.bandwidth_bytes_per_s);
+    // The figure of the section's name is first.
+    let (cell, other) =
+        if kept.name.contains("bandwidth") { (bandwidth, rate) } else { (rate, bandwidth) };
+    let latency = kept.latency_ns_avg.map_or(String::new(), |ns| {
+        format!(", {} on average", Unit::Latency.show(ns as f64, Letters::Unicode))
     });
-    cells.push(Shown::text(cell.verdict.clone()).tone(tone));
-    cells.push(Shown::text(cell.note.clone()));
-    cells
+    let other = other.show(None, Letters::Unicode);
+    // The point at which it was reached is in brackets in the name, and too long for a heading.
+    let (name, point) = match kept.name.strip_suffix(')').and_then(|name| name.split_once(" (")) {
+        Some((name, point)) => (name, format!("{point}: ")),
+        None => (kept.name.as_str(), String::new()),
+    };
+    Fact::new(name, cell).note(format!("{point}{other}{latency}"))
 }

@@ -1,7 +1,7 @@
 //! Describes an experiment before any run.
 
+use plimsoll_report::comparison::unit;
 use plimsoll_report::document::{Block, Document, Headline, Section};
-use plimsoll_report::number::Unit;
 use plimsoll_report::table::{Cell, Column, Table};
 use plimsoll_runner::error::RunnerError;
 use serde_json::json;
@@ -128,15 +128,4 @@ fn published(definition: &Definition) -> Table {
         table.note = format!("and {more} more: `--json`, or `--export DIR` and published.csv");
     }
     table
-}
-
-/// Returns the unit at the end of a figure's key.
-fn unit(key: &str) -> Unit {
-    match key {
-        key if key.ends_with("bytes_per_s") => Unit::Bandwidth,
-        key if key.ends_with("_per_s") => Unit::Rate,
-        key if key.ends_with("_share") => Unit::Share,
-        key if key.contains("_ns") => Unit::Latency,
-        _ => Unit::Plain,
-    }
 }

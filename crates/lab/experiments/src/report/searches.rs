@@ -1,11 +1,12 @@
 //! Searches for the load line and the fewest threads, step by step.
 
-use plimsoll_judge::tuning::{TunedLoad, Tuning};
+use plimsoll_judge::stats::tune::MeasuredLoad;
+use plimsoll_judge::tuning::Tuning;
+use plimsoll_report::Curve;
 use plimsoll_report::chart::Plot;
 use plimsoll_report::document::{Block, Section};
 use plimsoll_report::number::Unit;
 use plimsoll_report::table::{Cell, Column, Table, Tone};
-use plimsoll_report::tuning::curve;
 
 use crate::analysis::{Analysis, SearchAnalysis};
 
@@ -30,18 +31,20 @@ pub(super) fn searches(analysis: &Analysis) -> Vec<Section> {
 
 /// Latency over rate, of one server.
 fn plot(search: &SearchAnalysis, tuning: &Tuning) -> Plot {
-    let mut curve = curve(tuning);
     let parts = f64::from(search.servers.max(1));
-    for step in &mut curve.steps {
-        step.rate_per_s /= parts;
-        step.rate_interval = step.rate_interval.map(|(low, high)| (low / parts, high / parts));
+    let mut one_server = tuning.clone();
+    for step in &mut one_server.steps {
+        step.rate_per_s = step.rate_per_s.map(|rate| rate / parts);
+        step.rate_interval_per_s = step.rate_interval_per_s.map(|ends| ends.map(|end| end / parts));
+    }
+    for line in one_server.load_line.iter_mut().chain(&mut one_server.required_load) {
+        line.rate_per_s /= parts;
     }
     // Mean latencies show the load at which the curve bends; interval maxima would hide it.
-    let means = |name: &String| !name.ends_with("max");
-    let kept: Vec<bool> = curve.latency_names.iter().map(means).collect();
-    keep(&mut curve.latency_names, &kept);
-    keep(&mut curve.ceilings_ns, &kept);
-    curve.steps.iter_mut().for_each(|step| keep(&mut step.latency_ns, &kept));
+    let kept: Vec<bool> = tuning.latencies.iter().map(|l| !l.name.ends_with("max")).collect();
+    keep(&mut one_server.latencies, &kept);
+    one_server.steps.iter_mut().for_each(|step| keep(&mut step.latencies_ns, &kept));
+    let mut curve = Curve::of(&one_server);
     curve.load_name = search.counted_in().to_owned();
     let mut plot = curve.plot();
     let slug = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
@@ -72,7 +75,7 @@ fn summary(found: &[(&SearchAnalysis, &Tuning)]) -> Table {
     );
     for (search, tuning) in found {
         let parts = f64::from(search.servers.max(1));
-        let of = |at: Option<TunedLoad>| match at {
+        let of = |at: Option<MeasuredLoad>| match at {
             Some(at) => [Cell::count(at.load), Cell::number(Unit::Rate, at.rate_per_s / parts)],
             None => [Cell::not_applicable(), Cell::not_applicable()],
         };
@@ -121,4 +124,62 @@ fn steps(search: &SearchAnalysis, tuning: &Tuning) -> Table {
         table.rows.push(row);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_judge::tuning::{Latency, Range, TuneStep};
+    use plimsoll_plan::Knob;
+    use plimsoll_report::chart::Mark;
+
+    use super::*;
+
+    #[test]
+    fn a_curve_shows_one_server_and_no_maxima() {
+        let latency = |name: &str| Latency { name: name.to_owned(), ceiling_ns: Some(2e7) };
+        let step = TuneStep {
+            load: 8,
+            rate_per_s: Some(400.0),
+            latencies_ns: vec![Some(1e8), Some(5e6)],
+            steady: Some(true),
+            ..TuneStep::default()
+        };
+        let line = MeasuredLoad { load: 8, rate_per_s: 400.0, measurements: 1 };
+        let tuning = Tuning {
+            name: "s".to_owned(),
+            knob: Knob::Threads,
+            range: Range::up_to(8),
+            neighbour: None,
+            latencies: vec![latency("db_read_latency_max"), latency("db_read_latency_avg")],
+            stalls_max_per_s: None,
+            required_per_s: None,
+            has_requirement: false,
+            steps: vec![step],
+            complete: true,
+            load_line: Some(line),
+            confirmed: true,
+            knee: None,
+            required_load: None,
+            required_load_checked: false,
+            remarks: Vec::new(),
+        };
+        let search = SearchAnalysis {
+            name: "s".to_owned(),
+            title: String::new(),
+            servers: 4,
+            load_name: Some("sessions".to_owned()),
+            found: None,
+        };
+        let plot = plot(&search, &tuning);
+        let lines = plot.marks.iter().filter_map(|mark| match mark {
+            Mark::Dots { name, dots, joined: true, .. } => Some((name.as_str(), dots)),
+            _ => None,
+        });
+        let lines: Vec<(&str, f64, f64)> = lines
+            .flat_map(|(name, dots)| dots.iter().map(move |dot| (name, dot.x, dot.y)))
+            .collect();
+        assert_eq!(lines, [("database read latency, average", 100.0, 5e6)]);
+        assert!(plot.says.contains("sessions"), "{}", plot.says);
+        assert!(plot.rules.iter().any(|rule| rule.label.starts_with("load line 100")));
+    }
 }

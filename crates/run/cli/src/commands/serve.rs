@@ -1,6 +1,7 @@
 //! `plimsoll serve`: the web page.
 
 mod errors;
+mod exposures;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -84,11 +85,9 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     let scheme = if tls.is_some() { "https" } else { "http" };
     let interrupt = interrupt::flag_on_signal()?;
     if options.insecure && !options.listen.ip().is_loopback() {
-        let open = "no token is required: everyone who can reach this address can read all \
-                    evidence, write notes and start the allowed runs";
-        let plain = "connections are not encrypted: others can read tokens and evidence";
-        let says = if tokens.is_none() { open } else { plain };
-        notes::tell(&format!("warning: {}: {says}", options.listen));
+        for says in exposures::exposures(tokens.is_some(), tls.is_some()) {
+            notes::tell(&format!("warning: {}: {says}", options.listen));
+        }
     }
     let of = places.clone();
     let (hosts, fleet_runner) = page::fleet(options.fleet.as_deref(), options.allow_fleet)?;

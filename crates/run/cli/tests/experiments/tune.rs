@@ -264,9 +264,7 @@ fn a_neighbour_that_the_plan_does_not_have_or_no_requirement_is_refused() {
     let tune =
         |more: &[&str]| sandbox.run(&[&["tune", path.to_str().unwrap(), "-q"], more].concat());
     tune(&["--vary", "backups"]).expect(2).says("its streams are database, backup");
-    tune(&["--vary", "backup", "--fleet", "local:2"])
-        .expect(2)
-        .says("cannot be used with");
+    tune(&["--vary", "backup", "--fleet", "local:2"]).expect(2).says("cannot be used with");
     let limits = [
         "[requirement.during]\nlatency_avg = \"210us\"\n",
         "requirement = { read_latency_p99 = \"10ms\", iops = 280 }\n",

@@ -369,7 +369,6 @@ fn heat(state: &State) -> Option<Plot> {
 mod tests {
     use plimsoll_evidence::run::PhaseKind;
     use plimsoll_evidence::series::{Data, Row};
-    use plimsoll_live::gauges::READS_FROM_PREFIX;
     use plimsoll_runner::run::Event;
 
     use super::*;
@@ -401,10 +400,8 @@ mod tests {
         assert!(drawn.contains("live-answered-read"), "{drawn}");
         assert!(drawn.contains("caches above it") && !drawn.contains("live-answered-written"));
         assert!(!charts(&state(&[])).contains("live-answered"), "what is not seen is not reported");
-        let reported = charts(&state(&[
-            ("device.sda.read_bytes", 1e6),
-            (&format!("{READS_FROM_PREFIX}dram"), 5.0),
-        ]));
+        let reported =
+            charts(&state(&[("device.sda.read_bytes", 1e6), ("model.node0.read.dram", 5.0)]));
         assert!(
             reported.contains("live-read-of") && !reported.contains("live-answered-read"),
             "it tells itself"

@@ -101,7 +101,7 @@ fn form(
         let own = fact.value.to_string();
         context! {
             value => given(&path, &own),
-            unit => unit_of(path.rsplit('.').next().unwrap_or_default()),
+            unit => unit_of(&path),
             own,
             from => fact.from.to_string(),
             note => fact.note,

@@ -39,13 +39,10 @@ pub(super) fn take(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
     let side = |is_read| Side::of(bundle, disk, is_read, countable);
     let (read, write) = (side(true), side(false));
     let (Some(read_bytes), Some(written_bytes)) = (read.bytes, write.bytes) else {
-        bundle.observed.unknown.push(ObservationGap {
-            what: "what the storage moved".into(),
-            why:
-                "this version of fio counts the device's requests, which may be parts of operations"
-                    .into(),
-            remedy: "fio 3.36 or later, or `plimsoll observe`".into(),
-        });
+        let why =
+            "this version of fio counts the device's requests, which may be parts of operations";
+        let remedy = "fio 3.36 or later, or `plimsoll observe`";
+        bundle.observed.unknown.push(ObservationGap::of_storage("moved", why.into(), remedy));
         return;
     };
     bundle.observed.devices.push(DeviceTotals {

@@ -47,7 +47,7 @@ impl Spot {
     pub fn measured_load(&self) -> MeasuredLoad {
         MeasuredLoad {
             load: self.load,
-            throughput_per_s: self.throughput_per_s,
+            rate_per_s: self.throughput_per_s,
             measurements: self.measurements,
         }
     }

@@ -9,9 +9,7 @@ use plimsoll_live::process_status;
 use plimsoll_live::state_listener::StateListener;
 use plimsoll_live::status_server::StatusServer;
 use plimsoll_model::run::ConfiguredModel;
-use plimsoll_model_serve::{
-    Metrics, ServeError, ServeOptions, ServerAddresses, serve_with_metrics,
-};
+use plimsoll_model_serve::{Metrics, ServeError, ServeOptions, serve};
 use serde_json::json;
 
 use super::{model_error, settings};
@@ -21,6 +19,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::listen;
+use crate::metrics::serve_text;
 use crate::notes;
 use crate::places::Places;
 
@@ -66,18 +65,17 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
             ));
         }
     }
-    let serving = ServeOptions {
-        nfs: options.nfs,
-        metrics: options.metrics,
-        seed: options.seed,
-        memory_bytes: options.memory << 20,
-    };
+    let serving =
+        ServeOptions { nfs: options.nfs, seed: options.seed, memory_bytes: options.memory << 20 };
     let mut unsaid = None;
-    let told = |served: ServerAddresses| unsaid = say(&model, served, common).err();
-    let gauges = Arc::default();
+    let gauges = Arc::<Metrics>::default();
+    let texts = Arc::clone(&gauges);
+    let server = options.metrics.map(|at| serve_text(at, move || texts.text())).transpose()?;
+    let metrics = server.as_ref().and_then(StatusServer::address);
+    let told = |nfs: SocketAddr| unsaid = say(&model, nfs, metrics, common).err();
     // Makes the model visible on this user's page.
     let _publication = publish_to_page(&model, &gauges);
-    serve_with_metrics(&model, serving, gauges, &interrupt, told).map_err(|error| match error {
+    serve(&model, serving, gauges, &interrupt, told).map_err(|error| match error {
         ServeError::Model(error) => model_error(&error),
         ServeError::Listen { .. } => {
             CliError::environment(error.to_string()).hint("choose another port: 0 picks a free one")
@@ -100,8 +98,12 @@ fn publish_to_page(
 }
 
 /// Prints the address on stdout, for scripts that wait for it.
-fn say(model: &ConfiguredModel, served: ServerAddresses, common: &Globals) -> Result<(), CliError> {
-    let ServerAddresses { nfs, metrics } = served;
+fn say(
+    model: &ConfiguredModel,
+    nfs: SocketAddr,
+    metrics: Option<SocketAddr>,
+    common: &Globals,
+) -> Result<(), CliError> {
     let name = &model.spec().name;
     let url = format!("nfs://{}/model?nfsport={}&mountport={}", nfs.ip(), nfs.port(), nfs.port());
     if common.json {
