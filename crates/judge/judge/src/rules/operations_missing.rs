@@ -8,9 +8,11 @@ use crate::claim::Claim;
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
-/// Maximum difference between the measured and the declared read share: two standard errors of a
-/// share of 1,000 operations.
+/// Maximum difference between the measured and the declared read share.
 const SHARE_SLACK: f64 = 0.03;
+/// The same in standard errors of the share: each operation is drawn, and 3 points are only two
+/// standard errors of 1,000 operations.
+const SHARE_ERRORS: f64 = 4.5;
 /// Minimum operations for a check of the share.
 const OPERATIONS_MIN: u64 = 1000;
 
@@ -19,8 +21,8 @@ pub const RULE: Rule = Rule {
     asks: "did the mix of reads and writes match the plan and its requirement?",
     explains: "A figure of reads alone shows nothing about a requirement with writes: writes fill \
         caches, cause parity reads and flash erasure. The rule counts completed operations. The \
-        rule fails if the mix differs from the declared one by more than 3 percentage points, or \
-        if a run without writes has a latency limit on writes or a claim about them.",
+        rule fails if the mix differs from the declared one by more than 3 percentage points and \
+        4.5 standard errors, or if a run without writes has a latency limit on writes or a claim about them.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -45,9 +47,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     let finding = if let Some(says) = missing(bundle, reads, writes) {
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("measure the mix that the application has")
-    } else if let Some(declared) = declared_share(bundle)
-        .filter(|declared| all >= OPERATIONS_MIN && (declared - share).abs() > SHARE_SLACK)
-    {
+    } else if let Some(declared) = declared_share(bundle).filter(|declared| {
+        let error = (declared * (1.0 - declared) / all as f64).sqrt();
+        all >= OPERATIONS_MIN && (declared - share).abs() > SHARE_SLACK.max(SHARE_ERRORS * error)
+    }) {
         let says = format!(
             "{} of the operations were reads; the plan declares {}",
             evidence::percent(share),
@@ -142,5 +145,9 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.run.classes[1].count = 250_000;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
+        for (reads, expected) in [(665, Outcome::Pass), (630, Outcome::Fail)] {
+            (bundle.run.classes[0].count, bundle.run.classes[1].count) = (reads, 1_000 - reads);
+            assert_eq!(fixtures::outcome(&RULE, &bundle), Some(expected), "{reads} of 1,000");
+        }
     }
 }
