@@ -109,14 +109,11 @@ pub fn print_custody(lines: &[String], common: &Globals) -> Result<(), CliError>
 pub fn style(common: &Globals) -> Style {
     let terminal = std::io::stdout().is_terminal();
     let wanted = common::colour(common, terminal);
-    let columns = terminal
-        .then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok())
-        .flatten()
-        .map(|size| usize::from(size.ws_col))
-        // A serial console does not know its width.
-        .filter(|columns| *columns > 0)
-        .unwrap_or(COLUMNS);
-    Style { colour: wanted, width: columns, ..Style::default() }
+    let size = terminal.then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok()).flatten();
+    // A serial console reports a width of 0.
+    let columns = size.map_or(0, |size| usize::from(size.ws_col));
+    let width = if columns == 0 { COLUMNS } else { columns };
+    Style { colour: wanted, width, ..Style::default() }
 }
 
 /// Prints text to stdout. If that fails, the command continues and ends with code 5
