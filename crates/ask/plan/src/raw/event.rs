@@ -22,7 +22,7 @@ section! {
         /// commands; a page or an agent needs `--allow-event`.
         run: List<Name> | "none";
         /// Agent of the fleet that runs `run` and `undo`. The operator of that agent must allow both
-        /// commands with `--allow-event`. `{host}` in a command stands for the agent's name.
+        /// commands with `--allow-event`. Commands may contain `{host}`, the agent's name.
         host: Name | "the host of `plimsoll run`";
         /// Agents of the fleet that the event stops for good. Their loss is part of the test: the
         /// other hosts continue, and totals and windows count only these.

@@ -184,7 +184,7 @@ fn recounted(verdict: &Value, bundle: &Bundle) -> Vec<Mistake> {
     let rate = transactional().map(within).sum::<u64>() as f64 / seconds;
     let bytes = |class: &ClassTotals| class.size_bytes - class.drained_bytes;
     let bandwidth = transactional().map(bytes).sum::<u64>() as f64 / seconds;
-    // A write that completed after the stop has no flush any more. Its flush was not lost.
+    // The load starts no flush after its stop, so the last writes are not durable. No I/O is lost.
     let ended = bundle.run.classes.iter().filter(|class| class.group != "durable");
     let unfinished: u64 = ended.filter_map(ClassTotals::unfinished).sum();
     let mut broken = false;
