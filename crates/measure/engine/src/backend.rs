@@ -267,11 +267,13 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
     #[inline]
     pub fn reap(&mut self, most: usize, completed_ns: u64, out: &mut Vec<Completion>) -> usize {
         let (in_flight, free) = (&self.in_flight, &mut self.free);
-        self.queue.reap(most, &mut |slot, result| {
+        let reaped = self.queue.reap(most, &mut |slot, result| {
             let InFlight { token, submitted_ns } = in_flight[slot as usize];
             free.push(slot as u32);
             out.push(Completion { token, result, submitted_ns, completed_ns });
-        })
+        });
+        self.spin.count_reaped(reaped, self.queue.in_flight());
+        reaped
     }
 
     /// Waits up to `timeout_ns` for operations in flight and returns the number still in flight.

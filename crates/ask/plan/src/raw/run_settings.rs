@@ -112,7 +112,7 @@ section! {
         sq_poll: bool = false;
         /// True to let a waiting thread poll for completions, for up to 200 µs, before it sleeps: a
         /// wake-up may take longer than an operation. Threads poll only if the host has more CPUs
-        /// than threads.
+        /// than threads, and if it makes operations faster.
         spin: bool = true;
     }
 }

@@ -460,6 +460,7 @@ impl<Q: Queue, S: Source + ?Sized, P: Pacing, T: Timer> Driver<'_, Q, S, P, T> {
             }
             taken
         };
+        self.spin.count_reaped(reaped, self.queue.in_flight());
         if reaped > 0 || self.queue.in_flight() == 0 {
             self.silence = Silence::from(now_ns);
         } else if self.silence.is_outage(now_ns, self.config.outage_max_ns) {
