@@ -127,15 +127,15 @@ fn a_driver_that_polls_reports_no_wake_up_and_one_that_may_not_sleeps() {
         let clock = VirtualClock::default();
         let (mut queue, _) = RandomLatencyDevice::queue(&clock, 1, Law::Constant(30_000), 1);
         (queue.costs.call_ns, queue.costs.wake_ns) = (100, 40_000);
-        let config = DriveConfig { wait_spin_ns, ..config(10 * SECOND) };
+        let config = DriveConfig { wait_spin_ns, ..config(2 * SECOND) };
         let collector = report_of(queue, ClosedLoop::new(&[1], 0), config);
         let sums = collector.totals[0].totals;
         (sums.latency_ns_sum / sums.operations, collector.groups[0].spun_ns)
     };
     let (mean_ns, spun_ns) = report(SPIN_NS_MAX);
     // The thread sleeps for 0.12 s, to learn whether polling helps.
-    assert!((30_000..31_000).contains(&mean_ns), "{mean_ns}");
-    assert!(spun_ns > SECOND * 9, "{spun_ns}");
+    assert!((30_000..32_000).contains(&mean_ns), "{mean_ns}");
+    assert!(spun_ns > SECOND * 9 / 5, "{spun_ns}");
     let (mean_ns, spun_ns) = report(0);
     assert!(mean_ns >= 70_000 && spun_ns == 0, "{mean_ns} {spun_ns}");
 }
