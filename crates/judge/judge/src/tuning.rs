@@ -35,12 +35,23 @@ pub struct Range {
     /// Streams whose load the search varies; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vary: Vec<String>,
+    /// Number of hosts of a fleet that each have the load; 1 on one host, and if the hosts share it.
+    #[serde(default = "one_host", skip_serializing_if = "is_one_host")]
+    pub hosts: u32,
+}
+
+fn one_host() -> u32 {
+    1
+}
+
+fn is_one_host(hosts: &u32) -> bool {
+    *hosts == 1
 }
 
 impl Range {
     /// Returns the range from 1 to `load_max` with the maximum number of steps.
     pub fn up_to(load_max: u64) -> Self {
-        Self { load_min: 1, load_max, steps_max: STEPS_MAX, vary: Vec::new() }
+        Self { load_min: 1, load_max, steps_max: STEPS_MAX, vary: Vec::new(), hosts: 1 }
     }
 }
 
@@ -226,6 +237,7 @@ impl Tuner {
         let is_open = knob.is_open() && neighbour.is_none();
         let goal = Goal {
             issue: if is_open { Loop::Open } else { Loop::Closed },
+            hosts: range.hosts,
             load_min: range.load_min,
             load_max: range.load_max,
             ceilings_ns: ceilings,

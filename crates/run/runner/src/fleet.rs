@@ -11,7 +11,7 @@
 
 mod combined;
 
-pub use combined::scale_requirement;
+pub use combined::{carry_shares, scale_requirement};
 
 use std::collections::BTreeMap;
 use std::fs;

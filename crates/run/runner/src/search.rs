@@ -18,7 +18,7 @@ use crate::data_slot::DataSlot;
 use crate::error::RunnerError;
 use crate::exit::Exit;
 use crate::experiment::Experiment;
-use crate::fleet::scale_requirement;
+use crate::fleet::{carry_shares, scale_requirement};
 use crate::listener::Listener;
 use crate::places::Places;
 use crate::render;
@@ -150,7 +150,8 @@ pub fn prepare(
     let varied = VariedLoad::of(resolved, &range.vary).map_err(RunnerError::usage)?;
     // The sum of several hosts is compared with the sum of their requirements.
     let required = scale_requirement(resolved.clone(), hosts);
-    let tuner = Tuner::new(&required, range).map_err(RunnerError::usage)?;
+    let hosts = if carry_shares(resolved) { 1 } else { hosts.max(1) };
+    let tuner = Tuner::new(&required, Range { hosts, ..range }).map_err(RunnerError::usage)?;
     Ok((varied, tuner))
 }
 
@@ -250,6 +251,7 @@ fn default_range_of(plan: &ResolvedPlan, vary: &[String]) -> Result<Range, Runne
             load_max: rate.saturating_mul(RATE_FACTOR),
             steps_max: STEPS_MAX,
             vary,
+            hosts: 1,
         });
     }
     Ok(Range { vary, ..Range::up_to(LOAD_MAX.min(most_threads(plan))) })
@@ -276,7 +278,7 @@ pub fn range(
             RunnerError::usage(says).hint(format!("pass --max {most}, or configure more cache"))
         );
     }
-    Ok(Range { load_min, load_max, steps_max, vary: default.vary })
+    Ok(Range { load_min, load_max, steps_max, ..default })
 }
 
 /// Returns the largest number of threads for the mail store's cache: as stated, or in half of the

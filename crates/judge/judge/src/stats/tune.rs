@@ -44,6 +44,8 @@ pub enum Loop {
 pub struct Goal {
     /// Way of issuing the load.
     pub issue: Loop,
+    /// Number of hosts that each have the load; at least 1. Rates are sums over the hosts.
+    pub hosts: u32,
     /// Smallest load to measure; at least 1.
     pub load_min: u64,
     /// Largest load to measure.

@@ -95,7 +95,8 @@ pub(super) fn rate_per_s(bundle: &Bundle, vary: &[String]) -> Option<f64> {
 impl Tuning {
     /// Returns true if the neighbour had its load. A closed loop always has its depth.
     pub(super) fn achieved(&self, load: u64, rate_per_s: Option<f64>) -> bool {
-        !self.knob.is_open() || rate_per_s.is_some_and(|rate| rate >= load as f64 * ACHIEVED_MIN)
+        let offered_per_s = load as f64 * f64::from(self.range.hosts);
+        !self.knob.is_open() || rate_per_s.is_some_and(|rate| rate >= offered_per_s * ACHIEVED_MIN)
     }
 
     /// Returns a step of this search as a point: the load itself is the throughput to maximise. The

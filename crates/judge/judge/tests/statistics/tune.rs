@@ -107,6 +107,7 @@ fn goal(system: System, ceiling_ns: Option<f64>, required_per_s: Option<f64>) ->
     let (load_min, load_max) =
         if system.issue() == Loop::Open { (100, 1_000_000) } else { (1, 4_096) };
     Goal {
+        hosts: 1,
         issue: system.issue(),
         load_min,
         load_max,
@@ -231,6 +232,7 @@ proptest::proptest! {
         required in proptest::option::of(1.0..1e6_f64),
     ) {
         let goal = Goal {
+            hosts: 1,
             issue: if open { Loop::Open } else { Loop::Closed },
             load_min: 1,
             load_max,

@@ -19,8 +19,8 @@ use plimsoll_judge::Verdict;
 use plimsoll_judge::fleet::FleetVerdict;
 use plimsoll_plan::{Bound, Carries, Requirement, ResolvedPlan, WindowLimits};
 
-/// Multiplies the plan's requirement by the number of hosts, also that of windows. If each host generates a share of the
-/// load, the requirement does not change.
+/// Multiplies the plan's requirement by the number of hosts, also that of windows. If each host
+/// generates a share of the load, the requirement does not change.
 #[must_use]
 pub fn scale_requirement(mut plan: ResolvedPlan, hosts: u32) -> ResolvedPlan {
     if carry_shares(&plan) {
@@ -50,7 +50,8 @@ fn scale_windows(required: &mut Requirement, times: f64) {
     }
 }
 
-fn carry_shares(plan: &ResolvedPlan) -> bool {
+/// Returns true if each host generates a share of the plan's load.
+pub fn carry_shares(plan: &ResolvedPlan) -> bool {
     plan.fleet.as_ref().is_some_and(|fleet| fleet.carries == Carries::Share)
 }
 

@@ -192,7 +192,7 @@ fn spot(goal: &Goal, points: &[Point], load: u64) -> Spot {
     let throughput_per_s = average(&|p| p.throughput_per_s).max(1e-6);
     let achieved = match goal.issue {
         Loop::Closed => 1.0,
-        Loop::Open => throughput_per_s / load as f64,
+        Loop::Open => throughput_per_s / (load as f64 * f64::from(goal.hosts)),
     };
     let sustained = !steady.is_empty() && strain <= 1.0 && achieved >= ACHIEVED_MIN;
     let near = strain <= STRAIN_DOUBTFUL && achieved >= ACHIEVED_DOUBTFUL;

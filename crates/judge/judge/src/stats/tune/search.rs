@@ -276,6 +276,7 @@ mod tests {
     fn goal(load_max: u64, ceilings_ns: Vec<f64>) -> Goal {
         Goal {
             issue: Loop::Closed,
+            hosts: 1,
             load_min: 1,
             load_max,
             ceilings_ns,
@@ -350,6 +351,16 @@ mod tests {
         let (outcome, _) = run(goal(64, vec![1.0]), |load| (10.0 * load as f64, 5.0, true));
         assert_eq!((outcome.load_line, outcome.confirmed), (None, false));
         assert!(outcome.knee.is_some());
+    }
+
+    #[test]
+    fn the_rate_offered_by_a_fleet_is_that_of_all_hosts() {
+        // Together, three hosts achieve 600 operations per second, without a latency ceiling.
+        let goal = Goal { issue: Loop::Open, hosts: 3, ..goal(4096, vec![]) };
+        let (outcome, _) = run(goal, |load| ((3.0 * load as f64).min(600.0), 0.0, true));
+        let line = outcome.load_line.unwrap();
+        assert!((195..=207).contains(&line.load), "{line:?}");
+        assert_eq!(line.rate_per_s, 600.0);
     }
 
     #[test]
