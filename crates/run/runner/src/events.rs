@@ -9,7 +9,6 @@ mod command;
 mod schedule;
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -80,19 +79,20 @@ pub struct EventThread {
 impl EventThread {
     /// Starts the events of a phase without streams on this host. `writer` receives each step before
     /// it is executed. With the records of a process that was killed, the thread continues from
-    /// there. Only the terminal answers prompts.
+    /// there.
     ///
     /// # Errors
     /// The thread cannot be started.
     pub fn start_without_streams(
         plan: &ResolvedPlan,
         start_ns: u64,
+        operator: Operator,
         earlier: Option<&[EventRecord]>,
         writer: StepWriter,
     ) -> Result<Self, RunnerError> {
         let (sender, news) = channel();
         let steps = StepReporter::new(sender, Some(writer));
-        let mut schedule = Schedule::new(plan, &[], start_ns, Operator::at_terminal(), steps);
+        let mut schedule = Schedule::new(plan, &[], start_ns, operator, steps);
         if let Some(earlier) = earlier {
             schedule.resume(earlier);
         }
@@ -159,8 +159,8 @@ pub(crate) struct EventListener<'a> {
     inner: &'a mut dyn Listener,
     plan: &'a ResolvedPlan,
     gates: StreamGates,
-    /// Bundle of the run.
-    directory: PathBuf,
+    /// Operator of the run, until the events start.
+    operator: Option<Operator>,
     thread: Option<EventThread>,
     /// Records with times on the driver's clock.
     records: Vec<EventRecord>,
@@ -170,10 +170,11 @@ impl<'a> EventListener<'a> {
     pub(crate) fn new(
         plan: &'a ResolvedPlan,
         gates: StreamGates,
-        directory: PathBuf,
+        operator: Operator,
         inner: &'a mut dyn Listener,
     ) -> Self {
-        Self { inner, plan, gates, directory, thread: None, records: Vec::new() }
+        let (operator, thread, records) = (Some(operator), None, Vec::new());
+        Self { inner, plan, gates, operator, thread, records }
     }
 
     /// Stops the thread, and returns the events with times since the start of the run.
@@ -193,7 +194,7 @@ impl<'a> EventListener<'a> {
         if self.plan.events.is_empty() || self.thread.is_some() || !self.records.is_empty() {
             return;
         }
-        let operator = Operator::new(self.directory.clone());
+        let Some(operator) = self.operator.take() else { return };
         match EventThread::start(self.plan, &self.gates, monotonic_ns(), operator) {
             Ok(thread) => self.thread = Some(thread),
             Err(error) => self.inner.warn(&format!("cannot start the thread of events: {error}")),

@@ -1,19 +1,18 @@
-//! Prompts of running plans: a file in the bundle's directory while a run waits for its operator.
-//! Removing the file answers the prompt. `plimsoll mark` and the web page do that.
+//! Prompts of running plans: a file per run in the state directory while the run waits for its
+//! operator. Removing the file answers the prompt. `plimsoll mark` and the web page do that. The
+//! run locks its file: an unlocked one is of a killed run.
 
 use std::cell::OnceCell;
-use std::io::{ErrorKind, IsTerminal};
+use std::fs::{self, File};
+use std::io::{ErrorKind, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 
-use plimsoll_evidence::reserve;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use crate::error::RunnerError;
-
-/// Name of the file.
-const FILE: &str = ".prompt";
-/// Number of the newest runs that [`all`] looks at.
-const NEWEST: usize = 16;
+use crate::places::Places;
 
 /// Prompt of a run that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,21 +23,26 @@ pub struct Prompt {
     pub text: String,
 }
 
-/// Operator of a run: at the terminal, or at another one or the page.
-pub(crate) struct Operator {
-    /// Bundle of the run; `None` if only the terminal can answer.
-    directory: Option<PathBuf>,
+fn directory(places: &Places) -> PathBuf {
+    places.state.join("prompts")
+}
+
+/// Operator of a run: at its terminal, at another one, or at the page.
+#[derive(Debug)]
+pub struct Operator {
+    /// File of the run's prompts.
+    path: PathBuf,
+    run_id: String,
     /// Lines that the operator entered, once there was a prompt.
     lines: OnceCell<Receiver<()>>,
 }
 
 impl Operator {
-    pub(crate) fn new(directory: PathBuf) -> Self {
-        Self { directory: Some(directory), lines: OnceCell::new() }
-    }
-
-    pub(crate) fn at_terminal() -> Self {
-        Self { directory: None, lines: OnceCell::new() }
+    /// Returns the operator of a run.
+    #[must_use]
+    pub fn of_run(places: &Places, run_id: &str) -> Self {
+        let path = directory(places).join(run_id);
+        Self { path, run_id: run_id.to_owned(), lines: OnceCell::new() }
     }
 
     /// Starts a prompt. Returns its file, and how to answer it.
@@ -48,12 +52,12 @@ impl Operator {
             // A line that was entered before the prompt is no answer.
             self.lines.get_or_init(read_lines).try_iter().for_each(drop);
         }
-        let Some(directory) = &self.directory else {
+        // If the file cannot be written, only the terminal can answer.
+        let Ok(file) = PromptFile::create(&self.path, text) else {
             return (PromptFile(None), "press Enter".to_owned());
         };
-        let run = directory.file_name().unwrap_or_default().to_string_lossy();
         let enter = if is_terminal { "press Enter, or " } else { "" };
-        (PromptFile::create(directory, text), format!("{enter}`plimsoll mark {run}`"))
+        (file, format!("{enter}`plimsoll mark {}`", self.run_id))
     }
 
     /// Returns true if a line was entered since the prompt or the last call.
@@ -76,73 +80,88 @@ fn read_lines() -> Receiver<()> {
     lines
 }
 
-/// File of a prompt, owned by the run. It is removed when dropped.
+/// File of a prompt, which the run locks. It is removed when dropped.
 #[derive(Debug)]
-pub(crate) struct PromptFile(Option<PathBuf>);
+pub(crate) struct PromptFile(Option<(PathBuf, File)>);
 
 impl PromptFile {
-    /// Writes the file. If that fails, only the terminal can answer.
-    pub(crate) fn create(directory: &Path, text: &str) -> Self {
-        let path = directory.join(FILE);
-        let written = std::fs::write(&path, text);
-        Self(written.is_ok().then_some(path))
+    fn create(path: &Path, text: &str) -> std::io::Result<Self> {
+        let parent = path.parent().unwrap_or(path);
+        fs::create_dir_all(parent)?;
+        let hidden = parent.join(format!(".{}", std::process::id()));
+        let mut file = File::create(&hidden)?;
+        file.write_all(text.as_bytes())?;
+        // Best effort: some file systems have no locks.
+        let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+        fs::rename(&hidden, path)?;
+        Ok(Self(Some((path.to_path_buf(), file))))
     }
 
     /// Returns true once the file is gone.
     pub(crate) fn is_answered(&self) -> bool {
-        let is_gone = |path: &PathBuf| {
-            std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == ErrorKind::NotFound)
+        let is_gone = |path: &Path| {
+            fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
         };
-        self.0.as_ref().is_some_and(is_gone)
+        self.0.as_ref().is_some_and(|(path, _)| is_gone(path))
     }
 }
 
 impl Drop for PromptFile {
     fn drop(&mut self) {
-        if let Some(path) = &self.0 {
-            let _ = std::fs::remove_file(path);
+        if let Some((path, _)) = &self.0 {
+            let _ = fs::remove_file(path);
         }
     }
 }
 
-/// Answers the prompt of the run whose bundle is in `directory`, and returns its text.
+/// Returns the text of a prompt; `None` if its run was killed.
+fn read(path: &Path) -> std::io::Result<Option<String>> {
+    let mut file = File::open(path)?;
+    let lock = flock(&file, FlockOperation::NonBlockingLockShared);
+    // Without locks, nothing shows that the run was killed.
+    let is_waiting = !matches!(lock, Ok(()) | Err(Errno::INTR));
+    let mut text = String::new();
+    file.read_to_string(&mut text)?;
+    Ok(is_waiting.then_some(text))
+}
+
+/// Answers the prompt of a run, and returns its text.
 ///
 /// # Errors
-/// A run that does not wait, or has ended.
-pub fn answer(directory: &Path) -> Result<String, RunnerError> {
-    let path = directory.join(FILE);
-    let name = directory.file_name().unwrap_or_default().to_string_lossy();
-    let text = std::fs::read_to_string(&path);
-    let removed = text.and_then(|text| std::fs::remove_file(&path).map(|()| text));
-    match removed {
-        _ if reserve::is_left_over(directory) => {
-            Err(RunnerError::usage(format!("{name} was killed, and waits no longer"))
-                .hint("run the plan again"))
-        }
-        Ok(text) => Ok(text),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            Err(RunnerError::usage(format!("{name} does not wait for an operator"))
-                .hint("wait until it shows its prompt"))
-        }
-        Err(error) => Err(RunnerError::environment(format!("cannot answer {name}: {error}"))
+/// A run that does not wait, or was killed.
+pub fn answer(places: &Places, run_id: &str) -> Result<String, RunnerError> {
+    let not_waiting = || {
+        RunnerError::usage(format!("{run_id} does not wait for an operator"))
+            .hint("wait until it shows its prompt")
+    };
+    // The name becomes part of a path.
+    if run_id.is_empty() || run_id.starts_with('.') || run_id.contains('/') {
+        return Err(not_waiting());
+    }
+    let path = directory(places).join(run_id);
+    match read(&path).and_then(|text| fs::remove_file(&path).map(|()| text)) {
+        Ok(Some(text)) => Ok(text),
+        Ok(None) => Err(RunnerError::usage(format!("{run_id} was killed, and waits no longer"))
+            .hint("run the plan again; continue a fleet's run with `plimsoll run --resume`")),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(not_waiting()),
+        Err(error) => Err(RunnerError::environment(format!("cannot answer {run_id}: {error}"))
             .hint("answer as the user who started the run")),
     }
 }
 
-/// Returns the prompts of the newest runs in the catalogue.
+/// Returns the prompts of this user's runs, newest first.
 #[must_use]
-pub fn all(runs: &Path) -> Vec<Prompt> {
-    let entries = std::fs::read_dir(runs).into_iter().flatten().flatten();
-    let mut names: Vec<String> =
-        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    // Names begin with the time.
-    names.sort_unstable_by(|a, b| b.cmp(a));
-    let of_run = |run_id: String| {
-        let directory = runs.join(&run_id);
-        let text = std::fs::read_to_string(directory.join(FILE)).ok()?;
-        (!reserve::is_left_over(&directory)).then_some(Prompt { run_id, text })
+pub fn all(places: &Places) -> Vec<Prompt> {
+    let entries = fs::read_dir(directory(places)).into_iter().flatten().flatten();
+    let of_run = |entry: fs::DirEntry| {
+        let run_id = entry.file_name().into_string().ok().filter(|name| !name.starts_with('.'))?;
+        let text = read(&entry.path()).ok()??;
+        Some(Prompt { run_id, text })
     };
-    names.into_iter().take(NEWEST).filter_map(of_run).collect()
+    let mut prompts: Vec<Prompt> = entries.filter_map(of_run).collect();
+    // Names begin with the time.
+    prompts.sort_unstable_by(|a, b| b.run_id.cmp(&a.run_id));
+    prompts
 }
 
 #[cfg(test)]
@@ -152,21 +171,31 @@ mod tests {
 
     #[test]
     fn whoever_removes_the_file_answers_once() {
-        let runs = tempfile::tempdir().unwrap();
-        let directory = runs.path().join("20261126-run");
-        std::fs::create_dir(&directory).unwrap();
-        assert!(answer(&directory).unwrap_err().to_string().contains("does not wait"));
-        let prompt = PromptFile::create(&directory, "Pull disk 5");
+        let state = tempfile::tempdir().unwrap();
+        let places = Places {
+            state: state.path().to_path_buf(),
+            runs: PathBuf::new(),
+            cache: PathBuf::new(),
+            signer: None,
+        };
+        let (run_id, path) = ("20261126-run", directory(&places).join("20261126-run"));
+        assert!(answer(&places, run_id).unwrap_err().to_string().contains("does not wait"));
+        let prompt = PromptFile::create(&path, "Pull disk 5").unwrap();
         assert!(!prompt.is_answered());
-        let run_id = "20261126-run".to_owned();
-        assert_eq!(all(runs.path()), [Prompt { run_id, text: "Pull disk 5".to_owned() }]);
-        assert_eq!(answer(&directory).unwrap(), "Pull disk 5");
+        let shown = Prompt { run_id: run_id.to_owned(), text: "Pull disk 5".to_owned() };
+        assert_eq!(all(&places), [shown]);
+        assert_eq!(answer(&places, run_id).unwrap(), "Pull disk 5");
         assert!(prompt.is_answered());
-        assert!(answer(&directory).is_err());
-        assert_eq!(all(runs.path()), []);
+        assert!(answer(&places, run_id).is_err());
+        assert_eq!(all(&places), []);
         // The prompt of a run that ends without an answer is removed.
-        let prompt = PromptFile::create(&directory, "Pull disk 6");
-        drop(prompt);
-        assert!(answer(&directory).is_err());
+        drop(PromptFile::create(&path, "Pull disk 6").unwrap());
+        assert!(answer(&places, run_id).is_err());
+        // The prompt of a killed run is not shown, and an answer removes it.
+        fs::write(&path, "Pull disk 7").unwrap();
+        assert_eq!(all(&places), []);
+        assert!(answer(&places, run_id).unwrap_err().to_string().contains("was killed"));
+        assert!(!path.exists());
+        assert!(answer(&places, "../x").is_err());
     }
 }

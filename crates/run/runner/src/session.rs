@@ -24,6 +24,7 @@ use crate::events::{self, EventListener, StreamGates};
 use crate::finished_run::FinishedRun;
 use crate::listener::Listener;
 use crate::model_run;
+use crate::prompt::Operator;
 use crate::run_id::RunId;
 use crate::run_request::{RunRequest, reject_fleet_plan};
 use crate::trace;
@@ -167,12 +168,12 @@ impl<H> PreparedRun<H> {
         progress: &mut dyn Listener,
     ) -> Result<FinishedRun, RunnerError> {
         let Self { id, run_data, data_of_run, places, gates } = self;
+        let operator = Operator::of_run(request.config.places, id.name());
         let session = match Session::begin(request, &places, id, data_of_run, progress) {
             Ok(session) => session,
             Err(error) => return Err(start_failed(data(run_data), error)),
         };
-        let directory = session.writer.directory().to_path_buf();
-        let mut listener = EventListener::new(request.config.resolved, gates, directory, progress);
+        let mut listener = EventListener::new(request.config.resolved, gates, operator, progress);
         let (mut recording, run_data, is_prepared) = drive(run_data, &mut listener);
         recording.events = listener.finish(recording.start_ns);
         let is_reusable = is_prepared && recording.is_well();

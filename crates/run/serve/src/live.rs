@@ -7,7 +7,6 @@
 pub mod other_processes;
 pub mod render;
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -99,9 +98,10 @@ impl Live {
         let stop = handle.stop_flag();
         let (sender, frames) = watch::channel(Frames::default());
         let (of, templates) = (Arc::clone(&state), Arc::clone(&self.templates));
-        let runs = self.places.runs.clone();
+        let places = self.places.clone();
         let follow = move || {
-            follow(handle, time_max, &of, &Drawing { templates: &templates, runs: &runs }, &sender);
+            let drawing = Drawing { templates: &templates, places: &places };
+            follow(handle, time_max, &of, &drawing, &sender);
             after();
         };
         let thread = std::thread::Builder::new().name("live".to_owned()).spawn(follow);
@@ -159,7 +159,7 @@ impl Live {
     /// # Errors
     /// A defect in its template.
     pub fn render_state(&self, state: &State) -> Result<LiveHtml, Problem> {
-        let (now, more) = render::status_and_tables(state, &self.templates, &self.places.runs)?;
+        let (now, more) = render::status_and_tables(state, &self.templates, &self.places)?;
         Ok(LiveHtml { now, more, charts: render::charts(state) })
     }
 
@@ -235,8 +235,8 @@ fn follow(
 /// What a run's fragments are drawn with.
 struct Drawing<'a> {
     templates: &'a Environment<'static>,
-    /// Runs whose prompts are shown.
-    runs: &'a Path,
+    /// State of the user whose prompts are shown.
+    places: &'a Places,
 }
 
 fn publish(
@@ -246,7 +246,7 @@ fn publish(
     with_charts: bool,
 ) {
     // A defect in a template is visible on the page itself, which uses the same template.
-    let drawn = render::status_and_tables(state, drawing.templates, drawing.runs);
+    let drawn = render::status_and_tables(state, drawing.templates, drawing.places);
     let (now, more) = drawn.unwrap_or_default();
     let charts = with_charts.then(|| event("charts", &render::charts(state)));
     frames.send_modify(|frames| {

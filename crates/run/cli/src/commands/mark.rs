@@ -1,6 +1,7 @@
 //! `plimsoll mark RUN`: answers the prompt of a running plan.
 
 use clap::Args;
+use plimsoll_runner::places::Places;
 use plimsoll_runner::prompt;
 use serde_json::json;
 
@@ -28,8 +29,12 @@ pub struct Options {
 /// # Errors
 /// An unknown run, or one that does not wait.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
-    let directory = bundle::find(&options.run)?;
-    let text = prompt::answer(&directory)?;
+    let places = Places::from_environment()?;
+    // The bundle of a fleet's run does not exist yet.
+    let waits = prompt::all(&places).iter().any(|prompt| prompt.run_id == options.run);
+    let directory = if waits { None } else { Some(bundle::find(&options.run)?) };
+    let name = directory.as_ref().and_then(|directory| directory.file_name()?.to_str());
+    let text = prompt::answer(&places, name.unwrap_or(&options.run))?;
     if common.json {
         bundle::print(&bundle::json(&json!({"run": options.run, "prompt": text}))?)?;
     } else {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::fleets::{Fleet, Process, fleet_in};
-use crate::support::{CommandOutput, Sandbox, json};
+use crate::support::{CommandOutput, Sandbox, json, wait_until};
 
 /// A load of 200 operations per second and host for `measure`, with these events and limits.
 fn plan(sandbox: &Sandbox, measure: &str, requirement: &str, events: &str) -> String {
@@ -272,6 +272,39 @@ fn plans_that_no_fleet_can_execute_are_refused_before_the_run() {
         "names a host, and no fleet was given",
     );
     assert!(sandbox.bundles().is_empty());
+}
+
+/// A fleet's run has no bundle before it ends.
+#[test]
+fn an_operator_answers_the_prompt_of_a_fleet_from_another_terminal() {
+    let sandbox = Sandbox::new();
+    let events = "[[event]]\nname = \"pull\"\nat = \"500ms\"\nprompt = \"Pull disk 5\"\n";
+    let plan = plan(&sandbox, "10s", "", events);
+    // A pseudo-terminal whose operator enters nothing.
+    let mut command = std::process::Command::new("script");
+    let plimsoll = env!("CARGO_BIN_EXE_plimsoll");
+    let line = format!("{plimsoll} run {plan} --fleet local:2");
+    command.args(["-qefc", &line, "/dev/null"]).current_dir(sandbox.path("."));
+    for (name, value) in sandbox.command(&[]).get_envs() {
+        if let Some(value) = value {
+            command.env(name, value);
+        }
+    }
+    let mut run = Process::start(command);
+    let prompts = || {
+        let entries = fs::read_dir(sandbox.path("state/plimsoll/prompts")).into_iter().flatten();
+        let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+        names.filter(|name| !name.starts_with('.')).collect::<Vec<_>>()
+    };
+    wait_until("the prompt", || !prompts().is_empty());
+    let name = prompts().remove(0);
+    sandbox.run(&["mark", "nothing"]).expect(2);
+    sandbox.run(&["mark", &name]).expect(0).says("answered: Pull disk 5");
+    sandbox.run(&["mark", &name]).expect(2);
+    run.wait();
+    let fleet = json(&fleet_in(&sandbox.path("share/plimsoll/runs")).join("all/fleet.json"));
+    assert!((0.5..9.9).contains(&at_s(&fleet, event(&fleet, "pull"))), "{fleet:#}");
+    assert!(prompts().is_empty());
 }
 
 /// The operator of the agent decides which commands it runs; those of other hosts do not matter.

@@ -15,6 +15,7 @@ use plimsoll_plan::{OnLostHost, ResolvedPlan};
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::listener::{FleetProgress, HostStatus};
 use plimsoll_runner::places::Places;
+use plimsoll_runner::prompt::Operator;
 use plimsoll_sys::clock;
 use tokio::io::AsyncReadExt;
 
@@ -89,6 +90,7 @@ impl<'a> ActiveRun<'a> {
         let on_lost_host = plan.fleet.as_ref().map(|fleet| fleet.on_lost_host);
         let (last_report, progress) = (Instant::now(), BTreeMap::new());
         let keepalive = (Instant::now(), 0);
+        let operator = Operator::of_run(places, run_id);
         Self {
             broker,
             run_id,
@@ -103,7 +105,7 @@ impl<'a> ActiveRun<'a> {
             sent_ns: clock::monotonic_ns(),
             last_sequence: 0,
             server_health: ServerHealth::monitor(broker),
-            events: FleetEvents::new(plan, journal_path(places, run_id)),
+            events: FleetEvents::new(plan, journal_path(places, run_id), operator),
         }
     }
 

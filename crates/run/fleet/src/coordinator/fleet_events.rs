@@ -9,6 +9,7 @@ use plimsoll_evidence::fleet::Offset;
 use plimsoll_evidence::run::PhaseKind;
 use plimsoll_plan::ResolvedPlan;
 use plimsoll_runner::events::{EventNews, EventThread};
+use plimsoll_runner::prompt::Operator;
 use plimsoll_sys::clock::monotonic_ns;
 
 use super::Event;
@@ -27,6 +28,8 @@ pub(super) struct FleetEvents {
     /// The plan with the events of this host only.
     here: ResolvedPlan,
     thread: Option<EventThread>,
+    /// Operator of the run, until the events start.
+    operator: Option<Operator>,
     /// Start of the measured phase, on this host's monotonic clock.
     start_ns: Option<u64>,
     /// Latest record of each event that happened, on the clock of the host that executes it.
@@ -40,7 +43,7 @@ pub(super) struct FleetEvents {
 }
 
 impl FleetEvents {
-    pub(super) fn new(plan: &ResolvedPlan, journal: PathBuf) -> Self {
+    pub(super) fn new(plan: &ResolvedPlan, journal: PathBuf, operator: Operator) -> Self {
         let is_here =
             |name: &str| plan.events.iter().any(|event| event.name == name && event.host.is_none());
         let mut here = plan.with_events_on(None);
@@ -50,6 +53,7 @@ impl FleetEvents {
             events: plan.events.clone(),
             here,
             thread: None,
+            operator: Some(operator),
             start_ns: None,
             records: BTreeMap::new(),
             missed: "the run ended before the measurement",
@@ -111,10 +115,12 @@ impl FleetEvents {
         is_resumed: bool,
         report: &mut dyn FnMut(Event),
     ) {
+        let Some(operator) = self.operator.take() else { return };
         let (start_ns, earlier) = (journal.start_ns, journal.records.clone());
         let earlier = is_resumed.then_some(&earlier[..]);
         let writer = journal.writer(self.journal.clone());
-        match EventThread::start_without_streams(&self.here, start_ns, earlier, writer) {
+        let here = &self.here;
+        match EventThread::start_without_streams(here, start_ns, operator, earlier, writer) {
             Ok(thread) => self.thread = Some(thread),
             Err(error) => {
                 self.missed = "its thread could not be started";
@@ -257,15 +263,23 @@ impl FleetEvents {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use plimsoll_runner::places::Places;
 
     const SECOND: u64 = 1_000_000_000;
+
+    /// Events of a plan without prompts.
+    fn events_of(text: &str, journal: PathBuf) -> FleetEvents {
+        let plan = plimsoll_plan::Plan::parse(text, "p").unwrap_or_else(|error| panic!("{error}"));
+        let places = Places::from_environment().unwrap();
+        FleetEvents::new(&plan.resolve(), journal, Operator::of_run(&places, "run"))
+    }
 
     fn events() -> FleetEvents {
         let text = "version = 1\nname = \"p\"\n[target]\nnull = true\n[workload.matrix]\n\
             [phases]\nmeasure = \"60s\"\n[evidence]\nmin_measure = \"10s\"\n[[event]]\nname = \"cut\"\n\
             at = \"20s\"\nrun = [\"cut\"]\nexpect_lost = \"b\"\n[[event]]\nname = \"off\"\nat = \"30s\"\n\
             host = \"c\"\nrun = [\"off\"]\nexpect_lost = [\"c\"]\n";
-        FleetEvents::new(&plimsoll_plan::Plan::parse(text, "p").unwrap().resolve(), PathBuf::new())
+        events_of(text, PathBuf::new())
     }
 
     fn happened(name: &str, at_ns: u64) -> EventRecord {
@@ -295,8 +309,7 @@ mod tests {
     fn events_start_with_the_measured_phase_that_the_hosts_start_together() {
         let directory = tempfile::tempdir().unwrap();
         let start = |text: &str, kind| {
-            let plan = plimsoll_plan::Plan::parse(text, "p").unwrap_or_else(|e| panic!("{e}"));
-            let mut events = FleetEvents::new(&plan.resolve(), directory.path().join("journal"));
+            let mut events = events_of(text, directory.path().join("journal"));
             let at_ns = monotonic_ns();
             events.begin(kind, at_ns, &mut |_| {});
             events.start_ns.map(|ns| ns - at_ns)
@@ -340,14 +353,13 @@ mod tests {
             step("undo"),
             step("late")
         );
-        let plan = plimsoll_plan::Plan::parse(&text, "p").unwrap_or_else(|e| panic!("{e}"));
         let path = directory.path().join("journal");
         let start_ns = monotonic_ns() - 2 * SECOND;
         let journal = serde_json::json!({
             "boot_id": boot_id, "start_ns": start_ns, "records": earlier
         });
         std::fs::write(&path, journal.to_string()).unwrap();
-        let mut events = FleetEvents::new(&plan.resolve(), path);
+        let mut events = events_of(&text, path);
         events.resume(&mut |_| {});
         std::thread::sleep(std::time::Duration::from_millis(100));
         let finished = async { Ok(events.finish(&[], &mut |_| {}).await) };

@@ -106,7 +106,7 @@ impl OtherProcesses {
             return Ok(frames);
         }
         let (sender, frames) = watch::channel(Frames::default());
-        publish(&first, &Drawing { templates, runs: &self.places.runs }, &sender, true);
+        publish(&first, &Drawing { templates, places: &self.places }, &sender, true);
         let poller = Poller {
             places: self.places.clone(),
             process,
@@ -210,7 +210,7 @@ impl Poller {
                 Some(state) => known = state,
                 None => known.is_under_way = false,
             }
-            let drawing = Drawing { templates: &self.templates, runs: &self.places.runs };
+            let drawing = Drawing { templates: &self.templates, places: &self.places };
             publish(&known, &drawing, &self.sender, with_charts && known.is_under_way);
             if with_charts {
                 charts = Instant::now();

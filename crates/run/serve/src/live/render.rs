@@ -1,7 +1,5 @@
 //! Page fragment of the current run: live values and charts.
 
-use std::path::Path;
-
 use minijinja::value::{Serde, Value};
 use minijinja::{Environment, context};
 use plimsoll_live::charts::{PER_DECADE, Series, Sums};
@@ -12,6 +10,7 @@ use plimsoll_report::chart::{Axis, Mark, Plot};
 use plimsoll_report::number::{Letters, Unit, elapsed};
 use plimsoll_report::time::utc;
 use plimsoll_runner::listener::HostStatus;
+use plimsoll_runner::places::Places;
 use plimsoll_runner::prompt;
 
 use crate::request::quoted;
@@ -19,14 +18,14 @@ use crate::request::quoted;
 /// Kinds of operations with a separate line.
 const LINES_MAX: usize = 4;
 
-/// Renders status and tables as HTML, with the prompts of the runs in the catalogue.
+/// Renders status and tables as HTML, with the prompts of this user's runs.
 ///
 /// # Errors
 /// A defect in a template.
 pub fn status_and_tables(
     state: &State,
     templates: &Environment<'_>,
-    runs: &Path,
+    places: &Places,
 ) -> Result<(String, String), minijinja::Error> {
     let show = |unit: Unit, value: f64| unit.show(value, Letters::Unicode);
     let maybe = |unit: Unit, value: Option<f64>| value.map_or("n/a".into(), |v| show(unit, v));
@@ -111,7 +110,7 @@ pub fn status_and_tables(
         plan => state.plan.as_str(),
         started => (state.started_unix_ns > 0).then(|| utc(state.started_unix_ns)),
         is_under_way => state.is_under_way,
-        prompts => state.is_under_way.then(|| prompts(runs)),
+        prompts => state.is_under_way.then(|| prompts(places)),
         is_silent => state.is_silent,
         is_stopping => state.is_stopping,
         process => state.process,
@@ -138,8 +137,8 @@ pub fn status_and_tables(
 }
 
 /// Returns the prompts that wait for an operator on this host.
-pub fn prompts(runs: &Path) -> Vec<Value> {
-    let all = prompt::all(runs).into_iter();
+pub fn prompts(places: &Places) -> Vec<Value> {
+    let all = prompt::all(places).into_iter();
     all.map(|one| context! { run => one.run_id, text => one.text }).collect()
 }
 

@@ -51,7 +51,7 @@ pub fn show(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
         is_under_way,
         is_known => shown.is_some(),
         process,
-        prompts => is_under_way.then(|| render::prompts(&site.live.places.runs)),
+        prompts => is_under_way.then(|| render::prompts(&site.live.places)),
         others => others.collect::<Vec<_>>(),
         now => part(&|shown| &shown.now),
         more => part(&|shown| &shown.more),
@@ -107,9 +107,9 @@ pub fn mark(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem>
 /// # Errors
 /// No run waits, or several.
 pub fn mark_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Problem> {
-    let runs = &site.live.places.runs;
+    let places = &site.live.places;
     let named = request.field("run").or_else(|| request.given("run"));
-    let waiting = prompt::all(runs);
+    let waiting = prompt::all(places);
     let mut asked = waiting.iter().filter(|one| named.is_none_or(|name| one.run_id == name));
     let (Some(one), None) = (asked.next(), asked.next()) else {
         let says = match waiting.len() {
@@ -118,7 +118,7 @@ pub fn mark_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
         };
         return Err(Problem::new(StatusCode::CONFLICT, says).hint("reload the page of the run"));
     };
-    prompt::answer(&runs.join(&one.run_id))?;
+    prompt::answer(places, &one.run_id)?;
     site.access.record(&request.identity, &format!("answered the prompt of {}", one.run_id));
     answer(&json!({"run": one.run_id, "prompt": one.text}))
 }
