@@ -224,7 +224,7 @@ fn is_honest(drawn: &StackCase) -> bool {
 }
 
 /// Whether the page cache certainly served the run instead of the disk.
-fn is_cached(drawn: &StackCase) -> bool {
+fn is_cached(drawn: &StackCase, repeats: bool) -> bool {
     // Flushed data reaches the disk, and dropped pages are read from it.
     let absorbed = drawn.sync == "none";
     drawn.disturbance != Disturbance::CacheDropped
@@ -233,12 +233,13 @@ fn is_cached(drawn: &StackCase) -> bool {
             Kind::LoopBuffered(_) => absorbed || drawn.reads >= 50,
             // The disk serves the first read of data that was laid out; written data waits for a
             // commit.
-            Kind::Journal => absorbed && drawn.reads <= 50 || drawn.direct == "off",
-            _ => drawn.direct == "off",
+            Kind::Journal => absorbed && drawn.reads <= 50 || drawn.direct == "off" && repeats,
+            _ => drawn.direct == "off" && repeats,
         }
 }
 
-fn truth(drawn: &StackCase) -> Truth {
+/// `repeats` is true if the run read each block several times.
+fn truth(drawn: &StackCase, repeats: bool) -> Truth {
     let mut truth = if is_honest(drawn) { Truth::honest() } else { Truth::default() };
     // Whether this guest's disk preserves data after a power loss cannot be determined here.
     truth = truth.not("durable-write", "this machine's disk is a hypervisor's");
@@ -253,7 +254,7 @@ fn truth(drawn: &StackCase) -> Truth {
     } else {
         truth = truth.not("in-memory", "it is no memory");
     }
-    if is_cached(drawn) {
+    if is_cached(drawn, repeats) {
         let why = "the page cache answers, and the disk does not";
         truth = truth.and_no_pass(why);
         for claim in ["media-read", "sustained-write", "burst-write"] {
@@ -380,7 +381,9 @@ fn tried(drawn: &StackCase, _seed: u64) -> CaseResult {
         return CaseResult::of(&truth, ran.as_ref(), found.into_iter().collect(), &text)
             .named("killed");
     }
-    let mut truth = truth(drawn);
+    let is_read = |class: &str| class.ends_with(".read");
+    let repeats = bundle.is_none_or(|bundle| wrong::repeats_reads(bundle, is_read, 24 << 20));
+    let mut truth = truth(drawn, repeats);
     if drawn.disturbance == Disturbance::Throttled && done.in_time {
         truth = truth.and_no_pass("the kernel let a tenth of that through");
     }

@@ -171,6 +171,15 @@ pub fn of_command(ran: &CommandOutput, codes: &[i32]) -> Option<Value> {
     serde_json::from_str(&ran.stdout).ok()
 }
 
+/// Returns true if reads of these classes repeated their blocks at least twice on average. A busy host
+/// reads so little in a short run that the first read of each block, which the disk serves, is most
+/// of it: what the page cache answered is then not known in advance.
+pub fn repeats_reads(bundle: &Path, is_class: impl Fn(&str) -> bool, file_bytes: u64) -> bool {
+    let Ok(bundle) = Bundle::read(bundle) else { return true };
+    let classes = bundle.run.classes.iter().filter(|class| is_class(&class.name));
+    classes.map(|class| class.size_bytes).sum::<u64>() >= 3 * file_bytes
+}
+
 /// Tolerance against the recounted figure: histograms have three significant digits.
 const ROUNDING: f64 = 0.005;
 
