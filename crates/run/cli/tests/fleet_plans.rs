@@ -117,7 +117,7 @@ fn repeats_sweeps_comparisons_and_searches_are_carried_by_the_same_agents() {
         assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
         ran
     };
-    let near = |a: f64, b: f64| (a / b - 1.0).abs() < 0.02;
+    let near = |a: f64, b: f64| (a - b).abs() <= 0.02 * b;
     let data = || [("", sandbox.data().join("{host}"))];
     let paced = "sizes = \"4KiB\"\narrival = \"constant\"\nrate = 300";
 
