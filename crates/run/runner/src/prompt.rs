@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, channel};
 
 use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 
 use crate::error::RunnerError;
 use crate::places::Places;
@@ -88,7 +87,8 @@ impl PromptFile {
     fn create(path: &Path, text: &str) -> std::io::Result<Self> {
         let parent = path.parent().unwrap_or(path);
         fs::create_dir_all(parent)?;
-        let hidden = parent.join(format!(".{}", std::process::id()));
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let hidden = parent.join(format!(".{name}"));
         let mut file = File::create(&hidden)?;
         file.write_all(text.as_bytes())?;
         // Best effort: some file systems have no locks.
@@ -119,7 +119,7 @@ fn read(path: &Path) -> std::io::Result<Option<String>> {
     let mut file = File::open(path)?;
     let lock = flock(&file, FlockOperation::NonBlockingLockShared);
     // Without locks, nothing shows that the run was killed.
-    let is_waiting = !matches!(lock, Ok(()) | Err(Errno::INTR));
+    let is_waiting = lock.is_err();
     let mut text = String::new();
     file.read_to_string(&mut text)?;
     Ok(is_waiting.then_some(text))

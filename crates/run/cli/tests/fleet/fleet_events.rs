@@ -285,6 +285,7 @@ fn an_operator_answers_the_prompt_of_a_fleet_from_another_terminal() {
     let plimsoll = env!("CARGO_BIN_EXE_plimsoll");
     let line = format!("{plimsoll} run {plan} --fleet local:2");
     command.args(["-qefc", &line, "/dev/null"]).current_dir(sandbox.path("."));
+    command.stdout(std::process::Stdio::null());
     for (name, value) in sandbox.command(&[]).get_envs() {
         if let Some(value) = value {
             command.env(name, value);
