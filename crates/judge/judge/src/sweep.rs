@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
-use plimsoll_plan::Workload;
+use plimsoll_plan::{Stream, Workload};
 use serde::{Deserialize, Serialize};
 
 use crate::claim::ClaimStatus;
@@ -20,13 +20,9 @@ const READ_PERCENT_KEPT: f64 = 75.0;
 /// Transfer sizes of the figures that architects remember.
 const SIZES_KEPT_BYTES: [u64; 2] = [4096, 32_768];
 
-/// Point of a sweep. Figures that were not measured are `None`.
+/// Shape of the I/O at a point: what a sweep varies.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct SweepPoint {
-    /// Name such as `random 4KiB r75 q4`.
-    pub label: String,
-    /// Identifier of the run.
-    pub run_id: String,
+pub struct IoShape {
     /// Access pattern: `random`, `sequential`, `zipf`…
     pub pattern: String,
     /// Outstanding operations per client.
@@ -35,6 +31,21 @@ pub struct SweepPoint {
     pub size_bytes: u64,
     /// Read share of the data operations, in percent.
     pub read_percent: f64,
+    /// Share of metadata operations among all, in percent; 0 in sweeps of older versions.
+    #[serde(default)]
+    pub metadata_percent: f64,
+}
+
+/// Point of a sweep. Figures that were not measured are `None`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SweepPoint {
+    /// Name such as `random 4KiB r75 q4`.
+    pub label: String,
+    /// Identifier of the run.
+    pub run_id: String,
+    /// Pattern, depth, size and read share.
+    #[serde(flatten)]
+    pub shape: IoShape,
     /// Operations per second, including metadata operations.
     pub rate_per_s: Option<f64>,
     /// 95 % interval of the rate, if the samples support one.
@@ -169,6 +180,28 @@ pub struct Sweep {
     pub conditions: Vec<String>,
 }
 
+impl IoShape {
+    /// Returns the shape of a stream's I/O.
+    pub fn of(stream: &Stream) -> Self {
+        Self {
+            pattern: stream.pattern.word().to_owned(),
+            queue_depth: stream.queue_depth,
+            size_bytes: match &stream.sizes[..] {
+                [one] => one.size_bytes,
+                _ => 0,
+            },
+            read_percent: stream.read_percent,
+            metadata_percent: stream.metadata_percent,
+        }
+    }
+}
+
+impl AsRef<IoShape> for SweepPoint {
+    fn as_ref(&self) -> &IoShape {
+        &self.shape
+    }
+}
+
 impl SweepPoint {
     /// Builds the point that a bundle measured; `None` if the plan is not a matrix.
     pub fn of(bundle: &Bundle, verdict: &Verdict) -> Option<Self> {
@@ -187,13 +220,7 @@ impl SweepPoint {
         Some(Self {
             label: label.to_owned(),
             run_id: bundle.run.run_id.clone(),
-            pattern: stream.pattern.word().to_owned(),
-            queue_depth: stream.queue_depth,
-            size_bytes: match &stream.sizes[..] {
-                [one] => one.size_bytes,
-                _ => 0,
-            },
-            read_percent: stream.read_percent,
+            shape: IoShape::of(stream),
             rate_per_s: rate(Pick::All(None)),
             rate_interval_per_s: steadiness.interval_per_s.filter(|_| completed),
             bandwidth_bytes_per_s: measured
@@ -234,15 +261,16 @@ pub fn key_figures(points: &[SweepPoint]) -> Vec<KeyFigure> {
     let mut kept = Vec::new();
     for size_bytes in SIZES_KEPT_BYTES {
         let here = sound.iter().filter(|point| {
-            point.size_bytes == size_bytes && point.read_percent == READ_PERCENT_KEPT
+            point.shape.size_bytes == size_bytes && point.shape.read_percent == READ_PERCENT_KEPT
         });
         kept.extend(here.filter_map(|point| {
-            let (kib, pattern, depth) = (size_bytes / 1024, &point.pattern, point.queue_depth);
+            let IoShape { pattern, queue_depth: depth, .. } = &point.shape;
+            let kib = size_bytes / 1024;
             point.key_figure(format!("{kib} KiB {pattern}, 75 % reads, depth {depth}"))
         }));
     }
     for (read_percent, name) in [(100.0, "top read bandwidth"), (0.0, "top write bandwidth")] {
-        let here = sound.iter().filter(|point| point.read_percent == read_percent);
+        let here = sound.iter().filter(|point| point.shape.read_percent == read_percent);
         let with = here.filter_map(|point| Some((point.bandwidth_bytes_per_s?, point)));
         let top = with.max_by(|a, b| a.0.total_cmp(&b.0));
         kept.extend(
@@ -255,12 +283,8 @@ pub fn key_figures(points: &[SweepPoint]) -> Vec<KeyFigure> {
 /// Bend of the points that differ only in depth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DepthBend {
-    /// Access pattern.
-    pub pattern: String,
-    /// Transfer size.
-    pub size_bytes: u64,
-    /// Read share of the data operations, in percent.
-    pub read_percent: f64,
+    /// Shape of the first point.
+    pub shape: IoShape,
     /// Bend over the queue depth.
     pub bend: Bend,
 }
@@ -273,12 +297,11 @@ pub fn depth_bends(points: &[SweepPoint]) -> Vec<DepthBend> {
         let (Some(rate_per_s), Some(latency_ns)) = (point.rate_per_s, point.latency_ns_avg) else {
             continue;
         };
-        let load = u64::from(point.queue_depth);
+        let load = u64::from(point.shape.queue_depth);
         let measured = LoadPoint { load, rate_per_s, latency_ns: latency_ns as f64 };
         let alike = |known: &SweepPoint| {
-            known.pattern == point.pattern
-                && known.size_bytes == point.size_bytes
-                && known.read_percent == point.read_percent
+            let queue_depth = point.shape.queue_depth;
+            IoShape { queue_depth, ..known.shape.clone() } == point.shape
         };
         match series.iter_mut().find(|(first, _)| alike(first)) {
             Some((_, loads)) => loads.push(measured),
@@ -286,12 +309,7 @@ pub fn depth_bends(points: &[SweepPoint]) -> Vec<DepthBend> {
         }
     }
     let bend = |(first, loads): (&SweepPoint, Vec<LoadPoint>)| {
-        Some(DepthBend {
-            pattern: first.pattern.clone(),
-            size_bytes: first.size_bytes,
-            read_percent: first.read_percent,
-            bend: bend(&loads)?,
-        })
+        Some(DepthBend { shape: first.shape.clone(), bend: bend(&loads)? })
     };
     series.into_iter().filter_map(bend).collect()
 }
@@ -303,10 +321,13 @@ mod tests {
     fn point(size_bytes: u64, read_percent: f64, bandwidth: f64) -> SweepPoint {
         SweepPoint {
             label: format!("random {size_bytes} r{read_percent}"),
-            pattern: "random".to_owned(),
-            queue_depth: 4,
-            size_bytes,
-            read_percent,
+            shape: IoShape {
+                pattern: "random".to_owned(),
+                queue_depth: 4,
+                size_bytes,
+                read_percent,
+                metadata_percent: 0.0,
+            },
             rate_per_s: Some(bandwidth / size_bytes as f64),
             bandwidth_bytes_per_s: Some(bandwidth),
             latency_ns_avg: Some(1),
@@ -319,11 +340,12 @@ mod tests {
     fn depths_of_one_load_bend_where_latency_begins_to_grow() {
         let at = |queue_depth: u32, read_percent: f64, busy: u32| {
             let rate = f64::from(queue_depth.min(busy)) * 1000.0;
+            let point = point(4096, read_percent, 1e6);
             SweepPoint {
-                queue_depth,
+                shape: IoShape { queue_depth, ..point.shape },
                 rate_per_s: Some(rate),
                 latency_ns_avg: Some((f64::from(queue_depth) * 1e9 / rate) as u64),
-                ..point(4096, read_percent, 1e6)
+                ..point
             }
         };
         let depths = [1, 4, 16, 64];

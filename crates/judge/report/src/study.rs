@@ -3,9 +3,11 @@
 
 mod compare;
 mod curve;
+mod shape_group;
 mod sweep;
 
 pub(crate) use compare::figure;
 pub use compare::{ComparisonDrawing, unit};
 pub use curve::Curve;
+pub(crate) use shape_group::{ShapeGroup, reads, size};
 pub use sweep::SweepDrawing;

@@ -2,7 +2,7 @@
 
 use plimsoll_judge::VerdictKind;
 use plimsoll_judge::finding::Outcome;
-use plimsoll_judge::sweep::{PointFinding, Sweep, depth_bends};
+use plimsoll_judge::sweep::{IoShape, PointFinding, Sweep, depth_bends};
 
 use crate::document::{Block, Document, Section};
 use crate::number::{Letters, Unit, elapsed, group_counts};
@@ -48,10 +48,11 @@ fn bends(sweep: &Sweep) -> Section {
     let said: Vec<String> = depth_bends(&sweep.points)
         .into_iter()
         .map(|found| {
-            let size = Unit::Size.show(found.size_bytes as f64, Letters::Unicode);
-            let reads = Unit::Plain.show_round(found.read_percent, Letters::Unicode);
+            let IoShape { pattern, size_bytes, read_percent, .. } = &found.shape;
+            let size = Unit::Size.show(*size_bytes as f64, Letters::Unicode);
+            let reads = Unit::Plain.show_round(*read_percent, Letters::Unicode);
             let bend = group_counts(&found.bend.sentence("queue depth"));
-            format!("{} {size}, {reads} % reads: {bend}", found.pattern)
+            format!("{pattern} {size}, {reads} % reads: {bend}")
         })
         .collect();
     let mut section = Section::brief("bends", "Where it bends");

@@ -5,25 +5,26 @@ use plimsoll_judge::compare::{
     CellFigure, CellOutcome, Outcome, Overall, SweepCell, SweepComparison,
 };
 
-use crate::chart::plot::{Dot, HeatMap, RuleKind};
+use crate::chart::plot::{Dot, RuleKind};
 use crate::chart::{Axis, AxisScale, Mark, Plot, Rule};
 use crate::comparison::headline_text;
 use crate::document::{Block, Document, Headline, Section};
-use crate::number::{Letters, Unit};
+use crate::number::Unit;
+use crate::study::{ShapeGroup, reads, size};
 use crate::table::{Cell, Column, Table, Tone, Value};
 
 /// Returns the report of a comparison of sweeps.
 pub fn sweeps_document(compared: &SweepComparison) -> Document {
     let [first, second] = &compared.names;
-    let groups = Group::all(&compared.cells);
+    let groups = ShapeGroup::all(&compared.cells);
     let mut maps = Section::full("maps", &format!("{second} over {first}, operations per second"));
     let mut grids = Section::terminal("grids", &format!("{second} over {first}, ratio of rates"));
     let mut latency = Section::full("latency", &format!("{second} over {first}, average latency"));
     for group in &groups {
-        maps = maps.with(Block::Chart(Box::new(group.map("rate", |c| c.rate_per_s))));
-        maps = maps.with(Block::Chart(Box::new(group.lines())));
-        grids = grids.with(Block::Table(group.grid()));
-        latency = latency.with(Block::Chart(Box::new(group.map("latency", |c| c.latency_ns_avg))));
+        maps = maps.with(Block::Chart(Box::new(map(group, "rate", |c| c.rate_per_s))));
+        maps = maps.with(Block::Chart(Box::new(lines(group))));
+        grids = grids.with(Block::Table(grid(group)));
+        latency = latency.with(Block::Chart(Box::new(map(group, "latency", |c| c.latency_ns_avg))));
     }
     let mut sections = vec![overall(compared)];
     if !compared.cells.is_empty() {
@@ -136,10 +137,10 @@ fn row(cell: &SweepCell) -> Vec<Cell> {
         CellOutcome::NotCompared => ("not compared", Tone::Warn),
     };
     let mut cells = vec![
-        Cell::text(cell.pattern.clone()),
-        Cell::count(u64::from(cell.queue_depth)),
-        Cell::number(Unit::Size, cell.size_bytes as f64),
-        Cell::number(Unit::Share, cell.read_percent / 100.0),
+        Cell::text(cell.shape.pattern.clone()),
+        Cell::count(u64::from(cell.shape.queue_depth)),
+        Cell::number(Unit::Size, cell.shape.size_bytes as f64),
+        Cell::number(Unit::Share, cell.shape.read_percent / 100.0),
     ];
     figure(&mut cells, Unit::Rate, &cell.rate_per_s, tone);
     cells.push(match cell.rate_ratio_interval {
@@ -155,139 +156,57 @@ fn row(cell: &SweepCell) -> Vec<Cell> {
     cells
 }
 
-/// The cells of one pattern and depth.
-struct Group<'a> {
-    pattern: &'a str,
-    queue_depth: u32,
-    cells: Vec<&'a SweepCell>,
-    sizes: Vec<u64>,
-    /// Read shares in ascending order.
-    reads: Vec<f64>,
+/// Returns a map of ratios over I/O size and read share. The middle of the colours is 1.
+fn map(group: &ShapeGroup<'_, SweepCell>, key: &str, of: fn(&SweepCell) -> CellFigure) -> Plot {
+    let figure = if key == "rate" { "operations per second" } else { "average latency" };
+    let title = format!("ratio of {figure}");
+    group.map(&format!("ratio-{key}"), &title, (Unit::Plain, "ratio", Some(1.0)), |c| of(c).ratio)
 }
 
-impl<'a> Group<'a> {
-    /// Returns the groups in order of appearance.
-    fn all(cells: &'a [SweepCell]) -> Vec<Self> {
-        let mut groups: Vec<Self> = Vec::new();
-        for cell in cells {
-            let (pattern, queue_depth) = (cell.pattern.as_str(), cell.queue_depth);
-            let same = |g: &&mut Self| g.pattern == pattern && g.queue_depth == queue_depth;
-            match groups.iter_mut().find(same) {
-                Some(group) => group.cells.push(cell),
-                None => {
-                    let (sizes, reads) = (Vec::new(), Vec::new());
-                    groups.push(Self { pattern, queue_depth, cells: vec![cell], sizes, reads });
-                }
-            }
-        }
-        for group in &mut groups {
-            group.sizes = group.cells.iter().map(|cell| cell.size_bytes).collect();
-            group.sizes.sort_unstable();
-            group.sizes.dedup();
-            group.reads = group.cells.iter().map(|cell| cell.read_percent).collect();
-            group.reads.sort_by(f64::total_cmp);
-            group.reads.dedup();
-        }
-        groups
-    }
-
-    fn name(&self) -> String {
-        format!("{}, queue depth {}", self.pattern, self.queue_depth)
-    }
-
-    fn id(&self, what: &str) -> String {
-        let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-        let pattern: String = self.pattern.chars().map(letter).collect();
-        format!("{what}-{pattern}-{}", self.queue_depth)
-    }
-
-    fn at(&self, size_bytes: u64, read_percent: f64) -> Option<&'a SweepCell> {
-        let here = |c: &&&SweepCell| c.size_bytes == size_bytes && c.read_percent == read_percent;
-        self.cells.iter().find(here).copied()
-    }
-
-    /// Returns a map: I/O size by read share, with the ratio as colour and text. The middle of the
-    /// scale is 1.
-    fn map(&self, key: &str, of: fn(&SweepCell) -> CellFigure) -> Plot {
-        let edges = |count: usize| (0..=count).map(|i| i as f64 - 0.5).collect();
-        let each = self.reads.iter().flat_map(|read| self.sizes.iter().map(move |s| (*s, *read)));
-        let map = HeatMap {
-            x_edges: edges(self.sizes.len()),
-            y_edges: edges(self.reads.len()),
-            cells: each.map(|(size, read)| self.at(size, read).and_then(|c| of(c).ratio)).collect(),
-            unit: Unit::Plain,
-            title: "ratio".to_owned(),
-            log: true,
-            about: Some(1.0),
-            values: true,
+/// Returns a chart of the ratio of rates with interval over I/O size, with a line per read
+/// share.
+fn lines(group: &ShapeGroup<'_, SweepCell>) -> Plot {
+    let mut plot = Plot::new(
+        &group.id("ratio-lines"),
+        &format!("{}: ratio of operations per second against size", group.name()),
+        Axis { scale: AxisScale::Log2, ..Axis::linear("I/O size", Unit::Size) },
+        Axis::log("ratio", Unit::Plain),
+    )
+    .size(860.0, 260.0);
+    for (colour, read) in (0u8..).zip(group.reads.iter().rev()) {
+        let dot = |size: &u64| {
+            let cell = group.at(*size, *read)?;
+            let y_range = cell.rate_ratio_interval.map(|[low, high]| (low, high));
+            Some(Dot { x: *size as f64, y: cell.rate_per_s.ratio?, y_range, ..Dot::default() })
         };
-        let what = if key == "rate" { "operations per second" } else { "average latency" };
-        let sizes = self.sizes.iter().map(|bytes| size(*bytes)).collect();
-        let reads = self.reads.iter().map(|read| format!("{} %", plain(*read))).collect();
-        let height = 90.0 + 36.0 * self.reads.len() as f64;
-        Plot::new(
-            &self.id(&format!("ratio-{key}")),
-            &format!("{}: ratio of {what}", self.name()),
-            Axis::names("I/O size", sizes),
-            Axis::names("reads", reads),
-        )
-        .mark(Mark::Heat(map))
-        .size(860.0, height)
+        let dots = group.sizes.iter().filter(|size| **size > 0).filter_map(dot).collect();
+        let name = format!("{} reads", reads(*read));
+        plot = plot.mark(Mark::Dots { name, colour, dots, joined: true });
     }
-
-    /// Returns a chart of the ratio of rates with interval over I/O size, with a line per read
-    /// share.
-    fn lines(&self) -> Plot {
-        let mut plot = Plot::new(
-            &self.id("ratio-lines"),
-            &format!("{}: ratio of operations per second against size", self.name()),
-            Axis { scale: AxisScale::Log2, ..Axis::linear("I/O size", Unit::Size) },
-            Axis::log("ratio", Unit::Plain),
-        )
-        .size(860.0, 260.0);
-        for (colour, read) in (0u8..).zip(self.reads.iter().rev()) {
-            let dot = |size: &u64| {
-                let cell = self.at(*size, *read)?;
-                let y_range = cell.rate_ratio_interval.map(|[low, high]| (low, high));
-                Some(Dot { x: *size as f64, y: cell.rate_per_s.ratio?, y_range, ..Dot::default() })
-            };
-            let dots = self.sizes.iter().filter(|size| **size > 0).filter_map(dot).collect();
-            let name = format!("{} % reads", plain(*read));
-            plot = plot.mark(Mark::Dots { name, colour, dots, joined: true });
-        }
-        plot.rule(Rule { level: true, at: 1.0, label: "same".to_owned(), kind: RuleKind::Note })
-    }
-
-    /// Returns the map for a terminal: a row per read share, a column per size.
-    fn grid(&self) -> Table {
-        let mut columns = vec![Column::numbers("reads", "read_share")];
-        for bytes in &self.sizes {
-            columns.push(Column::numbers(&size(*bytes), &format!("ratio_{bytes}")));
-        }
-        let mut table = Table::new(&self.name(), columns);
-        for read in self.reads.iter().rev() {
-            let mut row = vec![Cell::number(Unit::Share, *read / 100.0)];
-            row.extend(self.sizes.iter().map(|bytes| match self.at(*bytes, *read) {
-                Some(cell) => {
-                    let tone = match cell.outcome {
-                        CellOutcome::Higher => Tone::Good,
-                        CellOutcome::Lower => Tone::Bad,
-                        _ => Tone::Plain,
-                    };
-                    Cell::maybe(Unit::Plain, cell.rate_per_s.ratio).tone(tone)
-                }
-                None => Cell::not_applicable(),
-            }));
-            table.rows.push(row);
-        }
-        table
-    }
+    plot.rule(Rule { level: true, at: 1.0, label: "same".to_owned(), kind: RuleKind::Note })
 }
 
-fn plain(value: f64) -> String {
-    Unit::Plain.show_round(value, Letters::Unicode)
-}
-
-fn size(bytes: u64) -> String {
-    if bytes == 0 { "mixed".to_owned() } else { Unit::Size.show(bytes as f64, Letters::Unicode) }
+/// Returns the map for a terminal: a row per read share, a column per size.
+fn grid(group: &ShapeGroup<'_, SweepCell>) -> Table {
+    let mut columns = vec![Column::numbers("reads", "read_share")];
+    for bytes in &group.sizes {
+        columns.push(Column::numbers(&size(*bytes), &format!("ratio_{bytes}")));
+    }
+    let mut table = Table::new(&group.name(), columns);
+    for read in group.reads.iter().rev() {
+        let mut row = vec![Cell::number(Unit::Share, *read / 100.0)];
+        row.extend(group.sizes.iter().map(|bytes| match group.at(*bytes, *read) {
+            Some(cell) => {
+                let tone = match cell.outcome {
+                    CellOutcome::Higher => Tone::Good,
+                    CellOutcome::Lower => Tone::Bad,
+                    _ => Tone::Plain,
+                };
+                Cell::maybe(Unit::Plain, cell.rate_per_s.ratio).tone(tone)
+            }
+            None => Cell::not_applicable(),
+        }));
+        table.rows.push(row);
+    }
+    table
 }

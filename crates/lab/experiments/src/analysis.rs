@@ -15,7 +15,6 @@ mod figure_check;
 mod front;
 mod inputs;
 mod mechanism;
-mod point;
 mod points;
 mod score;
 mod servers;
@@ -25,7 +24,6 @@ pub use answer::{Answer, Claim, Question};
 pub use arm::{ArmAnalysis, FigureAnalysis};
 pub use failure::Failure;
 pub use front::Front;
-pub use point::Point;
 pub use points::{
     Goal, GoalAnalysis, Layout, LayoutRatio, TableAnalysis, TableHighlight, TableScore,
 };

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::{CONFIDENCE, ConditionDifference, Outcome, Side, conditions, doubt};
 use crate::stats::Moments;
 use crate::stats::welch::{RUNS_MIN, compare_at};
-use crate::sweep::SweepPoint;
+use crate::sweep::{IoShape, SweepPoint};
 use crate::verdict::{Verdict, VerdictKind};
 
 /// Source of a ratio's interval.
@@ -66,14 +66,9 @@ pub struct CellFigure {
 pub struct SweepCell {
     /// Name such as `random 4KiB r75 q4`.
     pub label: String,
-    /// Access pattern: `random`, `sequential`, `zipf`…
-    pub pattern: String,
-    /// Outstanding operations per client.
-    pub queue_depth: u32,
-    /// Transfer size; 0 if sizes are mixed.
-    pub size_bytes: u64,
-    /// Read share of the data operations, in percent.
-    pub read_percent: f64,
+    /// Pattern, depth, size and read share.
+    #[serde(flatten)]
+    pub shape: IoShape,
     /// Operations per second.
     pub rate_per_s: CellFigure,
     /// 95 % interval of the ratio of the rates.
@@ -89,6 +84,12 @@ pub struct SweepCell {
     pub outcome: CellOutcome,
     /// Reason why the cell is not compared; empty if it is compared.
     pub note: String,
+}
+
+impl AsRef<IoShape> for SweepCell {
+    fn as_ref(&self) -> &IoShape {
+        &self.shape
+    }
 }
 
 /// All cells in one figure.
@@ -215,10 +216,7 @@ fn cell(a: &CellRuns<'_>, b: &CellRuns<'_>, confidence: f64, accepted: &[String]
     };
     let mut cell = SweepCell {
         label: shown.label.clone(),
-        pattern: shown.pattern.clone(),
-        queue_depth: shown.queue_depth,
-        size_bytes: shown.size_bytes,
-        read_percent: shown.read_percent,
+        shape: shown.shape.clone(),
         rate_per_s: figure(|point| point.rate_per_s),
         rate_ratio_interval: None,
         interval_of: None,

@@ -4,10 +4,12 @@ use plimsoll_judge::VerdictKind;
 use plimsoll_judge::sweep::{KeyFigure, Sweep, SweepPoint};
 
 use crate::chart::plot::Dot;
-use crate::chart::{Axis, AxisScale, HeatMap, Mark, Plot};
+use crate::chart::{Axis, AxisScale, Mark, Plot};
 use crate::document::{Block, Document, Fact, Headline, Section};
 use crate::number::{Letters, Unit};
 use crate::table::{Cell, Column, Table, Tone};
+
+use super::shape_group::{ShapeGroup, reads, size, sorted};
 
 /// A sweep whose points are drawn.
 pub struct SweepDrawing<'a>(pub &'a Sweep);
@@ -55,96 +57,18 @@ impl PointFigure {
             Self::Latency => "latency",
         }
     }
+
+    /// Returns a map of the figure over I/O size and read share.
+    fn map(self, group: &ShapeGroup<'_, SweepPoint>) -> Plot {
+        let part = format!("map-{}", self.key());
+        let scale = (self.unit(), self.title(), None);
+        group.map(&part, self.title(), scale, |point| self.value(point))
+    }
 }
 
-fn percent(value: f64) -> String {
-    Unit::Plain.show_round(value, Letters::Unicode)
-}
-
-fn size(bytes: u64) -> String {
-    Unit::Size.show(bytes as f64, Letters::Unicode)
-}
-
-fn sorted<T: PartialOrd + Copy>(mut values: Vec<T>) -> Vec<T> {
-    values.sort_by(|a, b| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal));
-    values.dedup_by(|a, b| a == b);
-    values
-}
-
-impl<'a> SweepDrawing<'a> {
-    /// Returns patterns with queue depths, in order of appearance; each has a map.
-    fn groups(&self) -> Vec<(String, u32)> {
-        let mut groups: Vec<(String, u32)> = Vec::new();
-        for point in &self.0.points {
-            let group = (point.pattern.clone(), point.queue_depth);
-            if !groups.contains(&group) {
-                groups.push(group);
-            }
-        }
-        groups
-    }
-
-    fn of_group(&self, group: &(String, u32)) -> impl Iterator<Item = &'a SweepPoint> {
-        self.0.points.iter().filter(|c| c.pattern == group.0 && c.queue_depth == group.1)
-    }
-
-    fn sizes(&self, group: &(String, u32)) -> Vec<u64> {
-        sorted(self.of_group(group).map(|point| point.size_bytes).collect())
-    }
-
-    fn reads(&self, group: &(String, u32)) -> Vec<f64> {
-        sorted(self.of_group(group).map(|point| point.read_percent).collect())
-    }
-
-    fn group_name(group: &(String, u32)) -> String {
-        format!("{}, queue depth {}", group.0, group.1)
-    }
-
-    fn id(group: &(String, u32), what: &str) -> String {
-        let word: String = group
-            .0
-            .chars()
-            .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
-            .collect();
-        format!("{what}-{word}-{}", group.1)
-    }
-
-    /// Returns a map: I/O size by read share, with the figure as colour and text.
-    pub fn map(&self, group: &(String, u32), of: PointFigure) -> Plot {
-        let (sizes, reads) = (self.sizes(group), self.reads(group));
-        let edges = |count: usize| (0..=count).map(|i| i as f64 - 0.5).collect();
-        let mut cells = vec![None; sizes.len() * reads.len()];
-        for point in self.of_group(group) {
-            let column = sizes.iter().position(|size| *size == point.size_bytes);
-            let row = reads.iter().position(|share| *share == point.read_percent);
-            if let (Some(column), Some(row)) = (column, row) {
-                cells[row * sizes.len() + column] = of.value(point);
-            }
-        }
-        let map = HeatMap {
-            x_edges: edges(sizes.len()),
-            y_edges: edges(reads.len()),
-            cells,
-            unit: of.unit(),
-            title: of.title().to_owned(),
-            log: true,
-            about: None,
-            values: true,
-        };
-        let height = 90.0 + 36.0 * reads.len() as f64;
-        let reads = reads.iter().map(|share| format!("{} %", percent(*share))).collect();
-        Plot::new(
-            &Self::id(group, &format!("map-{}", of.key())),
-            &format!("{}: {}", Self::group_name(group), of.title()),
-            Axis::names("I/O size", sizes.iter().map(|bytes| size(*bytes)).collect()),
-            Axis::names("reads", reads),
-        )
-        .mark(Mark::Heat(map))
-        .size(860.0, height)
-    }
-
+impl SweepDrawing<'_> {
     /// Returns a chart of the figure over I/O size, with a line per read share.
-    pub fn lines(&self, group: &(String, u32), of: PointFigure) -> Plot {
+    fn lines(group: &ShapeGroup<'_, SweepPoint>, of: PointFigure) -> Plot {
         let x = Axis { scale: AxisScale::Log2, ..Axis::linear("I/O size", Unit::Size) };
         let y = match of {
             PointFigure::Bandwidth => Axis::linear(of.title(), of.unit()),
@@ -152,25 +76,24 @@ impl<'a> SweepDrawing<'a> {
             PointFigure::Latency => Axis::log(of.title(), of.unit()),
         };
         let plot = Plot::new(
-            &Self::id(group, &format!("lines-{}", of.key())),
-            &format!("{}: {} against size", Self::group_name(group), of.title()),
+            &group.id(&format!("lines-{}", of.key())),
+            &format!("{}: {} against size", group.name(), of.title()),
             x,
             y,
         );
-        let points = self.of_group(group).collect();
-        plot_lines(plot, points, of, |point| point.size_bytes as f64)
+        plot_lines(plot, &group.points, of, |point| point.shape.size_bytes as f64)
     }
 
     /// Returns charts of rate and latency over the queue depth, with a line per read share, for
     /// each pattern and size. Empty with a single depth.
     pub fn depth_plots(&self) -> Vec<Plot> {
-        let depths = sorted(self.0.points.iter().map(|point| point.queue_depth).collect());
+        let depths = sorted(self.0.points.iter().map(|point| point.shape.queue_depth).collect());
         if depths.len() < 2 {
             return Vec::new();
         }
         let mut loads: Vec<(&str, u64)> = Vec::new();
         for point in &self.0.points {
-            let load = (point.pattern.as_str(), point.size_bytes);
+            let load = (point.shape.pattern.as_str(), point.shape.size_bytes);
             if !loads.contains(&load) {
                 loads.push(load);
             }
@@ -191,9 +114,10 @@ impl<'a> SweepDrawing<'a> {
             },
         )
         .size(860.0, 260.0);
-        let points = self.0.points.iter();
-        let alike = points.filter(|p| p.pattern == pattern && p.size_bytes == size_bytes);
-        plot_lines(plot, alike.collect(), of, |point| f64::from(point.queue_depth))
+        let alike =
+            |p: &&SweepPoint| p.shape.pattern == pattern && p.shape.size_bytes == size_bytes;
+        let points: Vec<&SweepPoint> = self.0.points.iter().filter(alike).collect();
+        plot_lines(plot, &points, of, |point| f64::from(point.shape.queue_depth))
     }
 
     /// Returns a scatter plot of bandwidth and latency, with a colour per group.
@@ -205,15 +129,16 @@ impl<'a> SweepDrawing<'a> {
             Axis::log("average latency", Unit::Latency),
         )
         .size(860.0, 300.0);
-        for (colour, group) in (0u8..).zip(self.groups()) {
-            let dots: Vec<Dot> = self
-                .of_group(&group)
+        for (colour, group) in (0u8..).zip(ShapeGroup::all(&self.0.points)) {
+            let dots: Vec<Dot> = group
+                .points
+                .iter()
                 .filter_map(|point| {
                     let (x, y) = (point.bandwidth_bytes_per_s?, PointFigure::Latency.value(point)?);
                     Some(Dot { x, y, ..Dot::default() })
                 })
                 .collect();
-            let name = Self::group_name(&group);
+            let name = group.name();
             plot = plot.mark(Mark::Dots { name, colour, dots, joined: false });
         }
         plot
@@ -274,10 +199,10 @@ impl<'a> SweepDrawing<'a> {
             sections.push(section("remember", "Key figures").with(Block::Facts(facts)));
         }
         let mut grids = Section::terminal("grids", "Operations per second and average latency");
-        let groups = self.groups();
+        let groups = ShapeGroup::all(&self.0.points);
         for plot in groups
             .iter()
-            .flat_map(|g| [PointFigure::Rate, PointFigure::Latency].map(|of| self.map(g, of)))
+            .flat_map(|g| [PointFigure::Rate, PointFigure::Latency].map(|of| of.map(g)))
         {
             if let Some(grid) = plot.grid() {
                 grids = grids.with(Block::Table(grid));
@@ -285,13 +210,12 @@ impl<'a> SweepDrawing<'a> {
         }
         sections.push(grids);
         for group in groups {
-            let id = Self::id(&group, "group");
-            let mut section = Section::full(&id, &Self::group_name(&group));
+            let mut section = Section::full(&group.id("group"), &group.name());
             for of in [PointFigure::Rate, PointFigure::Bandwidth, PointFigure::Latency] {
-                section = section.with(Block::Chart(Box::new(self.map(&group, of))));
+                section = section.with(Block::Chart(Box::new(of.map(&group))));
             }
             for of in [PointFigure::Rate, PointFigure::Bandwidth, PointFigure::Latency] {
-                section = section.with(Block::Chart(Box::new(self.lines(&group, of))));
+                section = section.with(Block::Chart(Box::new(Self::lines(&group, of))));
             }
             sections.push(section);
         }
@@ -320,13 +244,13 @@ impl<'a> SweepDrawing<'a> {
 /// Adds a line per read share to a chart of `points`.
 fn plot_lines(
     mut plot: Plot,
-    points: Vec<&SweepPoint>,
+    points: &[&SweepPoint],
     of: PointFigure,
     x: impl Fn(&SweepPoint) -> f64,
 ) -> Plot {
-    let shares = sorted(points.iter().map(|point| point.read_percent).collect());
+    let shares = sorted(points.iter().map(|point| point.shape.read_percent).collect());
     for (colour, share) in (0u8..).zip(shares.into_iter().rev()) {
-        let alike = points.iter().filter(|point| point.read_percent == share);
+        let alike = points.iter().filter(|point| point.shape.read_percent == share);
         let dot = |point: &&SweepPoint| {
             let interval = point.rate_interval_per_s.filter(|_| of == PointFigure::Rate);
             let (y, y_range) = (of.value(point)?, interval.map(Into::into));
@@ -334,7 +258,7 @@ fn plot_lines(
         };
         let mut dots: Vec<Dot> = alike.filter_map(dot).collect();
         dots.sort_by(|a, b| a.x.total_cmp(&b.x));
-        let name = format!("{} % reads", percent(share));
+        let name = format!("{} reads", reads(share));
         plot = plot.mark(Mark::Dots { name, colour, dots, joined: true });
     }
     plot
@@ -348,10 +272,10 @@ fn row(point: &SweepPoint) -> Vec<Cell> {
     };
     let latency = |ns: Option<u64>| Cell::maybe(Unit::Latency, ns.map(|ns| ns as f64));
     vec![
-        Cell::text(point.pattern.clone()),
-        Cell::count(u64::from(point.queue_depth)),
-        Cell::number(Unit::Size, point.size_bytes as f64),
-        Cell::number(Unit::Share, point.read_percent / 100.0),
+        Cell::text(point.shape.pattern.clone()),
+        Cell::count(u64::from(point.shape.queue_depth)),
+        Cell::number(Unit::Size, point.shape.size_bytes as f64),
+        Cell::number(Unit::Share, point.shape.read_percent / 100.0),
         Cell::maybe(Unit::Bandwidth, point.bandwidth_bytes_per_s),
         Cell::maybe(Unit::Rate, point.rate_per_s),
         Cell::interval(Unit::Rate, point.rate_interval_per_s),

@@ -7,7 +7,7 @@ use plimsoll_judge::compare::{
     Comparison, ConditionDifference, Metric, Outcome, RequirementResult, SideFigure,
 };
 use plimsoll_judge::stats::tune::MeasuredLoad;
-use plimsoll_judge::sweep::{KeyFigure, Sweep, SweepPoint};
+use plimsoll_judge::sweep::{IoShape, KeyFigure, Sweep, SweepPoint};
 use plimsoll_judge::tuning::{Latency, Range, TuneStep, Tuning};
 use plimsoll_plan::Knob;
 
@@ -70,10 +70,13 @@ pub fn sweep() -> Sweep {
             let latency = |factor: f64| figure(32.0 / rate * 1e9 * factor).map(|ns| ns as u64);
             points.push(SweepPoint {
                 label: format!("random {kib}KiB r{read_percent} q4"),
-                pattern: "random".into(),
-                queue_depth: 4,
-                size_bytes: kib * 1_024,
-                read_percent,
+                shape: IoShape {
+                    pattern: "random".into(),
+                    queue_depth: 4,
+                    size_bytes: kib * 1_024,
+                    read_percent,
+                    metadata_percent: 0.0,
+                },
                 rate_per_s: figure(rate),
                 rate_interval_per_s: figure(rate).map(|rate| [rate * 0.98, rate * 1.02]),
                 bandwidth_bytes_per_s: figure(rate * kib as f64 * 1_024.0),

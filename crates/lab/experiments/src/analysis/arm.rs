@@ -5,12 +5,12 @@ use plimsoll_evidence::run::EndKind;
 use plimsoll_judge::finding::Outcome;
 use plimsoll_judge::metrics;
 use plimsoll_judge::stats::repeats;
+use plimsoll_judge::sweep::IoShape;
 use plimsoll_judge::verdict::VerdictKind;
 use serde::{Deserialize, Serialize};
 
 use super::failure::{Failure, failure};
 use super::front::{Front, front};
-use super::point::{Point, point_of};
 use super::servers::{Server, servers};
 use super::{Arm, Input, Role, mechanism};
 
@@ -91,7 +91,7 @@ pub struct ArmAnalysis {
     pub per_server: Vec<Server>,
     /// Position in the table of its group.
     #[serde(default)]
-    pub point: Option<Point>,
+    pub point: Option<IoShape>,
     /// Threads of the mail store, of all servers together.
     #[serde(default)]
     pub threads: Option<u32>,
@@ -157,10 +157,16 @@ pub(super) fn arm_analysis(input: &Input<'_>, arm: &Arm<'_>) -> ArmAnalysis {
         mechanism: completed.first().map_or_else(Vec::new, |bundle| mechanism::sentences(bundle)),
         front: completed.first().and_then(|bundle| front(bundle)),
         per_server: completed.first().map_or_else(Vec::new, |bundle| servers(bundle)),
-        point: completed.first().and_then(|bundle| point_of(bundle)),
+        point: completed.first().and_then(|bundle| io_shape(bundle)),
         threads: completed.first().and_then(|bundle| Some(bundle.plan.workload.mailbox()?.threads)),
         failure: completed.first().and_then(|bundle| failure(bundle, arm.servers)),
     }
+}
+
+/// Returns the shape of an arm's I/O if its plan has one stream of one size.
+fn io_shape(bundle: &Bundle) -> Option<IoShape> {
+    let [stream] = &bundle.plan.workload.matrix()?.streams[..] else { return None };
+    (stream.sizes.len() == 1).then(|| IoShape::of(stream))
 }
 
 fn figures(input: &Input<'_>, arm: &Arm<'_>, completed: &[&Bundle]) -> Vec<FigureAnalysis> {

@@ -5,10 +5,10 @@
 //! interpolation between order statistics (type 7 of Hyndman and Fan, 1996), like those of
 //! `model fit`.
 
+use plimsoll_judge::sweep::IoShape;
 use serde::{Deserialize, Serialize};
 
 use super::arm::{ArmAnalysis, RATE};
-use super::point::Point;
 use super::words::per_second as rate;
 use super::{Input, Role};
 
@@ -123,7 +123,7 @@ pub struct LayoutRatio {
 }
 
 /// Returns the arms of a group that are points.
-fn of_group<'a>(arms: &'a [ArmAnalysis], group: &str) -> Vec<(&'a ArmAnalysis, &'a Point)> {
+fn of_group<'a>(arms: &'a [ArmAnalysis], group: &str) -> Vec<(&'a ArmAnalysis, &'a IoShape)> {
     let of = arms.iter().filter(|arm| arm.group == group && !group.is_empty());
     of.filter_map(|arm| Some((arm, arm.point.as_ref()?))).collect()
 }
@@ -164,7 +164,7 @@ fn figure(arm: &ArmAnalysis, key: &str) -> (Option<f64>, Option<f64>) {
 fn score(
     input: &Input<'_>,
     arms: &[ArmAnalysis],
-    points: &[(&ArmAnalysis, &Point)],
+    points: &[(&ArmAnalysis, &IoShape)],
     key: &str,
 ) -> Option<TableScore> {
     let (mut model, mut copied, mut line) = (Vec::new(), Vec::new(), Vec::new());
@@ -224,7 +224,7 @@ fn twin(
     input: &Input<'_>,
     arms: &[ArmAnalysis],
     arm: &ArmAnalysis,
-    point: &Point,
+    point: &IoShape,
     key: &str,
 ) -> Option<f64> {
     let like = |other: &ArmAnalysis, any_pattern: bool| {
@@ -244,7 +244,7 @@ fn twin(
 
 /// Interpolates, in logarithms, between the next smaller and the next larger I/O of the same read
 /// share.
-fn between(points: &[(&ArmAnalysis, &Point)], point: &Point, key: &str) -> Option<f64> {
+fn between(points: &[(&ArmAnalysis, &IoShape)], point: &IoShape, key: &str) -> Option<f64> {
     let column = points.iter().filter(|(_, p)| p.read_percent == point.read_percent);
     // Alternatives to the model may not use withheld or user-supplied figures.
     let published = |arm: &ArmAnalysis| -> Option<f64> {
@@ -327,13 +327,13 @@ fn gigabytes(value: f64) -> String {
 }
 
 /// Returns the bytes of data per second at a rate of operations.
-fn bytes(point: &Point, rate: f64) -> f64 {
+fn bytes(point: &IoShape, rate: f64) -> f64 {
     rate * (1.0 - point.metadata_percent / 100.0) * point.size_bytes as f64
 }
 
 /// Summarises a table in a few key figures.
-fn keep_in_mind(points: &[(&ArmAnalysis, &Point)]) -> Vec<TableHighlight> {
-    let rates: Vec<(&Point, Pair)> =
+fn keep_in_mind(points: &[(&ArmAnalysis, &IoShape)]) -> Vec<TableHighlight> {
+    let rates: Vec<(&IoShape, Pair)> =
         points.iter().filter_map(|(arm, p)| Some((*p, pair(arm, RATE)?))).collect();
     let mut kept = vec![
         most("most operations", &rates, &|_, rate| rate, &rate),
@@ -349,7 +349,7 @@ fn keep_in_mind(points: &[(&ArmAnalysis, &Point)]) -> Vec<TableHighlight> {
     kept.into_iter().flatten().collect()
 }
 
-fn place(p: &Point) -> String {
+fn place(p: &IoShape) -> String {
     let what = match p.read_percent {
         100.0 => "reads".to_owned(),
         0.0 => "writes".to_owned(),
@@ -361,8 +361,8 @@ fn place(p: &Point) -> String {
 /// The maximum of a table, separately for modelled and published figures.
 fn most(
     name: &str,
-    rates: &[(&Point, Pair)],
-    of: &dyn Fn(&Point, f64) -> f64,
+    rates: &[(&IoShape, Pair)],
+    of: &dyn Fn(&IoShape, f64) -> f64,
     show: &dyn Fn(f64) -> String,
 ) -> Option<TableHighlight> {
     let largest = |value: &dyn Fn(&Pair) -> Option<f64>| {
@@ -377,8 +377,8 @@ fn most(
 }
 
 /// If bytes limit writes, shows how much the bandwidth of writes depends on their size.
-fn writes(rates: &[(&Point, Pair)]) -> Option<TableHighlight> {
-    let of: Vec<(&Point, Pair)> = rates
+fn writes(rates: &[(&IoShape, Pair)]) -> Option<TableHighlight> {
+    let of: Vec<(&IoShape, Pair)> = rates
         .iter()
         .filter(|(p, _)| p.read_percent == 0.0 && p.size_bytes >= LARGE_BYTES)
         .copied()
@@ -398,7 +398,7 @@ fn writes(rates: &[(&Point, Pair)]) -> Option<TableHighlight> {
 
 /// Cost of reads that are added to a stream of writes, at the middle size: time per read, divided
 /// by the time that the writes alone would take.
-fn mixing(rates: &[(&Point, Pair)]) -> Option<TableHighlight> {
+fn mixing(rates: &[(&IoShape, Pair)]) -> Option<TableHighlight> {
     let size = 32_768;
     let at = |read: f64| {
         rates.iter().find(|(p, _)| p.size_bytes == size && p.read_percent == read).map(|r| r.1)
@@ -423,18 +423,19 @@ pub(super) fn layouts(tables: &[TableAnalysis], arms: &[ArmAnalysis]) -> Vec<Lay
         let points = of_group(arms, &table.group);
         let alike = |other: &&TableAnalysis| {
             let others = of_group(arms, &other.group);
-            let kind = |p: &Point| (p.pattern.clone(), p.queue_depth, p.metadata_percent.to_bits());
+            let kind =
+                |p: &IoShape| (p.pattern.clone(), p.queue_depth, p.metadata_percent.to_bits());
             let (a, b) = (others.first().map(|o| kind(o.1)), points.first().map(|o| kind(o.1)));
             a == b
         };
         let Some(base) = tables[..at].iter().find(alike) else { continue };
         let bases = of_group(arms, &base.group);
-        let ends = |p: &Point| {
+        let ends = |p: &IoShape| {
             [table.sizes_bytes.first(), table.sizes_bytes.last()].contains(&Some(&p.size_bytes))
                 && [100.0, 50.0, 0.0].contains(&p.read_percent)
         };
-        let ratio = |(arm, p): &(&ArmAnalysis, &Point)| {
-            let like = |o: &&(&ArmAnalysis, &Point)| {
+        let ratio = |(arm, p): &(&ArmAnalysis, &IoShape)| {
+            let like = |o: &&(&ArmAnalysis, &IoShape)| {
                 (o.1.size_bytes, o.1.read_percent) == (p.size_bytes, p.read_percent)
             };
             let (other, _) = bases.iter().find(like)?;
@@ -471,7 +472,7 @@ mod tests {
 
     #[test]
     fn a_read_among_writes_costs_what_the_writes_do_not_explain() {
-        let point = |read_percent| Point {
+        let point = |read_percent| IoShape {
             size_bytes: 32_768,
             read_percent,
             metadata_percent: 0.0,
@@ -486,7 +487,7 @@ mod tests {
         assert_eq!((kept.modelled.as_str(), kept.published), ("10.0 µs", None));
         let kept = writes(&[(&alone, pair(25_000.0))]).unwrap();
         assert_eq!(kept.modelled, "0.82 GB/s");
-        let larger = Point { size_bytes: 65_536, ..alone.clone() };
+        let larger = IoShape { size_bytes: 65_536, ..alone.clone() };
         let kept = writes(&[(&alone, pair(25_000.0)), (&larger, pair(20_000.0))]).unwrap();
         assert_eq!(kept.modelled, "0.82 to 1.31 GB/s");
         assert_eq!(rate(1_234_567.4), "1,234,567/s");
