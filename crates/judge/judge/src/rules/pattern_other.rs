@@ -12,6 +12,22 @@ use crate::finding::{Finding, Outcome};
 const RANDOM_SHARE_MAX: f64 = 0.2;
 /// Minimum share of consecutive operations in sequential I/O.
 const SEQUENTIAL_SHARE_MIN: f64 = 0.8;
+/// Minimum size of the space of random I/O, in transfers. In a smaller one, random operations are
+/// often consecutive.
+const RANDOM_TRANSFERS_MIN: u64 = 1024;
+/// Minimum number of consecutive operations that shows that I/O was not random. A random operation
+/// is consecutive by chance in at most 2 of 1,024 cases, because the window of
+/// `plimsoll_observe::access_profile` is a 1,024th of the space and reads and writes have one each.
+/// Five of at most 25 are chance in one of 10⁸ runs.
+const CONSECUTIVE_MIN: f64 = 5.0;
+/// Minimum size of a file that is read or written sequentially, in transfers. At its end, the order
+/// breaks.
+const FILE_TRANSFERS_MIN: u64 = 16;
+/// Maximum number of clients on one cursor whose operations still count as consecutive. The window
+/// has room for twice as many.
+const CLIENTS_OF_CURSOR_MAX: u32 = 8;
+/// Minimum size of the space for the whole window of 16 transfers.
+const CURSOR_TRANSFERS_MIN: u64 = 16 * RANDOM_TRANSFERS_MIN;
 
 pub const RULE: Rule = Rule {
     id: "pattern-other",
@@ -20,7 +36,9 @@ pub const RULE: Rule = Rule {
                ended. Uniform random addresses give almost none, sequential ones almost all. \
                Sequential access instead of random flatters disks and everything that reads ahead; \
                random access instead of sequential hides their speed. If a tool does not report \
-               this, the rule uses merged requests at the device.",
+               this, the rule uses merged requests at the device. It does not apply if the plan \
+               itself breaks the order: tiny files, gaps between transfers, or many clients on one \
+               cursor.",
     bears_on: &[
         (Claim::Requirement, Weight::Mandatory),
         (Claim::MediaRead, Weight::Mandatory),
@@ -35,10 +53,12 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     // Several streams mix their patterns in one figure.
     let [stream] = evidence::streams(bundle) else { return None };
     let random = is_random(stream)?;
-    let sides =
-        [("reads", profile.read_sequential_share), ("writes", profile.write_sequential_share)];
-    let known: Vec<(&str, f64)> =
-        sides.into_iter().filter_map(|(name, share)| Some((name, share?))).collect();
+    let sides = [
+        ("reads", profile.read_sequential_share, profile.reads),
+        ("writes", profile.write_sequential_share, profile.writes),
+    ];
+    let known: Vec<(&str, f64, Option<u64>)> =
+        sides.into_iter().filter_map(|(name, share, count)| Some((name, share?, count))).collect();
     if known.is_empty() && !evidence::is_real(bundle) {
         return None;
     }
@@ -48,45 +68,77 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             Finding::new(RULE.id, Outcome::Unknown, says).advise(evidence::how_to_observe(bundle)),
         );
     }
-    let wrong = known.iter().find(|(_, share)| {
+    let differing = known.iter().filter(|(_, share, _)| {
         if random { *share > RANDOM_SHARE_MAX } else { *share < SEQUENTIAL_SHARE_MIN }
     });
+    let shown = |(_, share, count): &&(&str, f64, Option<u64>)| {
+        count.is_none_or(|count| is_shown(stream, random, *share, count as f64))
+    };
+    let (wrong, few): (Vec<_>, Vec<_>) = differing.partition(shown);
     let word = if random { "random" } else { "sequential" };
-    let finding = match wrong {
-        Some((name, share)) => {
+    let finding = match (wrong.first(), few.first()) {
+        (Some((name, share, _)), _) => {
             let says = format!(
                 "{} of the {name} continued where the previous one ended; the plan says {word}",
                 evidence::percent(*share)
             );
-            Finding::new(RULE.id, Outcome::Fail, says).advise(
-                "check which operations the tool \
-                issued",
-            )
+            Finding::new(RULE.id, Outcome::Fail, says)
+                .advise("check which operations the tool issued")
         }
-        None => Finding::new(
-            RULE.id,
-            Outcome::Pass,
-            format!(
-                "operations were {word} as \
-            declared"
-            ),
-        ),
+        (None, Some((name, _, count))) => {
+            let count = count.unwrap_or(0);
+            let says = format!("{count} {name} are too few to show whether they were {word}");
+            Finding::new(RULE.id, Outcome::Unknown, says).advise("measure for longer")
+        }
+        (None, None) => {
+            Finding::new(RULE.id, Outcome::Pass, format!("operations were {word} as declared"))
+        }
     };
-    Some(known.into_iter().fold(finding, |finding, (name, share)| {
+    Some(known.into_iter().fold(finding, |finding, (name, share, _)| {
         finding.with(&format!("{name}_sequential_share"), share)
     }))
 }
 
-/// Returns true for random streams, false for sequential ones, and `None` for other patterns.
+/// Returns true if chance, or the ends of files, cannot explain a share of consecutive operations
+/// that differs from the plan.
+fn is_shown(stream: &Stream, random: bool, share: f64, count: f64) -> bool {
+    let clients = f64::from(stream.clients);
+    if random {
+        // The first operation of each client has no previous one, and is not in the share.
+        share * (count - clients) >= CONSECUTIVE_MIN
+    } else {
+        (1.0 - share) * (count - clients) > clients + count / FILE_TRANSFERS_MIN as f64
+    }
+}
+
+/// Returns true for random streams and false for sequential ones. `None` for other patterns, and if
+/// the plan itself does not determine the order.
 fn is_random(stream: &Stream) -> Option<bool> {
+    let files = &stream.files;
+    let all_bytes = files.working_set_bytes.or(files.total_bytes());
+    let sizes = || stream.sizes.iter().chain(&stream.write_sizes).map(|share| share.size_bytes);
+    let largest = sizes().max().unwrap_or(0);
+    let has_room = |bytes: Option<u64>, transfers: u64| {
+        bytes.is_none_or(|bytes| bytes >= largest.saturating_mul(transfers))
+    };
+    let is_alone = stream.clients <= 1;
     match stream.pattern {
         Pattern::Random | Pattern::Permutation => {
-            // In a space of only a few transfers, random operations are often consecutive.
-            let space = stream.files.working_set_bytes.or(stream.files.total_bytes());
-            let largest = stream.sizes.iter().map(|s| s.size_bytes).max().unwrap_or(0);
-            space.is_none_or(|bytes| bytes >= largest.saturating_mul(1024)).then_some(true)
+            has_room(all_bytes, RANDOM_TRANSFERS_MIN).then_some(true)
         }
-        Pattern::Sequential | Pattern::SequentialShared => Some(false),
+        Pattern::Sequential | Pattern::SequentialShared => {
+            let is_shared = stream.pattern == Pattern::SequentialShared && !is_alone;
+            let is_followed = !is_shared
+                || stream.clients <= CLIENTS_OF_CURSOR_MAX
+                    && has_room(all_bytes, CURSOR_TRANSFERS_MIN);
+            let file_bytes = match (files.working_set_bytes, files.file_size_bytes) {
+                (Some(set), size) => Some((set / files.files().max(1)).min(size.unwrap_or(set))),
+                (None, size) => size,
+            };
+            let has_gaps = stream.align_bytes > sizes().min().unwrap_or(0);
+            let is_ordered = is_followed && !has_gaps && has_room(file_bytes, FILE_TRANSFERS_MIN);
+            is_ordered.then_some(false)
+        }
         _ => None,
     }
 }
@@ -109,6 +161,53 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Pass));
         bundle.observed.workload.read_sequential_share = None;
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
+    }
+
+    #[test]
+    fn a_few_operations_show_no_order() {
+        let mut bundle = fixtures::reads();
+        let mut outcome = |plan: &str, share, reads| {
+            bundle.plan.workload = fixtures::reads_with("reads = 100", plan).plan.workload;
+            bundle.observed.workload.read_sequential_share = Some(share);
+            bundle.observed.workload.reads = Some(reads);
+            fixtures::outcome(&RULE, &bundle)
+        };
+        let random = "reads = 100";
+        assert_eq!(outcome(random, 0.25, 5), Some(Outcome::Unknown));
+        assert_eq!(outcome(random, 1.0, 5), Some(Outcome::Unknown));
+        assert_eq!(outcome(random, 1.0, 6), Some(Outcome::Fail));
+        assert_eq!(outcome(random, 0.25, 21), Some(Outcome::Fail));
+        // The second read of a file that ended is at its start.
+        let sequential = "reads = 100\npatterns = \"sequential\"";
+        assert_eq!(outcome(sequential, 0.75, 5), Some(Outcome::Unknown));
+        assert_eq!(outcome(sequential, 0.0, 3), Some(Outcome::Fail));
+        assert_eq!(outcome(sequential, 0.75, 100), Some(Outcome::Fail));
+        let many = "reads = 100\npatterns = \"sequential\"\nclients = 30";
+        assert_eq!(outcome(many, 0.5, 60), Some(Outcome::Unknown));
+        assert_eq!(outcome(many, 0.5, 600), Some(Outcome::Fail));
+    }
+
+    #[test]
+    fn the_order_is_not_judged_where_the_plan_breaks_it() {
+        let judged = |keys: &str, size: &str| {
+            let keys = format!("reads = 100\npatterns = {keys}");
+            let mut bundle = fixtures::reads_with(
+                "file_size = \"1GiB\"\nreads = 100",
+                &format!("file_size = \"{size}\"\n{keys}"),
+            );
+            bundle.observed.workload.read_sequential_share = Some(0.0);
+            fixtures::outcome(&RULE, &bundle)
+        };
+        let whole_files = "\"sequential\"\nsizes = \"1MiB\"\nfiles = 16";
+        assert_eq!(judged(whole_files, "1MiB"), None);
+        assert_eq!(judged(whole_files, "16MiB"), Some(Outcome::Fail));
+        assert_eq!(judged("\"sequential\"\nworking_set = \"32KiB\"", "1GiB"), None);
+        assert_eq!(judged("\"sequential\"\nalign = \"1MiB\"", "1GiB"), None);
+        let shared = "\"sequential-shared\"";
+        assert_eq!(judged(&format!("{shared}\nclients = 32"), "1GiB"), None);
+        assert_eq!(judged(&format!("{shared}\nclients = 8"), "1GiB"), Some(Outcome::Fail));
+        assert_eq!(judged(&format!("{shared}\nclients = 4"), "63MiB"), None);
+        assert_eq!(judged(&format!("{shared}\nclients = 1"), "63MiB"), Some(Outcome::Fail));
     }
 
     #[test]

@@ -27,6 +27,8 @@ struct StackCase {
     warm: bool,
     io_kib: u64,
     depth: u64,
+    /// Lines of the plan about the order of operations.
+    order: &'static str,
     sync: &'static str,
     compressibility: &'static str,
     verify: bool,
@@ -88,6 +90,19 @@ const HONEST_CLAIMS: [&[&str]; 8] = [
     &["media-read", "sustained-write"],
 ];
 
+/// Orders of operations, some of which the plan itself breaks.
+const ORDERS: [&str; 9] = [
+    "",
+    "",
+    "",
+    "patterns = \"permutation\"\n",
+    "patterns = \"sequential\"\n",
+    "patterns = \"sequential\"\nalign = \"1MiB\"\n",
+    "patterns = \"sequential\"\nclients = 3\n",
+    "patterns = \"sequential-shared\"\nclients = 4\n",
+    "patterns = \"sequential-shared\"\nclients = 32\n",
+];
+
 /// Draws a case.
 pub fn case(seed: u64, draw: &mut Draw) -> Case {
     let drawn = drawn(draw);
@@ -109,6 +124,7 @@ fn drawn(draw: &mut Draw) -> StackCase {
         warm: draw.once_in(3),
         io_kib: draw.one_of(&[4, 4, 16, 64]),
         depth: draw.one_of(&[1, 4, 8, 32]),
+        order: "",
         sync: draw.one_of(&["none", "none", "none", "fdatasync", "dsync"]),
         compressibility: draw.one_of(&["1", "1", "1", "4", "40"]),
         verify: draw.once_in(4),
@@ -147,6 +163,7 @@ fn be_honest(drawn: &mut StackCase, draw: &mut Draw) {
     use Disturbance::{Neighbour, Nothing};
     drawn.disturbance = draw.one_of(&[Nothing, Nothing, Neighbour]);
     drawn.direct = draw.one_of(&["required", "auto"]);
+    drawn.order = draw.one_of(&ORDERS);
     drawn.compressibility = "1";
     drawn.claims = draw.one_of(&HONEST_CLAIMS);
     drawn.declared = draw.one_of(&[
@@ -167,10 +184,11 @@ fn fit(drawn: &mut StackCase) {
     if drawn.stack == Kind::NfsOnDisk {
         // The server reads through this host's page cache. It has written durable data to the disk.
         (drawn.direct, drawn.warm, drawn.sync) = ("auto", false, "dsync");
-        (drawn.reads, drawn.depth, drawn.io_kib) = (0, 8, 64);
+        (drawn.reads, drawn.depth, drawn.io_kib, drawn.order) = (0, 8, 64, "");
     } else if drawn.stack.is_remote() {
         // These clients have neither direct I/O nor a cache on this host.
         (drawn.direct, drawn.warm, drawn.sync, drawn.io_kib) = ("auto", false, "none", 64);
+        drawn.order = "";
         drawn.reads = drawn.reads.max(50);
     }
     match drawn.disturbance {
@@ -339,10 +357,11 @@ fn plan(drawn: &StackCase, stack: &Stack) -> String {
     format!(
         "version = 1\nname = \"adversary\"\n[requirement]\n{requirement}{claims}[target]\n{}\n\
          [workload.matrix]\nsizes = \"{io_kib}KiB\"\nreads = {reads}\nqueue_depth = {depth}\n\
-         compressibility = {}\n{data}{local}[phases]\ncache = {:?}\nwarm_up = \"200ms\"\nmeasure = \"{}ms\"\n\
+         compressibility = {}\n{}{data}{local}[phases]\ncache = {:?}\nwarm_up = \"200ms\"\nmeasure = \"{}ms\"\n\
          verify = {}\n[evidence]\nmin_measure = \"500ms\"\ninterval = \"20ms\"\n{accepted}{observe}",
         stack.target,
         drawn.compressibility,
+        drawn.order,
         if drawn.warm { "warm" } else { "cold" },
         drawn.measure_ms,
         drawn.verify,
