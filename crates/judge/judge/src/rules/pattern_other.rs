@@ -128,8 +128,10 @@ fn is_random(stream: &Stream) -> Option<bool> {
         }
         Pattern::Sequential | Pattern::SequentialShared => {
             let is_shared = stream.pattern == Pattern::SequentialShared && !is_alone;
+            // The plan does not state the size of a device.
             let is_followed = !is_shared
                 || stream.clients <= CLIENTS_OF_CURSOR_MAX
+                    && all_bytes.is_some()
                     && has_room(all_bytes, CURSOR_TRANSFERS_MIN);
             let file_bytes = match (files.working_set_bytes, files.file_size_bytes) {
                 (Some(set), size) => Some((set / files.files().max(1)).min(size.unwrap_or(set))),
@@ -145,6 +147,8 @@ fn is_random(stream: &Stream) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_plan::Workload;
+
     use super::super::fixtures;
     use super::*;
 
@@ -208,6 +212,17 @@ mod tests {
         assert_eq!(judged(&format!("{shared}\nclients = 8"), "1GiB"), Some(Outcome::Fail));
         assert_eq!(judged(&format!("{shared}\nclients = 4"), "63MiB"), None);
         assert_eq!(judged(&format!("{shared}\nclients = 1"), "63MiB"), Some(Outcome::Fail));
+        let on_device = |clients: u32| {
+            let keys = format!("{shared}\nclients = {clients}");
+            let mut bundle =
+                fixtures::reads_with("reads = 100", &format!("reads = 100\npatterns = {keys}"));
+            let Workload::Matrix(matrix) = &mut bundle.plan.workload else { unreachable!() };
+            matrix.streams[0].files.file_size_bytes = None;
+            bundle.observed.workload.read_sequential_share = Some(0.0);
+            fixtures::outcome(&RULE, &bundle)
+        };
+        assert_eq!(on_device(4), None, "the plan does not state its size");
+        assert_eq!(on_device(1), Some(Outcome::Fail));
     }
 
     #[test]
