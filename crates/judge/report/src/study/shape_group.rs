@@ -62,8 +62,8 @@ impl<'a, P: AsRef<IoShape>> ShapeGroup<'a, P> {
         self.points.iter().find(here).copied()
     }
 
-    /// Returns a map of a figure, as colour and text: I/O size by read share. `middle` is the value
-    /// at the middle of the colours.
+    /// Returns a map of a figure, as colour and text: I/O size by read share. `scale` has the unit,
+    /// the legend, and the value at the middle of the colours.
     pub fn map(
         &self,
         part: &str,
