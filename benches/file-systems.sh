@@ -1,6 +1,6 @@
 #!/bin/bash
-# File systems against each other, each on a loop device of its own, in turns, four fresh runs each, in one
-# command with one report: ext4, XFS, Btrfs, and Btrfs without checksums (nodatasum).
+# Compares file systems, each on its own loop device: ext4, XFS, Btrfs, and Btrfs without checksums
+# (nodatasum). Four alternating fresh runs each, in one command with one report.
 # Needs root, e2fsprogs, xfsprogs, btrfs-progs and 1.5 GiB below DIR for each.
 # usage: benches/file-systems.sh [DIR [PLIMSOLL [FILE_SYSTEM...]]]
 set -euo pipefail
@@ -19,7 +19,7 @@ trap clean_up EXIT
 targets=
 for fs in "${systems[@]}"; do
     mkdir "$dir/$fs"
-    # Written in full, so that the first write to a block is not an allocation below the loop device.
+    # Written completely, so that the first write to a block allocates nothing below the loop device.
     dd if=/dev/urandom of="$dir/$fs.image" bs=1M count=1536 status=none
     device=$(losetup --find --show --direct-io=on "$dir/$fs.image")
     devices+=("$device")

@@ -1,7 +1,7 @@
 #!/bin/bash
-# The load line of a volume whose limit is known: a loop device that the kernel caps at so many reads per
-# second (cgroup v1 blkio or v2 io.max). `plimsoll tune` has to find that limit within 5 %, in at most 16
-# steps, with reads of 4 KiB that may take 20 ms on average.
+# The load line of a volume with a known limit: a loop device whose reads per second the kernel limits
+# (cgroup v1 blkio or v2 io.max). `plimsoll tune` must find that limit within 5 %, in at most 16 steps,
+# with reads of 4 KiB that may take 20 ms on average.
 # Needs root, e2fsprogs and 200 MiB below DIR.
 # usage: benches/load-line.sh [DIR [PLIMSOLL [READS_PER_S]]]
 set -euo pipefail

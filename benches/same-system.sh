@@ -1,9 +1,10 @@
 #!/bin/bash
-# A system compared with itself: how often is a difference declared where there is none? Each comparison
-# runs two targets that are the same directory, in turns, four runs of half a second each; at 95 % confidence
-# one in twenty differs by chance, and more than 6 of 40 has a chance of 1.4 %. What was not decided is told
-# apart, with the rules that failed in its runs. Fails above 6 of 40. As root it works on ext4 on a loop device of
-# its own, whose counters nobody else moves; otherwise in DIR itself, where a neighbour on the disk makes runs INVALID.
+# Compares a system with itself: how often does Plimsoll report a difference that does not exist? Each
+# comparison alternates two targets that are the same directory, with four runs of half a second each.
+# At 95 % confidence, one in twenty differs by chance; more than 6 of 40 has a probability of 1.4 %,
+# and is a failure. Undecided comparisons are listed with the rules that failed in their runs. As root
+# it uses ext4 on its own loop device, whose counters no other process changes. Otherwise it uses DIR,
+# where other I/O on the disk makes runs INVALID.
 # usage: benches/same-system.sh [DIR [PLIMSOLL [COMPARISONS]]]
 set -euo pipefail
 dir=$(mktemp -d "${1:-/var/tmp}/plimsoll-same-system.XXXXXX")
@@ -54,7 +55,7 @@ interval = "20ms"
 [repeat]
 runs = 4
 PLAN
-    # Where conditions came out unlike (a run that others disturbed is INVALID) it exits with 3.
+    # Exit code 3: conditions differ, for example because other I/O made a run INVALID.
     result=$("$plimsoll" compare "$dir/plan.toml" --out "$dir/out" --quiet --json || true)
     outcome=$(sed -n 's/^  "outcome": "\(.*\)",$/\1/p' <<< "$result")
     reason=$(sed -n 's/^  "reason": "\(.*\)",$/\1/p' <<< "$result")
@@ -63,7 +64,7 @@ PLAN
     not-told-apart) alike=$((alike + 1)) ;;
     *)
         undecided=$((undecided + 1))
-        # The rule stands in the line above its outcome.
+        # The line before an outcome names its rule.
         failed=$(grep -rhB1 '"outcome": "fail"' --include=verdict.json "$dir/out" |
             sed -n 's/^ *"rule": "\(.*\)",$/\1/p' | sort | uniq -c | tr -s ' \n' ' ' || true)
         reason="$reason Failed rules:${failed:- none}"

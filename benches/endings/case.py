@@ -8,9 +8,9 @@ import signal
 import subprocess
 import time
 
-# How long after its cause a run may take to end.
+# Maximum time from the cause to the end of a run.
 BOUND_S = 10.0
-# A row that has not ended so long after its bound is given up.
+# A row is abandoned this long after its limit.
 PATIENCE_S = 60.0
 
 
@@ -50,7 +50,7 @@ class Case:
         self.data = self.path("data")
         self.watched = [self.data]
         self.url = None
-        # What lets go of a thread that the kernel does not interrupt.
+        # Releases a thread that the kernel does not interrupt.
         self.held_by = self.before_release = None
         self.env = {
             **os.environ,
@@ -258,7 +258,7 @@ class Case:
             raise Skipped(f"no control group for {controller}: {error}") from None
         return group, is_old
 
-    # What is left.
+    # Remaining files and processes.
 
     def bundles(self):
         runs = self.path("share", "plimsoll", "runs")
@@ -280,7 +280,7 @@ class Case:
         """Waits for the end: exit code and seconds since the cause."""
         patience_s = bound_s + PATIENCE_S
         if self.held_by:
-            # All is told and written; only then the kernel is let go of the thread that it holds.
+            # Releases the thread in the kernel only after the run has printed and written everything.
             wait_for("the report", lambda: "report:" in self.said(), patience_s)
             seconds = time.monotonic() - self.since
             self.before_release = (self.bundle_state(), self.data_state())

@@ -290,7 +290,7 @@ def dripping_ended(case):
     case.signal(TERM)
 
 
-# Panics and hangs of each thread, in builds that can be given them.
+# Panics and hangs of each thread, in builds that can inject them.
 
 
 def injected(case, fault, kind, *signals):
@@ -299,7 +299,7 @@ def injected(case, fault, kind, *signals):
     ends = "500ms" if fault.endswith(("bundle", "removal", "judge")) else "1h"
     case.start("run", getattr(case, kind)(measure=ends, more=watch if fault.endswith("metrics") else ""), "-q")
     if signals:
-        # One that hangs in front of the measured phase never comes there.
+        # A thread that hangs before the measured phase never reaches it.
         case.wait_load(phase="warms up")
         case.signal(*signals)
     del case.env["PLIMSOLL_INJECT"]

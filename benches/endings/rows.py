@@ -22,7 +22,7 @@ class Row:
     bundle: str = "whole"
     data: tuple = ("removed",)
     bound_s: float = BOUND_S
-    # Faults that only builds with debug assertions can be given.
+    # Faults that only builds with debug assertions can inject.
     debug: bool = False
 
 
@@ -88,7 +88,7 @@ def at_once(case, kind):
             break
         case.child.send_signal(INT)
         time.sleep(0.005)
-    # What had ended in order by then is as good.
+    # A run that ended normally by then is also right.
     case.may_end_in_order = True
 
 
@@ -118,7 +118,7 @@ def verifying(case):
 def freeze(case, mount):
     tool("fsfreeze", "-f", mount)
     case.undo.append(lambda: tool("fsfreeze", "-u", mount))
-    # The kernel lets no process end whose thread waits for a frozen file system.
+    # A process cannot end while its thread waits for a frozen file system.
     case.held_by = lambda: tool("fsfreeze", "-u", mount)
 
 
@@ -213,7 +213,7 @@ def observing_deaf(case):
     case.signal(TERM, TERM)
 
 
-# Stopped, and going on.
+# Stopped and continued processes.
 
 
 def says_stopped(case):
@@ -259,7 +259,7 @@ def frozen_group(case):
 def starved(case):
     case.start("run", case.matrix(measure="7s"), "-q")
     case.wait_load()
-    # Whoever else runs comes before it.
+    # All other processes have a higher priority.
     tool("chrt", "-a", "-i", "-p", "0", str(case.child.pid))
     hogs = [case.process("sh", "-c", "while :; do :; done") for _ in range(2 * os.cpu_count())]
     time.sleep(4)
@@ -351,7 +351,7 @@ def out_of_memory(case):
     case.wait_load()
     limit = str(6 << 20)
     group, is_old = case.group("memory", ([], [("memory.swap.max", "0")]))
-    # Charges of version 1 do not move with the process: what it still takes is what counts.
+    # cgroup v1 does not move charged memory with a process: only later allocations count.
     write(os.path.join(group, "memory.limit_in_bytes" if is_old else "memory.max"), limit if not is_old else "4096")
     case.cause()
     end = time.monotonic() + 8

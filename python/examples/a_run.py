@@ -1,7 +1,7 @@
 # %% [markdown]
-# # One run: how it went, and what was judged
+# # One run: measurement and judgement
 #
-# A notebook in percent format: editors and `jupytext` open it as cells, `python a_run.py RUN` runs it whole.
+# A notebook in percent format: editors and `jupytext` open it as cells, `python a_run.py RUN` runs all of it.
 
 # %%
 import sys
@@ -14,8 +14,8 @@ run = pf.open_bundle(sys.argv[1] if len(sys.argv) > 1 else BUNDLES / "rules-9")
 print(run.run_id, run.verdict["verdict"])
 
 # %% [markdown]
-# The measurement alone: rate and mean latency of each class, with the share of intervals that lie more than a
-# tenth off the mean rate.
+# The measurement: rate and mean latency of each class, and the share of intervals whose rate differs from
+# the mean by more than a tenth.
 
 # %%
 measure = run.phases.index[run.phases["kind"] == "measure"][0]
@@ -27,7 +27,7 @@ table = table.assign(uneven_share=uneven)
 print(table.to_string())
 
 # %% [markdown]
-# What the host did meanwhile, and whether the rate went with it.
+# Activity of the host during the run, and its correlation with the rate.
 
 # %%
 gauges = run.gauges[run.gauges["phase"] == measure]
@@ -37,7 +37,7 @@ with_rate = wide.corrwith(total).dropna().sort_values(key=abs, ascending=False)
 print(with_rate.head(5).to_string())
 
 # %% [markdown]
-# What was judged, and what stayed open.
+# The verdict, and open questions.
 
 # %%
 if not run.checks.empty:

@@ -1,8 +1,8 @@
 # %% [markdown]
-# # A study: repeats, their spread, and results made elsewhere
+# # A study: repeats, their spread, and results of other tools
 #
-# `python a_study.py EXPERIMENT AUDIT.json` runs it whole; AUDIT.json is what
-# `plimsoll audit DIR --table --json` prints.
+# `python a_study.py EXPERIMENT AUDIT.json` runs all of it; AUDIT.json is the output of
+# `plimsoll audit DIR --table --json`.
 
 # %%
 import json
@@ -19,7 +19,7 @@ study = pf.open_study(sys.argv[1] if len(sys.argv) > 1 else BUNDLES)
 print(study.runs[["run_id", "plan", "verdict", "rate_per_s"]].to_string())
 
 # %% [markdown]
-# Repeats of one plan: a single run says little where they lie far apart.
+# Repeats of one plan: if they differ much, a single run says little.
 
 # %%
 rates = study.runs.groupby("plan")["rate_per_s"]
@@ -41,7 +41,7 @@ worst = study.classes.loc[study.classes.groupby("run_id")["latency_ns_avg"].idxm
 print(worst[["run_id", "name", "latency_ns_avg"]].to_string(index=False))
 
 # %% [markdown]
-# Results made elsewhere: what was found in how many of them. Without a file, two rows of our own show the form.
+# Results of other tools: the number of results with each finding. Without a file, two sample rows show the form.
 
 # %%
 if len(sys.argv) > 2:

@@ -61,7 +61,7 @@ class Bundle:
         frame["latency_ns_avg"] = frame["latency_ns_sum"] / count
         seconds = self.measured_s
         if seconds is not None:
-            # What came back after the end counts for latencies and not for rates.
+            # Operations that completed after the end count for latencies, not for rates.
             drained = frame["drained"] if "drained" in frame else 0
             drained_bytes = frame["drained_bytes"] if "drained_bytes" in frame else 0
             frame["rate_per_s"] = (frame["count"] - drained) / seconds

@@ -1,5 +1,5 @@
 /*
- * The yardstick of the NFS bench: a closed loop of random reads or writes over libnfs's asynchronous
+ * Reference of the NFS bench: a closed loop of random reads or writes over libnfs's asynchronous
  * interface, one context (one connection), one thread, poll(2) as its documentation asks.
  *
  *   libnfs_loop URL FILE read|write SIZE_BYTES DEPTH MILLISECONDS pread|raw CPU SEED
@@ -9,8 +9,8 @@
  * UNSTABLE with pread (libnfs chooses). Prints one line: operations, wall ns, CPU ns of this process,
  * and the latency's median and 99th percentile in ns.
  *
- * COMMIT_EVERY=N in the environment sends a COMMIT of the file after each N writes of `pread`, while further
- * writes go on, as a client must that keeps the data of unstable writes. Without it, libnfs never commits.
+ * COMMIT_EVERY=N in the environment sends a COMMIT of the file after every N writes of `pread`, during
+ * further writes, like a client that stores the data of unstable writes. By default, libnfs never commits.
  *
  *   cc -O2 -o libnfs_loop libnfs_loop.c -lnfs
  */
@@ -28,7 +28,7 @@
 #include <nfsc/libnfs-raw.h>
 #include <nfsc/libnfs-raw-nfs.h>
 
-/* What nfs_get_fh() points to: libnfs 4.0 documents the function, but its headers leave this out. */
+/* Result of nfs_get_fh(): libnfs 4.0 documents the function, but its headers lack this type. */
 struct nfs_fh { int len; char *val; };
 
 #define SAMPLES_MAX (1 << 22)

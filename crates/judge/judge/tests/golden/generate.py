@@ -54,7 +54,7 @@ def moments():
         rng.integers(0, 4, 40),
     ):
         values = rounded(values)
-        # The mean of values near 1e9 is only good to 1e-7; without the offset nothing is lost.
+        # The mean of values near 1e9 is only exact to 1e-7. Without the offset it is exact.
         shifted = numpy.array(values) - values[0]
         cases.append(
             {
@@ -111,7 +111,7 @@ def welch():
 
 
 def kolmogorov_smirnov():
-    # Drawn for a test that is gone: without these all that follow would be others.
+    # Drawn for a removed test. Without these draws, all later values would change.
     rng.normal(0, 1, 52)
     cases = []
     for n, m, shift in ((40, 60, 0.0), (100, 35, 0.5), (200, 200, 0.1)):
@@ -152,7 +152,7 @@ def batches():
         n = (60, 300, 1800)[len(cases)]
         values = numpy.array(rounded(rng.normal(50, 5, n)))
         centred = values - values.mean()
-        # Negative enough that the correction for correlation is exactly none.
+        # So negative that the correction for correlation is exactly zero.
         if (centred[1:] * centred[:-1]).sum() / (centred**2).sum() > -2.0 / n:
             continue
         finest = values.reshape(-1, 2).mean(1)

@@ -43,7 +43,7 @@
       [this.left, this.top, this.width, this.height] = narrow ? data.narrow : data.frame;
       this.svg = figure.querySelector(narrow ? "svg.narrow" : "svg.wide");
       this.full = [this.x.low, this.x.high];
-      // A title in the drawing would pop up over the read-out.
+      // A title of the drawing would cover the read-out.
       const title = this.svg.querySelector("title");
       this.svg.setAttribute("aria-label", title.textContent);
       title.remove();
@@ -155,7 +155,7 @@
       this.bands();
       this.ticks();
     }
-    // Least and largest of each pixel column, in order: as the drawing from disk.
+    // Minimum and maximum of each pixel column, in order, as in the static drawing.
     visible(series) {
       const out = [];
       let column = null, level = null;
@@ -240,7 +240,7 @@
 
   for (const figure of document.querySelectorAll("figure.plot")) {
     const data = figure.querySelector("script[type='application/json']");
-    // Each of the two drawings reads out on its own; the style sheet shows the one that fits.
+    // Each of the two drawings has its own read-out. The style sheet shows the drawing that fits.
     if (data) for (const narrow of [false, true]) new Chart(figure, JSON.parse(data.textContent), narrow);
   }
 })();

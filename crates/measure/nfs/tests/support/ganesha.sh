@@ -2,17 +2,17 @@
 # A real NFS server for tests and benches: NFS-Ganesha (user space) on 127.0.0.1, NFSv3 over TCP.
 #
 #   ganesha.sh start DIR NFS_PORT MOUNT_PORT EXPORTS   exports DIR/export1 … DIR/exportN as /export1 … /exportN
-#   ganesha.sh kill  DIR                               SIGKILL the server only: what a crash leaves
+#   ganesha.sh kill  DIR                               kills the server only, like a crash
 #   ganesha.sh again DIR                               start the server again with the same ports and exports
-#   ganesha.sh stop  DIR                               end server and rpcbind; the exported files stay
+#   ganesha.sh stop  DIR                               stop server and rpcbind; keep the exported files
 #
-# Needs root and the Debian packages nfs-ganesha, nfs-ganesha-vfs, rpcbind. DIR must lie on a file
+# Needs root and the Debian packages nfs-ganesha, nfs-ganesha-vfs, rpcbind. DIR must be on a file
 # system with file handles (ext4, XFS, tmpfs; not overlayfs).
 #
 # Ganesha refuses to serve version 3 without a portmapper, which it reaches through the socket
-# /run/rpcbind.sock. Both run in a mount namespace of their own with an empty /run, so that nothing of
-# this machine's is touched and several servers can run side by side; rpcbind besides in an empty
-# network namespace, so that it opens no port. Everything is ended by the ids in DIR/*.pid.
+# /run/rpcbind.sock. Both run in their own mount namespace with an empty /run, so that they change
+# nothing of this host and several servers can run at once. rpcbind also has an empty network
+# namespace, so that it opens no port. The script stops processes by the ids in DIR/*.pid.
 set -euo pipefail
 CMD=$1
 DIR=$(realpath -m "$2")

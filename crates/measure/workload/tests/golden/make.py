@@ -163,5 +163,5 @@ for run, target, generation, offset in [
     data = unit(run, target, generation, offset, 8, 128)
     row("unit", run, target, generation, offset, data[:48].hex(), crc32c(data))
 
-# One that compresses, whole, of two sectors: to be recognised from its bytes alone.
+# A compressible unit of two sectors, which must be recognised from its bytes alone.
 row("whole", 42, 3, 9, 8192, 2, 13, unit(42, 3, 9, 8192, 2, 13).hex())

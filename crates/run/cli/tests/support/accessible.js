@@ -1,5 +1,5 @@
-// What keeps somebody from using a page who can't see it well, or not at all: the rules of WCAG 2.1 that a script can tell.
-// The last expression is the list of what is wrong.
+// Barriers for users with low or no vision: the rules of WCAG 2.1 that a script can check. The last
+// expression is the list of violations.
 (() => {
   const told = [];
   const short = (e) => (e.outerHTML || "").replace(/\s+/g, " ").slice(0, 90);
@@ -18,7 +18,7 @@
     const within = e.closest("main, header, nav, footer, [role=region], [role=search], [role=status], .site, .skip, script, style, noscript");
     if (words && shown(e) && !within) told.push(`outside of landmarks: ${short(e)}`);
   }
-  // 1.3.1: headings go down one step at a time.
+  // 1.3.1: heading levels increase by one at most.
   let before = 0;
   for (const e of all("h1, h2, h3, h4, h5, h6").filter(shown)) {
     const level = Number(e.tagName[1]);
@@ -26,7 +26,7 @@
     if (!e.textContent.trim()) told.push(`an empty heading: ${short(e)}`);
     before = level;
   }
-  // 4.1.2, 1.1.1: what can be used or seen has a name.
+  // 4.1.2, 1.1.1: controls and images have a name.
   const named = (e) => {
     const by = (e.getAttribute("aria-labelledby") || "").split(/\s+/).map((id) => id && document.getElementById(id));
     const labels = [...(e.labels || [])].map((label) => label.textContent);
@@ -43,15 +43,15 @@
     if (!e.closest("[aria-hidden=true]") && !named(e) && !e.querySelector("title")) told.push(`a picture without a name: ${short(e)}`);
   }
   for (const e of all("th")) if (!e.textContent.trim() && !named(e)) told.push(`an empty heading of a table: ${short(e)}`);
-  // 2.1.1: what scrolls can be reached by keyboard.
+  // 2.1.1: scrolling elements are reachable by keyboard.
   for (const e of all("pre, .scroll").filter(shown)) {
     const scrolls = e.scrollWidth > e.clientWidth + 1 || e.scrollHeight > e.clientHeight + 1;
     if (scrolls && e.tabIndex < 0 && !e.querySelector("a[href], button, input")) told.push(`scrolls without the keyboard: ${short(e)}`);
   }
-  // 4.1.1: a name belongs to one.
+  // 4.1.1: ids are unique.
   const ids = all("[id]").map((e) => e.id);
   for (const id of new Set(ids.filter((id, at) => ids.indexOf(id) !== at))) told.push(`two are called ${id}`);
-  // 1.4.3: texts stand out.
+  // 1.4.3: text has sufficient contrast.
   const rgb = (text) => (text.match(/[\d.]+/g) || []).map(Number);
   const level = (v) => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
   const luminance = (c) => .2126 * level(c[0]) + .7152 * level(c[1]) + .0722 * level(c[2]);
@@ -64,7 +64,7 @@
   };
   for (const e of all("body *")) {
     const words = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
-    // Values of heat maps stand on their cells and not on the page; what can't be used need not stand out (1.4.3).
+    // The background of heat map values is their cell. Disabled controls need no contrast (1.4.3).
     if (!words || !shown(e) || e.matches(":disabled, script, style, svg .v0, svg .v1, svg [class^='h']") || e.closest("noscript")) continue;
     const svg = e.closest("svg"), style = getComputedStyle(e);
     if (svg && /\bv\d\b/.test(e.getAttribute("class") || "")) continue;

@@ -1,7 +1,7 @@
-// What the pages add to the script of reports. No library; every page is complete without it.
+// Additions of the pages to the script of reports. No library; each page is complete without it.
 (() => {
   "use strict";
-  // A result can be taken from a file: it is put where it would be pasted, and goes nowhere until it is sent.
+  // A file fills the text field of a pasted result. Nothing is sent until the form is submitted.
   for (const input of document.querySelectorAll("input[type=file][data-into]")) {
     input.parentNode.hidden = false;
     input.addEventListener("change", async () => {
@@ -15,7 +15,7 @@
     input.removeAttribute("name");
   }
 
-  // A run is followed: what is sent takes the place of what is shown.
+  // Follows a run: each message replaces the shown state.
   const live = document.querySelector("[data-events]");
   if (live) {
     const told = new EventSource(live.dataset.events);
@@ -28,13 +28,13 @@
       for (const one of live.querySelectorAll("[data-while-live]")) one.remove();
     };
     told.addEventListener("end", over);
-    // Too many watch, or the server has gone: the page is loaded again after a while.
+    // Too many viewers, or no server: the page reloads after a while.
     told.addEventListener("error", () => {
       if (told.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), 10000);
     });
   }
 
-  // What is asked for is checked while it is written.
+  // Checks the request while the user writes it.
   const draft = document.querySelector("form[data-check]");
   if (draft) {
     const said = draft.querySelector("[data-said]");
@@ -58,7 +58,7 @@
       } catch {
         told = { error: { message: "the server does not answer" } };
       }
-      // A later question has its own answer.
+      // A newer request has its own answer.
       if (number !== asked) return;
       const lines = [];
       if (told.error) lines.push(line(told.error.message, true));
