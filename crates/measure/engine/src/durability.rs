@@ -9,10 +9,13 @@
 //! - `load`: the writing threads, and the phases of a cut.
 //! - `witness`: the records of acknowledgements, and the state of the blocks before a cut.
 //! - `check`: reads the blocks after a cut and classifies each.
-//! - `target`: the target of a test, a directory or a device.
+//! - `blocks`: the tested blocks and their location.
+//! - `target`: creates and opens them: a directory, a device, or an export (`nfs_blocks`).
 
+mod blocks;
 mod check;
 mod load;
+mod nfs_blocks;
 mod target;
 mod witness;
 
@@ -20,9 +23,10 @@ use std::io;
 
 use plimsoll_workload::content::{Content, ContentSpec};
 
+pub use blocks::{BlockTarget, FileSystemId, OpenBlocks, Reopened, TargetPlace, TestedBlocks};
 pub use check::check_blocks;
 pub use load::{CutPhase, Load, LoadCounts};
-pub use target::{BlockTarget, FileSystemId, OpenBlocks, Reopened, TargetPlace};
+pub use nfs_blocks::NfsBlocks;
 pub use witness::{AckWitness, Acknowledgement, BlockState, ExpectedBlock, WitnessDirectory};
 
 use crate::EngineError;

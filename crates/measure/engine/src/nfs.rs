@@ -18,6 +18,7 @@ mod unverified_window;
 
 pub use calls::{Calls, Outage};
 pub use data_set::{NfsDataSet, NfsDataSetRequest, Share};
+pub(crate) use data_set::{data_name, has_status};
 pub use probe::{ExportProbe, probe_export};
 pub use queue::{NfsQueue, NfsTarget};
 pub use unverified_window::UnverifiedWindow;
@@ -25,6 +26,6 @@ pub use unverified_window::UnverifiedWindow;
 use crate::EngineError;
 
 /// Converts an error of the protocol's set-up to an engine error.
-fn failed(doing: impl Into<String>, error: &dyn std::fmt::Display) -> EngineError {
+pub(crate) fn failed(doing: impl Into<String>, error: &dyn std::fmt::Display) -> EngineError {
     EngineError::Remote { doing: doing.into(), says: error.to_string(), errno: None }
 }

@@ -46,7 +46,7 @@ pub type AskUser<'a> = &'a (dyn Fn(&str) -> bool + Sync);
 /// What to test.
 #[derive(Clone, Debug)]
 pub struct DurabilityRequest {
-    /// Directory or device under test.
+    /// Directory, device or export under test.
     pub place: TargetPlace,
     /// Devices that may be overwritten.
     pub destroy: Vec<PathBuf>,
@@ -120,9 +120,14 @@ pub fn carry_out(
             break;
         }
         let cut = test.cut(ready, listener).map_err(|error| {
-            error.hint(
-                "the test's data is still on the target: repeat the same command line with --resume, or remove the data with `plimsoll clean`",
-            )
+            let removal = match &request.place {
+                TargetPlace::Nfs(_) => "its directory `plimsoll-durability-…` from the export",
+                _ => "the data with `plimsoll clean`",
+            };
+            error.hint(format!(
+                "the test's data is still on the target: repeat the same command line with \
+                 --resume, or remove {removal}"
+            ))
         })?;
         match cut {
             Some(next) => ready = next,
@@ -140,7 +145,7 @@ pub fn carry_out(
     }
     test.save()?;
     if !request.keep {
-        ready.open.remove().map_err(|error| engine_error(&error))?;
+        ready.open.blocks.remove().map_err(|error| engine_error(&error))?;
     }
     Ok(test.evidence)
 }
@@ -195,6 +200,7 @@ impl<'a> Test<'a> {
                 size_bytes: settings.size_bytes,
                 sync: settings.sync,
                 direct: settings.direct,
+                timeout: request.timeout,
             },
             content: Arc::new(content.map_err(|error| engine_error(&error))?),
             // A cut by hand may also cut this host off.
@@ -218,7 +224,7 @@ impl<'a> Test<'a> {
     /// Removes the data of a target that the test has closed.
     fn remove_data(&self) -> Result<(), RunnerError> {
         match self.target.reopen(None).map_err(|error| engine_error(&error))? {
-            Reopened::Open(open) => open.remove().map_err(|error| engine_error(&error)),
+            Reopened::Open(open) => open.blocks.remove().map_err(|error| engine_error(&error)),
             Reopened::FileLost => Ok(()),
         }
     }
@@ -255,7 +261,7 @@ impl<'a> Test<'a> {
         let file_system = ready.open.file_system.clone();
         let witness = self.directory.begin(number, &ready.states);
         let witness = Arc::new(witness.map_err(|error| engine_error(&error))?);
-        let file: Arc<dyn BlockFile> = Arc::new(ready.open);
+        let file: Arc<dyn BlockFile> = ready.open.blocks;
         let mut cut =
             TargetCut { number, began_unix_ns: clock::realtime_ns(), ..TargetCut::default() };
         let seed = mix(settings.seed, number);
@@ -364,9 +370,9 @@ impl<'a> Test<'a> {
                 return Ok(None);
             }
         };
-        let read_from_target = open.drop_cache();
-        let (mut check, states) =
-            check_blocks(&*open, &self.content, &expected).map_err(|error| engine_error(&error))?;
+        let read_from_target = open.blocks.drop_cache();
+        let (mut check, states) = check_blocks(&*open.blocks, &self.content, &expected)
+            .map_err(|error| engine_error(&error))?;
         check.read_from_target = read_from_target;
         listener.say(&format!(
             "cut {}: {} writes acknowledged, {} blocks damaged",
@@ -379,7 +385,7 @@ impl<'a> Test<'a> {
         }
         cut.check = Some(check);
         self.evidence.cuts.push(cut);
-        Ok(Some(PreparedTarget { open: *open, states }))
+        Ok(Some(PreparedTarget { open, states }))
     }
 
     /// Opens the target, which may need some time to become available again.

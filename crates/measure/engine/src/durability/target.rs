@@ -1,18 +1,23 @@
-//! Target of a durability test: a directory or a device. After each cut it is opened again by its
-//! path, because a restored target may be a new mount or a new device node.
+//! Target of a durability test: a directory, a device or an NFS export. After each cut it is opened
+//! again by its path or address, because a restored target may be a new mount or a new device node.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use plimsoll_evidence::durability::SyncMethod;
 use plimsoll_sys::file::{DirectMode, OpenFlags};
 use plimsoll_sys::{SysError, file, residency};
 use rustix::fs::{Mode, OFlags, fsync, openat, statfs};
 
-use super::{BATCH_MAX, BLOCK_BYTES, BlockFile, TARGET, content};
+use super::blocks::{
+    BlockTarget, FileSystemId, OpenBlocks, Reopened, TargetPlace, TestedBlocks, batch_max,
+};
+use super::nfs_blocks::NfsBlocks;
+use super::{BLOCK_BYTES, BlockFile, TARGET, content};
 use crate::EngineError;
 use crate::matrix::device::Device;
 use crate::matrix::manifest::{DataFile, DataState, Manifest, VERSION};
@@ -32,90 +37,48 @@ const FILE: &str = "blocks";
 /// Bytes of one write of the first pass.
 const LAYOUT_BYTES: usize = 1 << 20;
 
-/// Location of a test.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TargetPlace {
-    /// A directory. The test creates its own directory in it.
-    Directory(PathBuf),
-    /// A block device.
-    Device(PathBuf),
-}
-
-/// Target of a durability test.
-#[derive(Clone, Debug)]
-pub struct BlockTarget {
-    /// Location.
-    pub place: TargetPlace,
-    /// Devices that may be overwritten.
-    pub destroy: Vec<PathBuf>,
-    /// Number of the test.
-    pub data_id: u64,
-    /// Bytes under test.
-    pub size_bytes: u64,
-    /// Durability of a write.
-    pub sync: SyncMethod,
-    /// True if writes bypass the page cache.
-    pub direct: bool,
-}
-
-/// Identity of a file system: type and id. If a file system is unmounted, its mount point has a
-/// different identity.
-pub type FileSystemId = (i64, String);
-
-/// Open target.
+/// Open file or device of this host.
 #[derive(Debug)]
-pub struct OpenBlocks {
+struct LocalBlocks {
     writer: File,
     reader: File,
     is_reader_direct: bool,
     sync: SyncMethod,
     own: HeldTarget,
     manifest: Option<Manifest>,
-    /// Identity of the file system; `None` for a device.
-    pub file_system: Option<FileSystemId>,
     // Held until the target is closed.
     _device: Option<Device>,
     _locks: Option<Locks>,
 }
 
-/// Result of opening a target after a cut.
-#[derive(Debug)]
-pub enum Reopened {
-    /// The target is back.
-    Open(Box<OpenBlocks>),
-    /// The file system is available again, but the tested file is missing or too short.
-    FileLost,
+impl LocalBlocks {
+    fn opened(self, file_system: Option<FileSystemId>) -> OpenBlocks {
+        OpenBlocks { blocks: Arc::new(self), file_system }
+    }
 }
 
 impl BlockTarget {
-    /// Returns the location's path.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        match &self.place {
-            TargetPlace::Directory(path) | TargetPlace::Device(path) => path,
-        }
-    }
-
     /// Creates the file, or claims the device, and writes each block once, durably.
     ///
     /// # Errors
     /// Fails if the target is unusable, in use, too small, or has other data.
     pub fn create(&self) -> Result<OpenBlocks, EngineError> {
         let open = match &self.place {
-            TargetPlace::Device(path) => self.open_device(path)?,
-            TargetPlace::Directory(path) => self.create_file(path)?,
+            TargetPlace::Device(path) => self.open_device(path)?.opened(None),
+            TargetPlace::Directory(path) => self.create_file(path)?.opened(file_system_of(path)),
+            TargetPlace::Nfs(url) => NfsBlocks::create(self, url)?,
         };
-        match self.write_all_blocks(&open) {
+        match self.write_all_blocks(&*open.blocks) {
             Ok(()) => Ok(open),
             Err(error) => {
                 // The caller needs the first error.
-                drop(open.remove());
+                drop(open.blocks.remove());
                 Err(error)
             }
         }
     }
 
-    fn create_file(&self, path: &Path) -> Result<OpenBlocks, EngineError> {
+    fn create_file(&self, path: &Path) -> Result<LocalBlocks, EngineError> {
         let name = path.display().to_string();
         let needs = "files are made in a directory";
         let named = named_directories(std::iter::once(&name), needs, None)?;
@@ -153,12 +116,7 @@ impl BlockTarget {
             self.open_files(own.clone(), &file)
         });
         match opened {
-            Ok(open) => Ok(OpenBlocks {
-                manifest: Some(manifest),
-                file_system: file_system_of(path),
-                _locks: Some(locks),
-                ..open
-            }),
+            Ok(open) => Ok(LocalBlocks { manifest: Some(manifest), _locks: Some(locks), ..open }),
             Err(error) => {
                 for directory in own.directories() {
                     // The caller needs the first error.
@@ -169,7 +127,7 @@ impl BlockTarget {
         }
     }
 
-    fn open_device(&self, path: &Path) -> Result<OpenBlocks, EngineError> {
+    fn open_device(&self, path: &Path) -> Result<LocalBlocks, EngineError> {
         let node = Device::open_node(path, None)?;
         let device = Device::claim(&node, true, &self.destroy, self.data_id)?;
         if device.size_bytes < self.size_bytes {
@@ -180,10 +138,10 @@ impl BlockTarget {
             });
         }
         let open = self.open_files(HeldTarget::of_device(node), path)?;
-        Ok(OpenBlocks { _device: Some(device), ..open })
+        Ok(LocalBlocks { _device: Some(device), ..open })
     }
 
-    fn open_files(&self, own: HeldTarget, file: &Path) -> Result<OpenBlocks, EngineError> {
+    fn open_files(&self, own: HeldTarget, file: &Path) -> Result<LocalBlocks, EngineError> {
         let opening = |error| EngineError::system("opening the target", error);
         let direct = match (self.sync, self.direct) {
             (SyncMethod::DirectOnly, _) | (_, true) => DirectMode::Required,
@@ -194,25 +152,24 @@ impl BlockTarget {
         let writer = own.open(file, flags).map_err(opening)?;
         let flags = OpenFlags { direct: DirectMode::Auto, ..OpenFlags::default() };
         let reader = own.open(file, flags).map_err(opening)?;
-        Ok(OpenBlocks {
+        Ok(LocalBlocks {
             is_reader_direct: reader.is_direct(),
             writer: File::from(writer.fd),
             reader: File::from(reader.fd),
             sync: self.sync,
             own,
             manifest: None,
-            file_system: None,
             _device: None,
             _locks: None,
         })
     }
 
-    fn write_all_blocks(&self, open: &OpenBlocks) -> Result<(), EngineError> {
+    fn write_all_blocks(&self, blocks: &dyn TestedBlocks) -> Result<(), EngineError> {
         let content = content(self.data_id, self.size_bytes)?;
         let mut buffer = plimsoll_sys::arena::AlignedBuffer::new(LAYOUT_BYTES)
             .map_err(|error| EngineError::system("reserving a buffer", error))?;
         let writing = |error: &io::Error| {
-            let error = SysError::from_io("write", error).at(self.path());
+            let error = SysError::from_io("write", error).at(self.place.path());
             EngineError::system("writing all blocks", error)
         };
         let mut at = 0;
@@ -222,11 +179,11 @@ impl BlockTarget {
             content
                 .fill(TARGET, at, |_| 1, bytes)
                 .map_err(|error| EngineError::Config(error.to_string()))?;
-            open.write_at(bytes, at).map_err(|error| writing(&error))?;
+            blocks.write_at(bytes, at).map_err(|error| writing(&error))?;
             at += size as u64;
         }
         // The first pass counts as acknowledged, with data, length and block map.
-        open.writer.sync_all().map_err(|error| writing(&error))
+        blocks.sync_all().map_err(|error| writing(&error))
     }
 
     /// Opens the target after a cut. `file_system` is its identity before the cut.
@@ -238,20 +195,15 @@ impl BlockTarget {
             TargetPlace::Device(path) => {
                 // The device has this test's data.
                 let own = Self { destroy: vec![path.clone()], ..self.clone() };
-                return own.open_device(path).map(|open| Reopened::Open(Box::new(open)));
+                return own.open_device(path).map(|open| Reopened::Open(open.opened(None)));
             }
+            TargetPlace::Nfs(url) => return NfsBlocks::reopen(self, url, file_system),
             TargetPlace::Directory(path) => path,
         };
         let opening = |error: &io::Error| failed("opening the target", "open", path, error);
         let directory = TargetDirectory::open(path).map_err(|error| opening(&error))?;
         // An empty mount point is on another file system than the tested directory.
-        let missing = || match file_system_of(path).as_ref() == file_system {
-            true => Ok(Reopened::FileLost),
-            false => {
-                let says = format!("{} is on another file system than before", path.display());
-                Err(EngineError::Config(says))
-            }
-        };
+        let missing = || self.missing(file_system_of(path).as_ref() == file_system);
         let own = match OwnDirectory::open_in(&directory, own_name(NAME).as_ref()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return missing(),
             other => other.map_err(|error| opening(&error))?,
@@ -277,12 +229,8 @@ impl BlockTarget {
         if size < self.size_bytes {
             return Ok(Reopened::FileLost);
         }
-        Ok(Reopened::Open(Box::new(OpenBlocks {
-            manifest: Some(manifest),
-            file_system: file_system_of(path),
-            _locks: Some(locks),
-            ..open
-        })))
+        let open = LocalBlocks { manifest: Some(manifest), _locks: Some(locks), ..open };
+        Ok(Reopened::Open(open.opened(file_system_of(path))))
     }
 }
 
@@ -299,11 +247,13 @@ fn file_system_of(path: &Path) -> Option<FileSystemId> {
     Some((stat.f_type as i64, format!("{:?}", stat.f_fsid)))
 }
 
-impl OpenBlocks {
-    /// Drops the file's pages from this host's page cache. Returns true if reads now reach the
-    /// target: they are direct, or the cache has no data of the file.
-    #[must_use]
-    pub fn drop_cache(&self) -> bool {
+impl TestedBlocks for LocalBlocks {
+    fn sync_all(&self) -> io::Result<()> {
+        self.writer.sync_all()
+    }
+
+    /// True if reads are direct, or if the page cache has no data of the file.
+    fn drop_cache(&self) -> bool {
         let fd = std::os::fd::OwnedFd::from(match self.reader.try_clone() {
             Ok(file) => file,
             Err(_) => return false,
@@ -313,17 +263,13 @@ impl OpenBlocks {
         self.is_reader_direct || residency::of_file(&fd).is_ok_and(|found| found.cached_bytes == 0)
     }
 
-    /// Removes the test's directory. Data on a device stays.
-    ///
-    /// # Errors
-    /// Fails if a file cannot be removed.
-    pub fn remove(self) -> Result<(), EngineError> {
+    fn remove(&self) -> Result<(), EngineError> {
         let Some(manifest) = &self.manifest else { return Ok(()) };
         self.own.directories().iter().try_for_each(|own| remove(own, &manifest.contents()))
     }
 }
 
-impl BlockFile for OpenBlocks {
+impl BlockFile for LocalBlocks {
     fn write_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
         self.writer.write_all_at(bytes, offset_bytes)
     }
@@ -341,9 +287,6 @@ impl BlockFile for OpenBlocks {
     }
 
     fn batch_max(&self) -> usize {
-        match self.sync {
-            SyncMethod::Fsync | SyncMethod::Fdatasync => BATCH_MAX,
-            SyncMethod::Dsync | SyncMethod::DirectOnly => 1,
-        }
+        batch_max(self.sync)
     }
 }

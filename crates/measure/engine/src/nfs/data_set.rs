@@ -69,7 +69,7 @@ pub struct Share {
 
 /// Name of a data file, built without allocating.
 #[derive(Clone, Copy)]
-pub(super) struct DataName([u8; 11]);
+pub(crate) struct DataName([u8; 11]);
 
 impl DataName {
     pub(super) fn as_bytes(&self) -> &[u8] {
@@ -84,7 +84,7 @@ impl fmt::Display for DataName {
 }
 
 /// Returns the name of a share's file `number`: `f` and ten digits.
-pub(super) fn data_name(number: u32) -> DataName {
+pub(crate) fn data_name(number: u32) -> DataName {
     let mut name = [b'0'; 11];
     name[0] = b'f';
     let mut rest = number;
@@ -132,7 +132,7 @@ impl fmt::Debug for NfsDataSet {
     }
 }
 
-fn has_status(error: &SetupError, status: nfsstat3) -> bool {
+pub(crate) fn has_status(error: &SetupError, status: nfsstat3) -> bool {
     matches!(error, SetupError::Call { error: CallError::Status(found), .. } if *found == status)
 }
 

@@ -2,6 +2,8 @@
 //! time, and against a real NFS server.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "../../../nfs/tests/support/forgetful.rs"]
+mod forgetful;
 #[path = "../../../nfs/tests/support/mod.rs"]
 mod ganesha;
 #[path = "../support/law.rs"]
@@ -16,5 +18,6 @@ mod stream;
 mod target;
 
 mod nfs;
+mod nfs_durability;
 mod one_by_one;
 mod reference;

@@ -276,7 +276,7 @@ impl Drive<'_> {
 }
 
 /// Returns well-formed results of a procedure; `detail` chooses among the possible ones.
-fn results(out: &mut Vec<u8>, procedure: u32, asked: u32, detail: u8) {
+fn results(out: &mut Vec<u8>, procedure: u32, requested: u32, detail: u8) {
     let mut word = |word: u32| out.extend_from_slice(&word.to_be_bytes());
     if procedure == 0 {
         return;
@@ -294,12 +294,12 @@ fn results(out: &mut Vec<u8>, procedure: u32, asked: u32, detail: u8) {
         3 => [8, 3, 3, 0, 0].into_iter().for_each(word),
         4 => [0, 63].into_iter().for_each(word),
         6 => {
-            let count = asked.min(u32::from(detail) * 128);
+            let count = requested.min(u32::from(detail) * 128);
             [0, count, u32::from(detail & 1), count].into_iter().for_each(&mut word);
             out.resize(out.len() + count.next_multiple_of(4) as usize, 0xc3);
         }
         7 => {
-            let count = asked.saturating_sub(u32::from(detail >> 4) * 64).max(1);
+            let count = requested.saturating_sub(u32::from(detail >> 4) * 64).max(1);
             [0, 0, count, u32::from(detail >> 1 & 2), verifier, 0].into_iter().for_each(word);
         }
         8 => [1, 4, 9, 0, 0, 0].into_iter().for_each(word),

@@ -51,6 +51,7 @@ struct State {
     calls: u64,
     seen: HashMap<u32, u64>,
     forgotten_bytes: u64,
+    forgets_commits: bool,
 }
 
 /// The server, which ends with the test process.
@@ -73,6 +74,7 @@ impl Forgetful {
             calls: 0,
             seen: HashMap::new(),
             forgotten_bytes: 0,
+            forgets_commits: false,
         }));
         let server = Self { address, state };
         let accepting = server.clone();
@@ -111,6 +113,11 @@ impl Forgetful {
         }
         thread::sleep(outage);
         self.state.lock().unwrap().down = false;
+    }
+
+    /// From now on, acknowledges a COMMIT without making the data stable, if `lies`.
+    pub fn forget_commits(&self, lies: bool) {
+        self.state.lock().unwrap().forgets_commits = lies;
     }
 
     /// Returns the data of a file on stable storage.
@@ -183,6 +190,7 @@ impl State {
             limit => limit,
         };
         let verifier = writeverf3(self.verifier.to_be_bytes());
+        let forgets = self.forgets_commits;
         if procedure != 0 {
             0u32.pack(out).unwrap();
         }
@@ -224,8 +232,10 @@ impl State {
                 let data = self.file(&args.file.data);
                 let start = args.offset as usize;
                 let end = if args.count == 0 { FILE_BYTES } else { start + args.count as usize };
-                data.stable[start..end].copy_from_slice(&data.volatile[start..end]);
-                data.dirty[start..end].fill(false);
+                if !forgets {
+                    data.stable[start..end].copy_from_slice(&data.volatile[start..end]);
+                    data.dirty[start..end].fill(false);
+                }
                 COMMIT3resok { file_wcc: wcc_data::default(), verf: verifier }.pack(out).unwrap();
             }
             _ => {}

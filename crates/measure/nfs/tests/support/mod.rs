@@ -77,6 +77,11 @@ impl Ganesha {
         format!("bash '{SCRIPT}' stop '{directory}'; rm -rf '{directory}'")
     }
 
+    /// Shell command of the script: `kill` stops the server like a crash, `again` restarts it.
+    pub fn command(&self, word: &str) -> String {
+        format!("bash '{SCRIPT}' {word} '{}'", self.directory.path().display())
+    }
+
     /// Stops the server with SIGKILL, like a crash.
     pub fn kill(&self) {
         self.script("kill", &[]).unwrap();

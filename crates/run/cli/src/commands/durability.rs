@@ -1,6 +1,7 @@
 //! `plimsoll durability`: cuts a target off and checks that each acknowledged write is there.
 
 mod flags;
+mod place;
 mod request;
 
 use std::io::BufRead;

@@ -1,6 +1,8 @@
 //! Runs that are interrupted or killed, and full disks: evidence and acknowledged data survive.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "../../../../measure/nfs/tests/support/mod.rs"]
+mod ganesha;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -9,3 +11,4 @@ mod durability;
 mod full_disk;
 mod interrupted;
 mod kills;
+mod nfs_cuts;

@@ -11,13 +11,15 @@ use clap::{Args, ValueEnum};
       --cut 'ipmitool -H bmc power off' --restore './power-on-and-mount'
   plimsoll durability --device /dev/sdx --destroy /dev/sdx --witness /net/host/w --cut-by-hand
   plimsoll durability --device /dev/sdx --witness /net/host/w --cut-by-hand --resume
+  plimsoll durability --nfs nfs://server/export --witness w --kind process \\
+      --cut 'ssh server kill-nfs' --restore 'ssh server start-nfs'
 
 The witness must be outside the target, and must not lose power. PASS requires --cuts cuts without a
 loss. Exit code 4: an acknowledged write is lost or damaged. 3: too few cuts count. See
 docs/durability.md.")]
 pub struct Options {
-    /// Plan whose path or device is tested, instead of --path or --device.
-    #[arg(conflicts_with_all = ["path", "device"])]
+    /// Plan whose target is tested, instead of --path, --device or --nfs.
+    #[arg(conflicts_with_all = ["path", "device", "nfs"])]
     pub(super) plan: Option<String>,
     /// Directory under test. The test uses a directory of its own in it.
     #[arg(long, value_name = "DIR", conflicts_with = "device")]
@@ -25,6 +27,10 @@ pub struct Options {
     /// Block device under test, which is overwritten.
     #[arg(long, value_name = "DEVICE")]
     pub(super) device: Option<PathBuf>,
+    /// NFS export under test, without a mount: `nfs://HOST/EXPORT`. The test uses a directory of its
+    /// own in it. fsync and fdatasync are a COMMIT, dsync a stable WRITE.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["path", "device", "direct"])]
+    pub(super) nfs: Option<String>,
     /// Block device that may be overwritten although it has data: `--destroy /dev/sdx`.
     #[arg(long, value_name = "DEVICE")]
     pub(super) destroy: Vec<PathBuf>,

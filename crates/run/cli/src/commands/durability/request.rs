@@ -1,17 +1,15 @@
 //! Converts the flags of `durability` to a request.
 
-use std::path::Path;
 use std::time::Duration;
 
 use plimsoll_engine::durability::{BLOCK_BYTES, TargetPlace};
 use plimsoll_evidence::durability::{CutKind, DurabilitySettings, SyncMethod};
 use plimsoll_judge::durability::cuts_for_bound;
-use plimsoll_plan::{DurationNs, Share, SizeBytes, TargetKind};
+use plimsoll_plan::{DurationNs, Share, SizeBytes};
 use plimsoll_runner::durability::DurabilityRequest;
 use plimsoll_runner::run_id::RunId;
 
 use super::flags::{KindWord, Options, SyncWord};
-use crate::commands::plan_changes;
 use crate::error::CliError;
 
 /// Parses the value of an option.
@@ -45,19 +43,20 @@ impl Options {
             return Err(CliError::usage("--cuts 0 shows nothing").hint("use at least 1"));
         }
         let is_device = matches!(place, TargetPlace::Device(_));
-        let path = match &place {
-            TargetPlace::Directory(path) | TargetPlace::Device(path) => path,
-        };
         let sync = match self.sync {
             SyncWord::Fsync => SyncMethod::Fsync,
             SyncWord::Fdatasync => SyncMethod::Fdatasync,
             SyncWord::Dsync => SyncMethod::Dsync,
             SyncWord::DirectOnly => SyncMethod::DirectOnly,
         };
+        if matches!(place, TargetPlace::Nfs(_)) && (sync == SyncMethod::DirectOnly || self.direct) {
+            return Err(CliError::usage("an NFS export has no direct I/O")
+                .hint("use --sync fsync (COMMIT) or dsync (stable writes), without --direct"));
+        }
         let new_id = RunId::now("durability").store_id();
         let settings = DurabilitySettings {
             data_id: new_id,
-            target: path.display().to_string(),
+            target: place.path().display().to_string(),
             is_device,
             size_bytes: blocks * u64::from(BLOCK_BYTES),
             block_bytes: BLOCK_BYTES,
@@ -90,27 +89,5 @@ impl Options {
             keep: self.keep,
             resume: self.resume,
         })
-    }
-
-    fn place(&self) -> Result<TargetPlace, CliError> {
-        if let Some(path) = &self.path {
-            return Ok(TargetPlace::Directory(path.clone()));
-        }
-        if let Some(device) = &self.device {
-            return Ok(TargetPlace::Device(device.clone()));
-        }
-        let Some(plan) = &self.plan else {
-            return Err(CliError::usage("no target: name --path DIR, --device DEVICE or a plan"));
-        };
-        let plan = plan_changes::Changes::default().plan(plan)?.resolve();
-        match plan.targets.first().map(|target| &target.kind) {
-            Some(TargetKind::Path { path }) => Ok(TargetPlace::Directory(path.into())),
-            Some(TargetKind::Device { device }) => Ok(TargetPlace::Device(device.into())),
-            Some(TargetKind::Directories { databases, .. }) if !databases.is_empty() => {
-                Ok(TargetPlace::Directory(Path::new(&databases[0]).to_owned()))
-            }
-            _ => Err(CliError::usage("the plan's target is neither a directory nor a device")
-                .hint("mount it, and name the mount point with --path")),
-        }
     }
 }

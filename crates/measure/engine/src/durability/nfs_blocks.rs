@@ -1,0 +1,299 @@
+//! Tested file on an NFS export. Plimsoll's own client accesses it, so this host has neither a
+//! mount nor a cache of it. As with a hard mount, calls are repeated until the server answers. If a
+//! restarted server lost unstable writes, the client sends them again before their COMMIT
+//! completes: an acknowledged COMMIT always covers the batch.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use nfs3_types::nfs3::nfsstat3;
+use plimsoll_evidence::durability::SyncMethod;
+use plimsoll_nfs::mount::{Export, mount};
+use plimsoll_nfs::setup::SetupError;
+use plimsoll_nfs::{Client, Config, Handle, Monotonic, NfsUrl, ObjectId, Op, Stability, Timeout};
+use plimsoll_sys::SysError;
+use plimsoll_workload::matrix::FileSet;
+
+use super::BlockFile;
+use super::blocks::{BlockTarget, FileSystemId, OpenBlocks, Reopened, TestedBlocks, batch_max};
+use crate::nfs::{NfsDataSet, NfsDataSetRequest, data_name, failed, has_status};
+use crate::{EngineError, stop_request};
+
+/// Largest READ or WRITE, in bytes.
+const TRANSFER_BYTES: usize = 64 * 1024;
+/// Calls in flight of a connection: one of the thread, and those of a recovery.
+const DEPTH: u32 = 16;
+
+/// First XID of the next connection. A server may treat a repeated XID as a retransmission.
+static NEXT_XID: AtomicU32 = AtomicU32::new(1);
+
+/// Tested file on an export.
+pub struct NfsBlocks {
+    export: Export,
+    file: Handle,
+    sync: SyncMethod,
+    timeout: Duration,
+    /// Directory to remove at the end, in the export.
+    own_name: String,
+    /// A thread has its own connection, whose COMMIT covers the writes of this thread.
+    connections: Mutex<HashMap<ThreadId, Arc<Mutex<Connection>>>>,
+}
+
+impl fmt::Debug for NfsBlocks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NfsBlocks({} of {}:{})", self.own_name, self.export.nfs, self.export.path)
+    }
+}
+
+/// Client of one thread.
+struct Connection {
+    client: Client<Monotonic>,
+    root: ObjectId,
+    file: ObjectId,
+    arena: Vec<u8>,
+}
+
+impl Connection {
+    fn open(export: &Export, file: Handle, timeout: Duration) -> Result<Self, EngineError> {
+        let config = Config {
+            depth_max: DEPTH,
+            size_bytes_max: TRANSFER_BYTES as u32,
+            give_up_after_ns: u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX),
+            histograms: false,
+            xid_seed: NEXT_XID.fetch_add(1 << 20, Ordering::Relaxed),
+            ..Config::default()
+        };
+        let mut client = Client::new(config, Monotonic).map_err(|error| {
+            let source = SysError::new("epoll_create1", error.raw_os_error());
+            EngineError::system("making an NFS client", source)
+        })?;
+        client.fail_calls_when(stop_request::has_timed_out);
+        let server =
+            client.add_server(&export.server(1)).map_err(|error| failed("connecting", &error))?;
+        let root = client.register(server, export.root);
+        let file = client.register(server, file);
+        Ok(Self { client, root, file, arena: vec![0; TRANSFER_BYTES] })
+    }
+
+    /// Carries out one operation and returns the number of bytes.
+    fn call(&mut self, op: &Op<'_>) -> io::Result<usize> {
+        self.client.submit(0, op).map_err(io::Error::other)?;
+        let mut out = Vec::with_capacity(1);
+        while out.is_empty() {
+            let polled = self.client.poll(&mut self.arena, Timeout::Completion, &mut out);
+            polled.map_err(io::Error::other)?;
+        }
+        let result = out.pop().map_or(Ok(0), |completion| completion.result);
+        result.map(|bytes| bytes as usize).map_err(io::Error::other)
+    }
+}
+
+impl NfsBlocks {
+    /// Returns access to a file of an export. `own_name` is the directory to remove at the end.
+    #[must_use]
+    pub fn new(
+        export: Export,
+        file: Handle,
+        sync: SyncMethod,
+        timeout: Duration,
+        own_name: String,
+    ) -> Self {
+        Self { export, file, sync, timeout, own_name, connections: Mutex::default() }
+    }
+
+    /// Creates the file in a directory that only this test uses.
+    pub(super) fn create(target: &BlockTarget, url: &str) -> Result<OpenBlocks, EngineError> {
+        let name = name_of(target);
+        let files = FileSet {
+            first_file: 0,
+            shares: 1,
+            files_per_share: 1,
+            file_size_bytes: target.size_bytes,
+            offset_bytes: 0,
+            working_set_bytes: None,
+        };
+        let request = NfsDataSetRequest {
+            name: &name,
+            exports: &[url.to_owned()],
+            uid: 0,
+            gid: 0,
+            files: &[files],
+            xid_seed: NEXT_XID.fetch_add(1 << 20, Ordering::Relaxed),
+            outage_max_ns: u64::try_from(target.timeout.as_nanos()).unwrap_or(u64::MAX),
+        };
+        let mut data_set = NfsDataSet::create(&request)?;
+        data_set.truncate()?;
+        let shares = data_set.shares();
+        let Some((export, file)) =
+            shares.first().and_then(|share| Some((&share.export, *share.files.first()?)))
+        else {
+            return Err(EngineError::Defect("the export has no file of the test".to_owned()));
+        };
+        let own_name = format!("plimsoll-{name}");
+        let blocks = Self::new(export.clone(), file, target.sync, target.timeout, own_name);
+        let file_system = Some(blocks.file_system()?);
+        Ok(OpenBlocks { blocks: Arc::new(blocks), file_system })
+    }
+
+    /// Mounts the export again and finds the file.
+    pub(super) fn reopen(
+        target: &BlockTarget,
+        url: &str,
+        file_system: Option<&FileSystemId>,
+    ) -> Result<Reopened, EngineError> {
+        let parsed = NfsUrl::parse(url).map_err(|error| EngineError::Config(error.to_string()))?;
+        let export = mount(&parsed).map_err(|error| failed(format!("mounting {url}"), &error))?;
+        let own_name = format!("plimsoll-{}", name_of(target));
+        let mut connection = Connection::open(&export, Handle::EMPTY, target.timeout)?;
+        let finding = |error: SetupError| failed(format!("looking at {own_name} on {url}"), &error);
+        let path = format!("{own_name}/s000/{}", data_name(0));
+        let root = connection.root;
+        let found = connection.client.lookup_path(root, path.as_bytes());
+        let now = file_system_of(&mut connection)?;
+        let file = match found {
+            Ok(file) => file,
+            Err(error) if has_status(&error, nfsstat3::NFS3ERR_NOENT) => {
+                return target.missing(file_system.is_none_or(|before| *before == now));
+            }
+            Err(error) => return Err(finding(error)),
+        };
+        let size_bytes = connection.client.attributes(file).map_err(finding)?.size;
+        if size_bytes < target.size_bytes {
+            return Ok(Reopened::FileLost);
+        }
+        let file = connection.client.core().handle(file);
+        let blocks = Self::new(export, file, target.sync, target.timeout, own_name);
+        Ok(Reopened::Open(OpenBlocks { blocks: Arc::new(blocks), file_system: Some(now) }))
+    }
+
+    fn file_system(&self) -> Result<FileSystemId, EngineError> {
+        let connection = self.connection()?;
+        file_system_of(&mut lock(&connection))
+    }
+
+    /// Returns the connection of this thread.
+    fn connection(&self) -> Result<Arc<Mutex<Connection>>, EngineError> {
+        let thread = thread::current().id();
+        let known = lock(&self.connections).get(&thread).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let new = Connection::open(&self.export, self.file, self.timeout)?;
+        let new = Arc::new(Mutex::new(new));
+        lock(&self.connections).insert(thread, Arc::clone(&new));
+        Ok(new)
+    }
+
+    /// Carries out one operation on this thread's connection.
+    fn with_connection<T>(
+        &self,
+        carry_out: impl FnOnce(&mut Connection) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let connection = self.connection().map_err(io::Error::other)?;
+        let result = carry_out(&mut lock(&connection));
+        if result.is_err() {
+            // Its call may still be in flight.
+            lock(&self.connections).remove(&thread::current().id());
+        }
+        result
+    }
+}
+
+fn name_of(target: &BlockTarget) -> String {
+    format!("durability-{:016x}", target.data_id)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn file_system_of(connection: &mut Connection) -> Result<FileSystemId, EngineError> {
+    let root = connection.client.attributes(connection.root);
+    let root = root.map_err(|error| failed("reading the attributes of the export", &error))?;
+    Ok((0, root.fsid.to_string()))
+}
+
+impl BlockFile for NfsBlocks {
+    fn write_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
+        let stability = match self.sync {
+            SyncMethod::Fsync | SyncMethod::Fdatasync | SyncMethod::DirectOnly => {
+                Stability::Unstable
+            }
+            SyncMethod::Dsync => Stability::DataSync,
+        };
+        self.with_connection(|connection| {
+            let mut at = offset_bytes;
+            for part in bytes.chunks(TRANSFER_BYTES) {
+                connection.arena[..part.len()].copy_from_slice(part);
+                connection.call(&Op::Write {
+                    file: connection.file,
+                    offset_bytes: at,
+                    size_bytes: part.len() as u32,
+                    buffer_offset_bytes: 0,
+                    stability,
+                })?;
+                at += part.len() as u64;
+            }
+            Ok(())
+        })
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        match self.sync {
+            SyncMethod::Fsync | SyncMethod::Fdatasync => self.sync_all(),
+            SyncMethod::Dsync | SyncMethod::DirectOnly => Ok(()),
+        }
+    }
+
+    fn read_at(&self, bytes: &mut [u8], offset_bytes: u64) -> io::Result<()> {
+        self.with_connection(|connection| {
+            let mut at = offset_bytes;
+            for part in bytes.chunks_mut(TRANSFER_BYTES) {
+                let read = connection.call(&Op::Read {
+                    file: connection.file,
+                    offset_bytes: at,
+                    size_bytes: part.len() as u32,
+                    buffer_offset_bytes: 0,
+                })?;
+                if read < part.len() {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                part.copy_from_slice(&connection.arena[..part.len()]);
+                at += part.len() as u64;
+            }
+            Ok(())
+        })
+    }
+
+    fn batch_max(&self) -> usize {
+        batch_max(self.sync)
+    }
+}
+
+impl TestedBlocks for NfsBlocks {
+    fn sync_all(&self) -> io::Result<()> {
+        self.with_connection(|connection| {
+            let op = Op::Commit { file: connection.file, offset_bytes: 0, size_bytes: 0 };
+            connection.call(&op).map(drop)
+        })
+    }
+
+    /// Always true: the client has no cache. The server may still answer from its own cache.
+    fn drop_cache(&self) -> bool {
+        true
+    }
+
+    fn remove(&self) -> Result<(), EngineError> {
+        let mut connection = Connection::open(&self.export, self.file, self.timeout)?;
+        let root = connection.root;
+        connection
+            .client
+            .remove_tree(root, self.own_name.as_bytes())
+            .map_err(|error| failed(format!("removing {}", self.own_name), &error))
+    }
+}
