@@ -57,18 +57,21 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 }
 
 fn declared(ratio: f64, duplicates: f64) -> Finding {
-    let finding = if ratio > 1.0 || duplicates > 0.0 {
-        let says = format!(
-            "the plan declares data that compresses {ratio:.1}:1 with {} of duplicates: a system that \
-             reduces data stores and caches less of it",
-            evidence::percent(duplicates)
-        );
-        Finding::new(RULE.id, Outcome::Warn, says)
-            .as_declared(format!("data that compresses {ratio:.1}:1"))
-            .advise("compare only with runs on the same kind of data")
-    } else {
+    let ratio_text = (ratio > 1.0).then(|| format!("compresses {ratio:.1}:1"));
+    let copies = || format!("has {} of duplicates", evidence::percent(duplicates));
+    let parts: Vec<String> =
+        ratio_text.into_iter().chain((duplicates > 0.0).then(copies)).collect();
+    let finding = if parts.is_empty() {
         let says = "blocks were incompressible and unique";
         Finding::new(RULE.id, Outcome::Pass, says)
+    } else {
+        let data = format!("data that {}", parts.join(" and "));
+        let says = format!(
+            "the plan declares {data}: a system that reduces data stores and caches less of it"
+        );
+        Finding::new(RULE.id, Outcome::Warn, says)
+            .as_declared(data)
+            .advise("compare only with runs on the same kind of data")
     };
     finding.with("compressibility", ratio)
 }
