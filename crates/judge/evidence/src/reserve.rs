@@ -36,12 +36,12 @@ impl Reserve {
         let file = File::create_new(&path).map_err(io)?;
         // Best effort: the lock shows that the run is alive, and some file systems have no locks.
         let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
-        let asked = match size_bytes {
+        let requested = match size_bytes {
             // Only the lock is needed, no space.
             0 => Ok(()),
             bytes => fallocate(&file, FallocateFlags::empty(), 0, bytes),
         };
-        let held = match asked {
+        let held = match requested {
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => match statvfs(directory) {
                 Ok(space) if space.f_blocks > 0 => {
                     let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);

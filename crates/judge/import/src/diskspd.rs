@@ -61,7 +61,7 @@ pub fn read_xml(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let document = Document::parse(&text[start..end + "</Results>".len()])
         .map_err(|error| error.to_string())?;
     let root = document.root_element();
-    let asked: Vec<Node<'_, '_>> = child(root, "Profile")
+    let requested: Vec<Node<'_, '_>> = child(root, "Profile")
         .and_then(|profile| child(profile, "TimeSpans"))
         .map(|spans| spans.children().filter(|n| n.has_tag_name("TimeSpan")).collect())
         .unwrap_or_default();
@@ -81,7 +81,7 @@ pub fn read_xml(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
             reported.remarks.push(error.to_owned());
         }
         let place = format!("TimeSpan[{index}]");
-        of_span(&mut reported, *span, asked.get(index).copied(), &place);
+        of_span(&mut reported, *span, requested.get(index).copied(), &place);
         reported
     };
     Ok(spans.iter().enumerate().map(read).collect())
@@ -90,7 +90,7 @@ pub fn read_xml(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
 fn of_span(
     reported: &mut ToolResult,
     span: Node<'_, '_>,
-    asked: Option<Node<'_, '_>>,
+    requested: Option<Node<'_, '_>>,
     place: &str,
 ) {
     let window = number(span, "TestTimeSeconds", Digits::Rounded, NS_PER_S, place);
@@ -99,15 +99,16 @@ fn of_span(
         for target in thread.children().filter(|n| n.has_tag_name("Target")) {
             let place = format!("{place}/Thread[{thread_index}]/Target");
             let path = text_of(target, "Path").unwrap_or_default();
-            let asked = asked.and_then(|asked| profile_target(asked, path));
+            let requested = requested.and_then(|requested| profile_target(requested, path));
             let mut part = Part {
                 rank: Some(format!("thread {}", text_of(*thread, "Id").unwrap_or("?"))),
                 name: path.to_owned(),
                 window_ns: window.clone(),
-                setting: asked.map(|asked| setting(asked, 1.0)).unwrap_or_default(),
+                setting: requested.map(|requested| setting(requested, 1.0)).unwrap_or_default(),
                 ..Part::default()
             };
-            let size = asked.and_then(|a| number(a, "BlockSize", Digits::Exact, 1.0, "Profile"));
+            let size =
+                requested.and_then(|a| number(a, "BlockSize", Digits::Exact, 1.0, "Profile"));
             for (word, kind) in [("Read", Kind::Read), ("Write", Kind::Write)] {
                 let mut operation = Operation::of(kind);
                 let exact = |name: String| number(target, &name, Digits::Exact, 1.0, &place);
@@ -279,14 +280,14 @@ fn intervals(span: Node<'_, '_>, place: &str) -> Vec<Series> {
 /// The text has no figures.
 pub fn read_text(text: &str, file: &str) -> Result<Vec<ToolResult>, String> {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let asked = profile_in_text(&lines);
+    let requested = profile_in_text(&lines);
     let mut all = Vec::new();
     let mut current: Option<(ToolResult, Option<Figure>, Section)> = None;
     for (index, line) in lines.iter().enumerate() {
         if let Some(time) = line.strip_prefix("actual test time:") {
             all.extend(current.take().map(|(reported, ..)| reported));
             let mut reported = ToolResult::new(source("diskspd", "diskspd text", file));
-            reported.options = asked.clone();
+            reported.options = requested.clone();
             let time = time.trim().trim_end_matches('s');
             let window = figure(
                 time,

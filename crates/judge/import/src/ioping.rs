@@ -38,8 +38,8 @@ fn one(text: &str, file: &str) -> Result<ToolResult, String> {
         .ok_or("it has no requests: the run did not finish")?;
     let mut done = operation(completed, at).ok_or("its rate cannot be read")?;
     let generated = lines().find_map(|(at, line)| {
-        let asked = line.strip_prefix("generated ")?.split_once(" requests in ")?;
-        operation(asked, at)
+        let requested = line.strip_prefix("generated ")?.split_once(" requests in ")?;
+        operation(requested, at)
     });
     // Before 1.0 the time was that of the run, and the rate that of the requests alone.
     let mut generated =

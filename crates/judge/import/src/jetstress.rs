@@ -121,10 +121,10 @@ pub fn read_xml(text: &str, file: &str) -> Result<ToolResult, String> {
             .filter_map(|node| Some((of(node, "name")?, of(node, "average")?)))
             .collect();
         let is_total = name.eq_ignore_ascii_case("_total");
-        let value = |wanted: &str| {
+        let value = |required: &str| {
             counters
                 .iter()
-                .find(|(name, _)| name.contains(wanted))
+                .find(|(name, _)| name.contains(required))
                 .map(|(_, average)| average.clone())
         };
         let before = reported.parts.len();

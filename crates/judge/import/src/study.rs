@@ -79,11 +79,11 @@ struct Reader {
 
 impl Visitor for Reader {
     fn wants(&mut self, path: &str, head: &[u8]) -> bool {
-        let wanted = detect(head).is_some();
-        if !wanted && self.named && !path.contains('/') {
+        let required = detect(head).is_some();
+        if !required && self.named && !path.contains('/') {
             let reason = unread::refusal(head).unwrap_or_else(|| "its format is unknown".into());
             self.failed(path, reason);
-        } else if !wanted {
+        } else if !required {
             // A directory of results may also contain jobs, traces, programs and pages.
             let program = text::decode(head).is_some_and(|text| is_program(path, &text));
             let result = path.ends_with(".csv.zst") || !program && unread::looks_like_result(head);
@@ -92,7 +92,7 @@ impl Visitor for Reader {
                 None => self.study.passed_over += 1,
             }
         }
-        wanted
+        required
     }
 
     fn take(&mut self, path: &str, bytes: &[u8]) {

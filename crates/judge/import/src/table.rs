@@ -196,7 +196,7 @@ fn value(column: &Column, cell: &str, line: usize, commas: Commas) -> Option<Fig
         matches!(column.role, Role::Rate | Role::Bandwidth | Role::Latency(_) | Role::Duration);
     let parsed = number::Number { step: if measured { parsed.step } else { 0.0 }, ..parsed };
     let field = format!("line {line} ({})", column.heading);
-    let (wanted, bare) = match column.role {
+    let (required, bare) = match column.role {
         Role::Latency(_) => (Measure::Time, None),
         Role::Duration => (Measure::Time, number::unit("s")),
         Role::Bandwidth => (Measure::BytesPerS, None),
@@ -204,20 +204,20 @@ fn value(column: &Column, cell: &str, line: usize, commas: Commas) -> Option<Fig
         Role::ReadPercent => (Measure::Percent, number::unit("%")),
         _ => (Measure::Count, number::unit("ops")),
     };
-    let own = if name.is_empty() { None } else { Some(own_unit(name, wanted)?) };
+    let own = if name.is_empty() { None } else { Some(own_unit(name, required)?) };
     let mut unit = own.or(column.unit).or(bare)?;
     // `Bandwidth (MB)` is per second.
-    if wanted == Measure::BytesPerS && unit.measure == Measure::Bytes {
+    if required == Measure::BytesPerS && unit.measure == Measure::Bytes {
         unit.measure = Measure::BytesPerS;
     }
-    let figure = (unit.measure == wanted).then(|| number::figure(parsed, unit, field))?;
+    let figure = (unit.measure == required).then(|| number::figure(parsed, unit, field))?;
     Some(if column.sampled { figure.widened(SAMPLED_SLACK) } else { figure })
 }
 
 /// Returns the unit of a cell: `4k` is a size in a column of sizes, and a thousand elsewhere.
-fn own_unit(name: &str, wanted: Measure) -> Option<Unit> {
+fn own_unit(name: &str, required: Measure) -> Option<Unit> {
     let short = matches!(name, "k" | "K" | "m" | "M" | "g" | "G");
-    match wanted {
+    match required {
         Measure::Bytes if short => number::unit(&format!("{name}iB")),
         _ => unit_of(name),
     }

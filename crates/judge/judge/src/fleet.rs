@@ -327,19 +327,21 @@ fn check_complete(fleet: &Fleet, verdicts: &BTreeMap<String, Verdict>) -> Findin
         }
     };
     let missing: Vec<String> = fleet.hosts.iter().filter_map(what).collect();
-    let (asked, count) = (fleet.counted().count(), missing.len());
-    if asked == 0 {
+    let (requested, count) = (fleet.counted().count(), missing.len());
+    if requested == 0 {
         return Finding::new(COMPLETE, Outcome::Fail, "no host took part");
     }
     if missing.is_empty() {
         // `fleet-losses` names the others.
-        let says = format!("all {asked} hosts sent their evidence");
-        return Finding::new(COMPLETE, Outcome::Pass, says).with("hosts", asked);
+        let says = format!("all {requested} hosts sent their evidence");
+        return Finding::new(COMPLETE, Outcome::Pass, says).with("hosts", requested);
     }
-    let says =
-        format!("{count} of {asked} hosts did not complete their share: {}", missing.join("; "));
+    let says = format!(
+        "{count} of {requested} hosts did not complete their share: {}",
+        missing.join("; ")
+    );
     Finding::new(COMPLETE, Outcome::Fail, says)
-        .with("hosts", asked)
+        .with("hosts", requested)
         .with("hosts_missing", count)
         .advise("repair the host and run again; its measurements are in the catalogue of its agent")
 }

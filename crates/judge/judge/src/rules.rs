@@ -90,6 +90,18 @@ pub enum Weight {
     Advisory,
 }
 
+/// All claims about storage, for rules that are mandatory for each. `in-memory` is about the host.
+const ALL_OF_STORAGE: &[(Claim, Weight)] = &[
+    (Claim::Requirement, Weight::Mandatory),
+    (Claim::MediaRead, Weight::Mandatory),
+    (Claim::CachedRead, Weight::Mandatory),
+    (Claim::BurstWrite, Weight::Mandatory),
+    (Claim::SustainedWrite, Weight::Mandatory),
+    (Claim::DurableWrite, Weight::Mandatory),
+    (Claim::TailLatency, Weight::Mandatory),
+    (Claim::Comparative, Weight::Mandatory),
+];
+
 /// Audit rule.
 #[derive(Clone, Copy)]
 pub struct Rule {

@@ -166,7 +166,7 @@ fn table(verdict: &FleetVerdict) -> Section {
 fn each(fleet: &Fleet, hosts: &[(Bundle, Verdict)]) -> Section {
     let section = Section::full("each", "Each host over time");
     let width_ns = fleet.interval_ns.max(1);
-    let told = fleet.hosts.iter().filter_map(|host| Some((host, host.run.as_ref()?)));
+    let reported = fleet.hosts.iter().filter_map(|host| Some((host, host.run.as_ref()?)));
     let line = |(colour, ((host, run), (bundle, _))): (usize, ((&Host, &HostRun), &_))| {
         let start_ns = run.phase_start_ns(PhaseKind::Measure)?;
         let rates = rates_per_s(bundle, Pick::Transactional, width_ns).into_iter().enumerate();
@@ -175,7 +175,8 @@ fn each(fleet: &Fleet, hosts: &[(Bundle, Verdict)]) -> Section {
         let name = host.name.clone();
         (points.len() > 1).then_some(Mark::Line(Line { name, colour: colour as u8, points }))
     };
-    let marks: Vec<Mark> = told.zip(hosts).enumerate().filter_map(line).take(LINES_MAX).collect();
+    let marks: Vec<Mark> =
+        reported.zip(hosts).enumerate().filter_map(line).take(LINES_MAX).collect();
     if marks.is_empty() || hosts.len() < 2 {
         return Section { blocks: Vec::new(), ..section };
     }
@@ -189,8 +190,8 @@ fn each(fleet: &Fleet, hosts: &[(Bundle, Verdict)]) -> Section {
 }
 
 fn interfaces(fleet: &Fleet, hosts: &[(Bundle, Verdict)]) -> Section {
-    let told = fleet.hosts.iter().filter(|host| host.run.is_some());
-    let named = told.zip(hosts).map(|(host, (bundle, _))| (host.name.as_str(), bundle));
+    let reported = fleet.hosts.iter().filter(|host| host.run.is_some());
+    let named = reported.zip(hosts).map(|(host, (bundle, _))| (host.name.as_str(), bundle));
     let table = links::table_of_hosts(named);
     let section = Section::full("links", "Network interfaces");
     if table.rows.is_empty() { section } else { section.with(Block::Table(table)) }

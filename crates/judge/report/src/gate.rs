@@ -9,8 +9,8 @@ use crate::table::{Cell, Column, Table, Tone};
 /// Returns the report of a comparison with its gate: the gate first, then the comparison.
 pub fn gated_document(comparison: &Comparison, gate: &Gate) -> Document {
     let mut document = comparison_document(comparison);
-    let told = std::mem::replace(&mut document.headline, headline(gate));
-    let comparison = format!("Comparison without the gate: {}. {}", told.word, told.reason);
+    let reported = std::mem::replace(&mut document.headline, headline(gate));
+    let comparison = format!("Comparison without the gate: {}. {}", reported.word, reported.reason);
     let section = section(gate).with(Block::Words(comparison));
     document.sections.insert(0, section);
     document

@@ -73,11 +73,11 @@ fn looked_at(directory: &Path, names: &[&str]) -> String {
         .unwrap();
     let dom = String::from_utf8_lossy(&output.stdout).into_owned();
     let from = dom.find("<pre id=\"told\">").map(|at| at + "<pre id=\"told\">".len());
-    let told = from.and_then(|from| Some(&dom[from..from + dom[from..].find("</pre>")?]));
-    let told = told.unwrap_or_else(|| {
+    let reported = from.and_then(|from| Some(&dom[from..from + dom[from..].find("</pre>")?]));
+    let reported = reported.unwrap_or_else(|| {
         panic!("is chromium installed? {}\n{dom}", String::from_utf8_lossy(&output.stderr))
     });
-    told.trim().to_owned()
+    reported.trim().to_owned()
 }
 
 #[test]
@@ -94,14 +94,18 @@ fn pages_fit_and_can_be_read_on_telephones_and_screens_in_light_and_dark() {
         std::fs::write(directory.join(format!("{name}.html")), page).unwrap();
     }
     let names: Vec<&str> = pages.iter().map(|(name, _)| *name).collect();
-    let told = looked_at(&directory, &names);
+    let reported = looked_at(&directory, &names);
     std::fs::remove_dir_all(&directory).unwrap();
-    let lines: Vec<&str> = told.lines().collect();
-    assert_eq!(lines.last(), Some(&format!("looked at {}", 4 * names.len()).as_str()), "{told}");
+    let lines: Vec<&str> = reported.lines().collect();
+    assert_eq!(
+        lines.last(),
+        Some(&format!("looked at {}", 4 * names.len()).as_str()),
+        "{reported}"
+    );
     let (seen, amiss): (Vec<&str>, Vec<&str>) =
         lines[..lines.len() - 1].iter().copied().partition(|line| line.starts_with("wrong "));
-    assert!(seen.iter().any(|line| line.contains("wrong 390 light: 6")), "{told}");
-    assert!(seen.iter().any(|line| line.contains("too faint")), "{told}");
-    assert!(seen.iter().any(|line| line.contains("390 light: squeezed")), "{told}");
+    assert!(seen.iter().any(|line| line.contains("wrong 390 light: 6")), "{reported}");
+    assert!(seen.iter().any(|line| line.contains("too faint")), "{reported}");
+    assert!(seen.iter().any(|line| line.contains("390 light: squeezed")), "{reported}");
     assert!(amiss.is_empty(), "{}", amiss.join("\n"));
 }

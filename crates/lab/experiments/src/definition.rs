@@ -126,9 +126,10 @@ impl Definition {
             };
             text.arm.iter().chain(&text.real).any(is)
         };
-        let asked = text.question.iter().flat_map(|q| q.arm.iter().chain(&q.over).chain(&q.among));
-        let asked = asked.chain(text.panel.iter().flat_map(|panel| &panel.arms));
-        if let Some(unknown) = asked.chain(&text.reference).find(|name| !named(name)) {
+        let requested =
+            text.question.iter().flat_map(|q| q.arm.iter().chain(&q.over).chain(&q.among));
+        let requested = requested.chain(text.panel.iter().flat_map(|panel| &panel.arms));
+        if let Some(unknown) = requested.chain(&text.reference).find(|name| !named(name)) {
             return Err(format!("there is no arm {unknown}"));
         }
         let uneven = |p: &&Panel| !p.along.is_empty() && p.at.len() != p.arms.len();
@@ -213,13 +214,13 @@ impl Definition {
     }
 
     fn check_places(&self, arms: &[Arm], overrides: &Overrides) -> Result<(), RunnerError> {
-        let wanted = |name: &str| arms.iter().any(|arm| arm.places.iter().any(|p| p == name));
+        let required = |name: &str| arms.iter().any(|arm| arm.places.iter().any(|p| p == name));
         let mut names: Vec<&str> =
             arms.iter().flat_map(|a| &a.places).map(String::as_str).collect();
         names.sort_unstable();
         names.dedup();
         let known = format!("places: {}", names.join(", "));
-        if let Some(unknown) = overrides.places.keys().find(|name| !wanted(name)) {
+        if let Some(unknown) = overrides.places.keys().find(|name| !required(name)) {
             return Err(RunnerError::usage(format!("there is no place {unknown}")).hint(known));
         }
         let needed = |arm: &&Arm| overrides.arms.is_empty() || overrides.arms.contains(&arm.name);

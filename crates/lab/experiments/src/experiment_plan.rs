@@ -237,10 +237,11 @@ fn fit(
     on: StorageKind,
     listener: &mut dyn Listener,
 ) -> Result<Vec<FittedParameter>, RunnerError> {
-    let Some(asked) = definition.text.fit.as_ref().filter(|_| on == StorageKind::Model) else {
+    let Some(requested) = definition.text.fit.as_ref().filter(|_| on == StorageKind::Model) else {
         return Ok(Vec::new());
     };
-    listener.say(&format!("fitting {} to the published table of {}", asked.model, asked.arm));
+    listener
+        .say(&format!("fitting {} to the published table of {}", requested.model, requested.arm));
     definition.fit()
 }
 

@@ -147,17 +147,18 @@ fn search(
     planned: &PlannedArm,
     shared: &PoolContext<'_>,
 ) -> Result<Option<Box<SearchAnalysis>>, RunnerError> {
-    let Some(asked) = &planned.of.search else { return Ok(None) };
-    let steps_max = asked.steps.unwrap_or(STEPS_MAX);
-    let range = Range { load_min: asked.min, steps_max, ..Range::up_to(asked.max) };
+    let Some(requested) = &planned.of.search else { return Ok(None) };
+    let steps_max = requested.steps.unwrap_or(STEPS_MAX);
+    let range = Range { load_min: requested.min, steps_max, ..Range::up_to(requested.max) };
     let destroy = shared.destroy.to_vec();
     let bundles = shared.bundles.to_path_buf();
     let driver = shared.driver;
-    let asked = search::SearchOptions { range, fresh: true, keep: false, destroy, bundles, driver };
+    let requested =
+        search::SearchOptions { range, fresh: true, keep: false, destroy, bundles, driver };
     let mut listener = (shared.listener)();
     let (plan, resolved) = (&planned.plan, &planned.resolved);
     let (places, interrupt) = (shared.places, shared.interrupt);
-    let found = search::search(plan, resolved, &asked, places, listener.as_mut(), interrupt)?;
+    let found = search::search(plan, resolved, &requested, places, listener.as_mut(), interrupt)?;
     Ok(found.tuning.complete.then(|| Box::new(search_analysis(planned, Some(found.tuning)))))
 }
 

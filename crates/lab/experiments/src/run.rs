@@ -73,17 +73,17 @@ pub struct Outcome {
 /// A target is unusable, or a bundle cannot be written. Earlier results are preserved.
 pub fn carry_out(
     planned: &ExperimentPlan,
-    asked: &RunOptions<'_>,
+    requested: &RunOptions<'_>,
     listener: &mut dyn Listener,
 ) -> Result<Outcome, RunnerError> {
-    let (experiment, ran) = begin(planned, asked)?;
+    let (experiment, ran) = begin(planned, requested)?;
     let directory = experiment.directory().to_path_buf();
     let shared = PoolContext {
         bundles: &directory,
-        places: asked.places,
-        interrupt: asked.interrupt,
-        destroy: asked.destroy,
-        driver: asked.driver,
+        places: requested.places,
+        interrupt: requested.interrupt,
+        destroy: requested.destroy,
+        driver: requested.driver,
         workers: match planned.on {
             StorageKind::Model => {
                 std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
@@ -91,7 +91,7 @@ pub fn carry_out(
             // Arms on real storage would disturb each other.
             StorageKind::Real => 1,
         },
-        listener: asked.of_run,
+        listener: requested.of_run,
     };
     let mut under_way = ActiveExperiment::new(planned, experiment, ran);
     under_way.run(&shared, listener).map_err(|error| {
@@ -211,14 +211,14 @@ fn exit_of(analysis: &Analysis) -> Exit {
 /// Starts a new experiment, or resumes one with its finished runs.
 fn begin(
     planned: &ExperimentPlan,
-    asked: &RunOptions<'_>,
+    requested: &RunOptions<'_>,
 ) -> Result<(Experiment, Vec<CompletedRun>), RunnerError> {
     const KIND: ExperimentKind = ExperimentKind::Published;
     let name = &planned.definition.files.name;
-    let directory = match asked.directory {
+    let directory = match requested.directory {
         Directory::Resumed(directory) => directory,
         Directory::Below(bundles) => {
-            let experiment = Experiment::begin(KIND, name, bundles, asked.places)?;
+            let experiment = Experiment::begin(KIND, name, bundles, requested.places)?;
             directory::write_files(&planned.definition, experiment.directory())?;
             write(planned, &experiment, &[], &[])?;
             return Ok((experiment, Vec::new()));
@@ -229,7 +229,7 @@ fn begin(
         return Err(RunnerError::usage(says)
             .hint("start a new run, or name the directory of the files that it was run with"));
     }
-    let mut experiment = Experiment::resume(KIND, name, directory, asked.places)?;
+    let mut experiment = Experiment::resume(KIND, name, directory, requested.places)?;
     // An experiment that was interrupted before its first run has no bundle yet.
     let together = Reader::new().load_any(directory)?;
     let mut ran = directory::of_bundles(&planned.arms, &together.runs);

@@ -76,13 +76,13 @@ impl Definition {
     /// # Errors
     /// The model is missing or has no free parameters, or the table has too few rows.
     pub fn fit(&self) -> Result<Vec<FittedParameter>, RunnerError> {
-        let Some(asked) = &self.text.fit else { return Ok(Vec::new()) };
-        let table = self.text.table.iter().find(|table| table.arm == asked.arm);
+        let Some(requested) = &self.text.fit else { return Ok(Vec::new()) };
+        let table = self.text.table.iter().find(|table| table.arm == requested.arm);
         let Some((table, measured)) = table.and_then(|t| Some((t, self.measured(t)?))) else {
             return Ok(Vec::new());
         };
-        let mut spec = Spec::load(&asked.model).map_err(|error| model_error(&error))?;
-        for (path, value) in &asked.from {
+        let mut spec = Spec::load(&requested.model).map_err(|error| model_error(&error))?;
+        for (path, value) in &requested.from {
             spec.set(path, *value).map_err(|error| model_error(&error))?;
         }
         let options =

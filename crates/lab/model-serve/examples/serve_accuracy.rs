@@ -301,7 +301,7 @@ fn compare(name: &str, model: &ConfiguredModel, served: SocketAddr) -> Result<bo
 fn try_one(name: &str) -> Result<bool, CheckError> {
     let model = ConfiguredModel::load(name, &BTreeMap::new())?;
     let stop = AtomicBool::new(false);
-    let (tell, told) = channel();
+    let (tell, reported) = channel();
     let nfs = SocketAddr::from(([127, 0, 0, 1], 0));
     let options = ServeOptions { nfs, seed: 1, memory_bytes: 256 << 20 };
     std::thread::scope(|scope| {
@@ -312,8 +312,10 @@ fn try_one(name: &str) -> Result<bool, CheckError> {
                 let _ = tell.send(served);
             })
         });
-        let compared =
-            told.recv().map_err(CheckError::from).and_then(|served| compare(name, model, served));
+        let compared = reported
+            .recv()
+            .map_err(CheckError::from)
+            .and_then(|served| compare(name, model, served));
         stop.store(true, Ordering::Relaxed);
         match server.join() {
             Ok(ended) => ended?,

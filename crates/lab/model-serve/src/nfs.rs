@@ -113,9 +113,9 @@ impl ModelFiles {
             request.sequential = end == offset;
         }
         let (done, waiting) = oneshot::channel();
-        let asked = self.asks.send(QueuedRequest { request, arrived, done });
+        let requested = self.asks.send(QueuedRequest { request, arrived, done });
         // The pacer ends only with the server.
-        asked.map_err(|_| nfsstat3::NFS3ERR_JUKEBOX)?;
+        requested.map_err(|_| nfsstat3::NFS3ERR_JUKEBOX)?;
         waiting.await.map_err(|_| nfsstat3::NFS3ERR_JUKEBOX)
     }
 

@@ -206,7 +206,7 @@ fn what_is_written_is_read(client: &mut Client, directory: ObjectId) {
 #[test]
 fn a_served_model_keeps_data_and_answers_when_it_is_due() {
     let stop = AtomicBool::new(false);
-    let (tell, told) = channel();
+    let (tell, reported) = channel();
     let free = SocketAddr::from(([127, 0, 0, 1], 0));
     let options = ServeOptions { nfs: free, seed: 1, memory_bytes: 64 << 20 };
     std::thread::scope(|scope| {
@@ -215,7 +215,7 @@ fn a_served_model_keeps_data_and_answers_when_it_is_due() {
         let server = scope.spawn(move || {
             serve(&model(), options, updated, stop, |served| tell.send(served).unwrap())
         });
-        let served = told.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+        let served = reported.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
         // The server ends even if an assertion fails.
         let used = std::panic::catch_unwind(|| use_it(served, &metrics));
         stop.store(true, Ordering::Relaxed);
@@ -244,7 +244,7 @@ fn resident_bytes() -> u64 {
 #[test]
 fn what_a_record_claims_is_not_taken_and_garbage_does_not_deafen() {
     let stop = AtomicBool::new(false);
-    let (tell, told) = channel();
+    let (tell, reported) = channel();
     let nfs = SocketAddr::from(([127, 0, 0, 1], 0));
     let options = ServeOptions { nfs, seed: 1, memory_bytes: 64 << 20 };
     std::thread::scope(|scope| {
@@ -253,7 +253,7 @@ fn what_a_record_claims_is_not_taken_and_garbage_does_not_deafen() {
         let server = scope.spawn(move || {
             serve(&model(), options, updated, stop, |served| tell.send(served).unwrap())
         });
-        let served = told.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+        let served = reported.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
         let attacked = std::panic::catch_unwind(|| {
             let before_bytes = resident_bytes();
             let closed = |bytes: &[u8]| {

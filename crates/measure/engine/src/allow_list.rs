@@ -106,12 +106,12 @@ impl AllowList {
     /// # Errors
     /// The export is not allowed, or its options differ from the allowed ones.
     pub fn export(&self, export: &str, uid: u32, gid: u32) -> Result<String, EngineError> {
-        let asked =
+        let requested =
             NfsUrl::parse(export).map_err(|error| EngineError::Config(error.to_string()))?;
         let mut differs = None;
-        for allowed in self.exports.iter().filter(|allowed| is_below(&asked, allowed)) {
-            match differing_option(&asked, (uid, gid), allowed) {
-                None => return Ok(address(&asked, allowed)),
+        for allowed in self.exports.iter().filter(|allowed| is_below(&requested, allowed)) {
+            match differing_option(&requested, (uid, gid), allowed) {
+                None => return Ok(address(&requested, allowed)),
                 Some(option) => differs = Some(option),
             }
         }
@@ -125,39 +125,40 @@ impl AllowList {
 }
 
 /// Returns true if an export is `allowed` or below it. Compares hosts and paths.
-fn is_below(asked: &NfsUrl, allowed: &NfsUrl) -> bool {
-    let path = asked.export.trim_end_matches('/');
+fn is_below(requested: &NfsUrl, allowed: &NfsUrl) -> bool {
+    let path = requested.export.trim_end_matches('/');
     let rest = path.strip_prefix(allowed.export.trim_end_matches('/'));
-    asked.host.eq_ignore_ascii_case(&allowed.host)
+    requested.host.eq_ignore_ascii_case(&allowed.host)
         && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         && path.split('/').all(|part| part != ".." && part != ".")
 }
 
 /// Returns the name of an option in the plan whose value differs from the allowed value.
 fn differing_option(
-    asked: &NfsUrl,
+    requested: &NfsUrl,
     (uid, gid): (u32, u32),
     allowed: &NfsUrl,
 ) -> Option<&'static str> {
-    let port = |asked: Option<u16>, allowed: Option<u16>| asked.is_some() && asked != allowed;
-    let id = |asked: Option<u32>, plan: u32, allowed: Option<u32>| {
+    let port =
+        |requested: Option<u16>, allowed: Option<u16>| requested.is_some() && requested != allowed;
+    let id = |requested: Option<u32>, plan: u32, allowed: Option<u32>| {
         let allowed = allowed.unwrap_or(0);
-        asked.is_some_and(|id| id != allowed) || (plan != 0 && plan != allowed)
+        requested.is_some_and(|id| id != allowed) || (plan != 0 && plan != allowed)
     };
     let options = [
-        ("port", port(asked.nfs_port, allowed.nfs_port)),
-        ("mountport", port(asked.mount_port, allowed.mount_port)),
-        ("uid", id(asked.uid, uid, allowed.uid)),
-        ("gid", id(asked.gid, gid, allowed.gid)),
+        ("port", port(requested.nfs_port, allowed.nfs_port)),
+        ("mountport", port(requested.mount_port, allowed.mount_port)),
+        ("uid", id(requested.uid, uid, allowed.uid)),
+        ("gid", id(requested.gid, gid, allowed.gid)),
     ];
     options.into_iter().find(|(_, differs)| *differs).map(|(name, _)| name)
 }
 
 /// Returns the export of `asked` with the options of `allowed`.
-fn address(asked: &NfsUrl, allowed: &NfsUrl) -> String {
-    let host = match asked.host.contains(':') {
-        true => format!("[{}]", asked.host),
-        false => asked.host.clone(),
+fn address(requested: &NfsUrl, allowed: &NfsUrl) -> String {
+    let host = match requested.host.contains(':') {
+        true => format!("[{}]", requested.host),
+        false => requested.host.clone(),
     };
     let port = |name, port: Option<u16>| port.map(|port| format!("{name}={port}"));
     let options = [
@@ -167,7 +168,7 @@ fn address(asked: &NfsUrl, allowed: &NfsUrl) -> String {
         Some(format!("gid={}", allowed.gid.unwrap_or(0))),
     ];
     let options: Vec<String> = options.into_iter().flatten().collect();
-    format!("nfs://{host}{}?{}", asked.export, options.join("&"))
+    format!("nfs://{host}{}?{}", requested.export, options.join("&"))
 }
 
 #[cfg(test)]

@@ -105,10 +105,11 @@ pub(crate) fn clock() -> ClockReport {
 pub(crate) fn endpoints(
     observe: &plimsoll_plan::Observe,
 ) -> Vec<plimsoll_observe::metrics::Endpoint> {
-    let endpoint = |asked: &plimsoll_plan::MetricsEndpoint| plimsoll_observe::metrics::Endpoint {
-        url: asked.url.clone(),
-        interval_ns: asked.interval_ns,
-        names: asked.names.clone(),
-    };
+    let endpoint =
+        |requested: &plimsoll_plan::MetricsEndpoint| plimsoll_observe::metrics::Endpoint {
+            url: requested.url.clone(),
+            interval_ns: requested.interval_ns,
+            names: requested.names.clone(),
+        };
     observe.metrics.iter().map(endpoint).collect()
 }

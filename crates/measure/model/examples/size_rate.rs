@@ -11,9 +11,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = ConfiguredModel::load("adsf-hybrid", &set)?;
     let load = MailLoad { databases: 40, database_bytes: 250 << 30, rate_ios_per_s: 2_000.0 };
     let (read_ns_max, log_ns_max) = (20_000_000, 10_000_000);
-    let asked = SizeRequest { load, read_ns_max, log_ns_max, field: None, range: (3, 64), seed: 1 };
+    let requested =
+        SizeRequest { load, read_ns_max, log_ns_max, field: None, range: (3, 64), seed: 1 };
     let started = std::time::Instant::now();
-    let sizing = size(&model, &asked)?;
+    let sizing = size(&model, &requested)?;
     println!("{:.2} s: {} = {:?}", started.elapsed().as_secs_f64(), sizing.field, sizing.smallest);
     for tried in &sizing.tried {
         println!("{tried:?}");

@@ -97,15 +97,15 @@ const FULL: f64 = 0.98;
 ///
 /// # Errors
 /// [`SizeError`]: the model names no field, or cannot be built at one of the sizes.
-pub fn size(model: &ConfiguredModel, asked: &SizeRequest) -> Result<Sizing, SizeError> {
-    let field = field_of(model, asked)?;
+pub fn size(model: &ConfiguredModel, requested: &SizeRequest) -> Result<Sizing, SizeError> {
+    let field = field_of(model, requested)?;
     let mut tried: Vec<SizeTrial> = Vec::new();
-    let (low, high) = asked.range;
+    let (low, high) = requested.range;
     let mut size = low.max(1);
     'doubling: loop {
         let mut next = vec![size, (size * 2).min(high)];
         next.dedup();
-        for one in side_by_side(&next, |&size| attempt(model, asked, &field, size)) {
+        for one in side_by_side(&next, |&size| attempt(model, requested, &field, size)) {
             let one = one?;
             let passes = one.passes;
             size = one.size;
@@ -121,20 +121,20 @@ pub fn size(model: &ConfiguredModel, asked: &SizeRequest) -> Result<Sizing, Size
     let mut fails = tried.iter().rev().find(|t| !t.passes).map_or(low.max(1) - 1, |t| t.size);
     while least - fails > 1 {
         let middle = fails + (least - fails) / 2;
-        let one = attempt(model, asked, &field, middle)?;
+        let one = attempt(model, requested, &field, middle)?;
         *(if one.passes { &mut least } else { &mut fails }) = middle;
         tried.push(one);
     }
     tried.sort_by_key(|t| t.size);
-    let lines = side_by_side(&tried, |one| load_line(model, asked, &field, one));
+    let lines = side_by_side(&tried, |one| load_line(model, requested, &field, one));
     for (one, line) in tried.iter_mut().zip(lines) {
         one.load_line_ios_per_s = line?;
     }
     Ok(Sizing { field, smallest: Some(least), tried })
 }
 
-fn field_of(model: &ConfiguredModel, asked: &SizeRequest) -> Result<String, SizeError> {
-    if let Some(field) = &asked.field {
+fn field_of(model: &ConfiguredModel, requested: &SizeRequest) -> Result<String, SizeError> {
+    if let Some(field) = &requested.field {
         return Ok(field.clone());
     }
     let named = model.spec().size.as_ref().and_then(|table| table.fields.get("fields"));
@@ -163,14 +163,14 @@ struct Point {
 /// data does not fit.
 fn laid_out(
     model: &ConfiguredModel,
-    asked: &SizeRequest,
+    requested: &SizeRequest,
     field: &str,
     size: u64,
 ) -> Result<Result<System, String>, SizeError> {
     let mut spec = model.spec().clone();
     spec.assign(field, &size.to_string())?;
-    let mut system = System::build(spec, asked.seed)?;
-    lay_out(&mut system, &asked.load);
+    let mut system = System::build(spec, requested.seed)?;
+    lay_out(&mut system, &requested.load);
     let mut fullest = 0.0f64;
     system.readings(&mut |_, _, reading, value| {
         if reading == "fullest_node_share" {
@@ -185,9 +185,14 @@ fn laid_out(
 }
 
 /// Simulates one load on a system that has its data but has done no I/O yet.
-fn point(mut system: System, asked: &SizeRequest, rate_ios_per_s: f64) -> Result<Point, String> {
-    let load = MailLoad { rate_ios_per_s, ..asked.load };
-    let Some(measured) = simulate(&mut system, load, WARM_UP_OPS, MEASURE_OPS, asked.seed) else {
+fn point(
+    mut system: System,
+    requested: &SizeRequest,
+    rate_ios_per_s: f64,
+) -> Result<Point, String> {
+    let load = MailLoad { rate_ios_per_s, ..requested.load };
+    let Some(measured) = simulate(&mut system, load, WARM_UP_OPS, MEASURE_OPS, requested.seed)
+    else {
         return Err("the load is not sustained: queues grow without end".to_owned());
     };
     let mean = |name: &str| measured.latency_ns_mean(|class| class.name == name);
@@ -202,7 +207,7 @@ fn point(mut system: System, asked: &SizeRequest, rate_ios_per_s: f64) -> Result
 
 fn attempt(
     model: &ConfiguredModel,
-    asked: &SizeRequest,
+    requested: &SizeRequest,
     field: &str,
     size: u64,
 ) -> Result<SizeTrial, SizeError> {
@@ -216,11 +221,11 @@ fn attempt(
         bottleneck: String::new(),
         load_line_ios_per_s: None,
     };
-    let laid_out = laid_out(model, asked, field, size)?;
-    Ok(match laid_out.and_then(|system| point(system, asked, asked.load.rate_ios_per_s)) {
+    let laid_out = laid_out(model, requested, field, size)?;
+    Ok(match laid_out.and_then(|system| point(system, requested, requested.load.rate_ios_per_s)) {
         Err(why) => failed(why),
         Ok(point) => {
-            let mut tried = failed(beyond(&point, asked));
+            let mut tried = failed(beyond(&point, requested));
             tried.passes = tried.why.is_empty();
             tried.read_ns = Some(point.read_ns);
             tried.log_ns = Some(point.log_ns);
@@ -232,11 +237,11 @@ fn attempt(
 }
 
 /// Returns the limits that are exceeded, as text; empty if there are none.
-fn beyond(point: &Point, asked: &SizeRequest) -> String {
+fn beyond(point: &Point, requested: &SizeRequest) -> String {
     let ms = |ns: f64| ns / 1e6;
-    if point.read_ns > asked.read_ns_max as f64 {
+    if point.read_ns > requested.read_ns_max as f64 {
         format!("reads take {:.1} ms", ms(point.read_ns))
-    } else if point.log_ns > asked.log_ns_max as f64 {
+    } else if point.log_ns > requested.log_ns_max as f64 {
         format!("log writes take {:.1} ms", ms(point.log_ns))
     } else if point.utilisation > FULL {
         format!("{} is full", point.bottleneck)
@@ -248,17 +253,17 @@ fn beyond(point: &Point, asked: &SizeRequest) -> String {
 /// Returns the highest load within the limits, to about 5 %.
 fn load_line(
     model: &ConfiguredModel,
-    asked: &SizeRequest,
+    requested: &SizeRequest,
     field: &str,
     tried: &SizeTrial,
 ) -> Result<Option<f64>, SizeError> {
-    let required = asked.load.rate_ios_per_s;
+    let required = requested.load.rate_ios_per_s;
     let Some(utilisation) = tried.utilisation.filter(|u| *u > 0.0) else { return Ok(None) };
     let full = required * FULL / utilisation;
     let (mut keeps, mut breaks) =
         if tried.passes { (required, full.max(required)) } else { (0.0, required) };
     // The layout is the same at every load. The last load uses it, the others use a copy.
-    let Ok(system) = laid_out(model, asked, field, tried.size)? else { return Ok(None) };
+    let Ok(system) = laid_out(model, requested, field, tried.size)? else { return Ok(None) };
     let mut system = Some(system);
     for step in 0..LINE_STEPS {
         // The limit is mostly reached a little below the load at which a station is full.
@@ -269,8 +274,8 @@ fn load_line(
         }
         let copy = if step + 1 < LINE_STEPS { system.clone() } else { system.take() };
         let Some(copy) = copy else { break };
-        match point(copy, asked, rate) {
-            Ok(point) if beyond(&point, asked).is_empty() => keeps = rate,
+        match point(copy, requested, rate) {
+            Ok(point) if beyond(&point, requested).is_empty() => keeps = rate,
             _ => breaks = rate,
         }
     }

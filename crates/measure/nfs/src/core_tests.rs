@@ -361,7 +361,7 @@ fn a_weaker_answer_to_a_stable_write_is_an_error() {
     bench.write(0, 0, 1, Stability::FileSync);
     let calls = bench.wire();
     bench.answer_write(&calls[0], stable_how::DATA_SYNC, 1);
-    let weaker = Violation::WeakerStability { committed: 1, asked: 2 };
+    let weaker = Violation::WeakerStability { committed: 1, requested: 2 };
     assert_eq!(bench.completed(), [(0, Err(CallError::Violation(weaker)))]);
 }
 

@@ -72,12 +72,12 @@ pub enum Violation {
         size_bytes: u32,
     },
     /// WRITE: a weaker stability than requested, which RFC 1813 (3.3.7) forbids.
-    #[error("WRITE was answered with stability {committed}, weaker than the requested {asked}")]
+    #[error("WRITE was answered with stability {committed}, weaker than the requested {requested}")]
     WeakerStability {
         /// Stability in the reply.
         committed: u32,
         /// Requested stability.
-        asked: u32,
+        requested: u32,
     },
     /// A reply has bytes after its last field.
     #[error("{size_bytes} bytes follow the end of the reply")]

@@ -50,7 +50,7 @@ enum Mode {
     /// Before a record mark.
     Mark,
     /// In a record that consists of a single fragment; `asked` if the caller has received its head.
-    Whole { size: usize, asked: bool },
+    Whole { size: usize, requested: bool },
     /// In a fragment of a record that consists of several fragments.
     Fragment { left: usize, last: bool },
     /// The arena receives the payload, which `tail` bytes of padding follow.
@@ -194,7 +194,7 @@ impl Inbound {
                 limit_bytes: self.buffer.len() as u64,
             });
         }
-        self.mode = Mode::Whole { size: record_bytes, asked: true };
+        self.mode = Mode::Whole { size: record_bytes, requested: true };
         Ok(())
     }
 
@@ -220,7 +220,7 @@ impl Inbound {
                     }
                     self.read_mark()?;
                 }
-                Mode::Whole { size, asked } => {
+                Mode::Whole { size, requested } => {
                     if have >= size {
                         let record = self.start..self.start + size;
                         self.start += size;
@@ -228,7 +228,7 @@ impl Inbound {
                         return Ok(InboundStep::Record(&self.buffer[record]));
                     }
                     let long = size - have >= STREAM_BYTES_MIN || size > self.buffer.len();
-                    if !asked && have >= HEAD_BYTES && long {
+                    if !requested && have >= HEAD_BYTES && long {
                         let head = &self.buffer[self.start..self.end];
                         return Ok(InboundStep::Head { head, record_bytes: size });
                     }
@@ -287,7 +287,7 @@ impl Inbound {
             });
         }
         if last && self.fragments == 0 {
-            self.mode = Mode::Whole { size, asked: false };
+            self.mode = Mode::Whole { size, requested: false };
             return Ok(());
         }
         self.fragments += 1;

@@ -45,7 +45,10 @@ pub(crate) fn check_status(reader: &mut Reader<'_>) -> Result<(), CallError> {
 
 /// Parses READ up to its data. `asked` is the requested size.
 #[inline]
-pub(crate) fn read_head<'a>(mut reader: Reader<'a>, asked: u32) -> Result<ReadHead<'a>, CallError> {
+pub(crate) fn read_head<'a>(
+    mut reader: Reader<'a>,
+    requested: u32,
+) -> Result<ReadHead<'a>, CallError> {
     check_status(&mut reader)?;
     reader.skip_attributes()?;
     let count = reader.u32("count")?;
@@ -54,10 +57,13 @@ pub(crate) fn read_head<'a>(mut reader: Reader<'a>, asked: u32) -> Result<ReadHe
     if data_bytes != count {
         return Err(Violation::CountMismatch { count, data_bytes }.into());
     }
-    if count > asked {
-        return Err(
-            Violation::TooLong { field: "data", size_bytes: count, limit_bytes: asked }.into()
-        );
+    if count > requested {
+        return Err(Violation::TooLong {
+            field: "data",
+            size_bytes: count,
+            limit_bytes: requested,
+        }
+        .into());
     }
     Ok(ReadHead { count, eof, data: reader })
 }
@@ -66,7 +72,7 @@ pub(crate) fn read_head<'a>(mut reader: Reader<'a>, asked: u32) -> Result<ReadHe
 #[inline]
 pub(crate) fn written(
     mut reader: Reader<'_>,
-    (size_bytes, asked): (u32, Stability),
+    (size_bytes, requested): (u32, Stability),
 ) -> Result<WriteReply, CallError> {
     check_status(&mut reader)?;
     reader.skip_wcc()?;
@@ -79,8 +85,10 @@ pub(crate) fn written(
     }
     let committed =
         stability(code).ok_or(Violation::BadValue { field: "committed", value: code })?;
-    if committed < asked {
-        return Err(Violation::WeakerStability { committed: code, asked: asked as u32 }.into());
+    if committed < requested {
+        return Err(
+            Violation::WeakerStability { committed: code, requested: requested as u32 }.into()
+        );
     }
     Ok(WriteReply { count, committed, verifier })
 }

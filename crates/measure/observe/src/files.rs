@@ -131,10 +131,10 @@ pub fn file_system(path: &Path, file: Option<&Path>) -> FileSystem {
 /// file system accepts the flag but buffers anyway, for example ext4 with journalled data. `None`
 /// if unknown.
 pub(crate) fn direct_align_bytes(file: &Path) -> Option<u32> {
-    let asked = StatxFlags::DIOALIGN;
-    let stat = rustix::fs::statx(CWD, file, AtFlags::empty(), asked).ok()?;
-    let told = StatxFlags::from_bits_retain(stat.stx_mask).contains(asked);
-    told.then_some(stat.stx_dio_offset_align)
+    let requested = StatxFlags::DIOALIGN;
+    let stat = rustix::fs::statx(CWD, file, AtFlags::empty(), requested).ok()?;
+    let reported = StatxFlags::from_bits_retain(stat.stx_mask).contains(requested);
+    reported.then_some(stat.stx_dio_offset_align)
 }
 
 /// State of loop devices' backing files, with their page cache residency.

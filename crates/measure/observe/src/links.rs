@@ -399,8 +399,8 @@ mod tests {
             ],
         );
         fs::write(net.join("bonding_masters"), "bond0\n").unwrap();
-        let (told, received) = read_properties(&Sysfs::at(root.path()));
-        let vlan = &told["eth0.5"];
+        let (reported, received) = read_properties(&Sysfs::at(root.path()));
+        let vlan = &reported["eth0.5"];
         assert_eq!((vlan.hardware, vlan.speed_bits_per_s), (false, Some(10_000_000_000)));
         assert_eq!((vlan.duplex.as_deref(), vlan.carrier_changes), (Some("full"), Some(3)));
         assert_eq!(vlan.below, ["eth0"]);

@@ -62,10 +62,10 @@ impl Watch {
     pub fn new(endpoint: Endpoint) -> Self {
         let latest = Arc::new(Mutex::new(request_with_timeout(&endpoint)));
         let (stop, stopped) = channel();
-        let (shared, asked) = (Arc::clone(&latest), endpoint.clone());
+        let (shared, requested) = (Arc::clone(&latest), endpoint.clone());
         let thread = std::thread::Builder::new()
             .name("metrics".into())
-            .spawn(move || poll(&asked, &shared, &stopped))
+            .spawn(move || poll(&requested, &shared, &stopped))
             .ok();
         Self { endpoint, latest, first_values: None, stop: Some(stop), thread }
     }
@@ -152,10 +152,10 @@ fn poll(endpoint: &Endpoint, latest: &Mutex<Latest>, stopped: &Receiver<()>) {
 /// Like [`ask`], but in a separate thread, because name resolution cannot be cancelled.
 fn request_with_timeout(endpoint: &Endpoint) -> Latest {
     let (sender, answer) = channel();
-    let asked = endpoint.clone();
+    let requested = endpoint.clone();
     let question = move || {
         // The receiver may have timed out.
-        let _ = sender.send(request(&asked));
+        let _ = sender.send(request(&requested));
     };
     let late = || Some("it did not respond within 2 s".to_owned());
     match std::thread::Builder::new().name("metrics-ask".into()).spawn(question) {
@@ -254,11 +254,11 @@ fn unchunked(mut rest: &str) -> String {
 
 /// Returns the sum of the samples that match each name.
 fn select_values(text: &str, names: &BTreeMap<String, String>) -> Values {
-    let wanted: Vec<(&String, Metric<'_>)> =
+    let required: Vec<(&String, Metric<'_>)> =
         names.iter().map(|(ours, theirs)| (ours, Metric::parse(theirs))).collect();
     let mut values = Values::new();
     for (sample, value) in text.lines().filter_map(sample) {
-        for (ours, metric) in &wanted {
+        for (ours, metric) in &required {
             if metric.matches(&sample) {
                 *values.entry((*ours).clone()).or_default() += value;
             }

@@ -518,8 +518,8 @@ mod tests {
         let mut rows = Vec::new();
         observer.sample(1_000_000_000, 1, &mut rows);
         let clock = std::cell::Cell::new(1_900_000_000);
-        let told = || clock.replace(clock.get() + 40_000_000);
-        observer.begin(1_900_000_000, told, Some((1, &mut rows)));
+        let reported = || clock.replace(clock.get() + 40_000_000);
+        observer.begin(1_900_000_000, reported, Some((1, &mut rows)));
         observer.sample(3_000_000_000, 2, &mut rows);
         let gauge = |row: &&Row| row.name == "memory.dirty_bytes";
         let spans: Vec<(u32, u64, u64)> = rows

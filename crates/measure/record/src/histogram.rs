@@ -322,11 +322,11 @@ impl HistogramTotals {
     /// `None` without values.
     #[must_use]
     pub fn quantile_ns(&self, quantile: f64) -> Option<u64> {
-        let wanted = (quantile.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
+        let required = (quantile.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
         let mut seen = 0;
         let bucket = (self.range.0..self.range.1).find(|bucket| {
             seen += self.counts[*bucket];
-            seen >= wanted
+            seen >= required
         });
         bucket.map(|bucket| (value_of(bucket + 1) - 1).min(self.max_ns))
     }

@@ -139,12 +139,12 @@ fn describe(fd: OwnedFd, not_direct: Option<NotDirect>) -> OpenFile {
             &raw mut stat,
         )
     };
-    let told = answer == 0 && stat.stx_mask & libc::STATX_DIOALIGN != 0;
+    let reported = answer == 0 && stat.stx_mask & libc::STATX_DIOALIGN != 0;
     OpenFile {
         fd,
         not_direct,
-        direct_memory_align_bytes: told.then_some(stat.stx_dio_mem_align),
-        direct_offset_align_bytes: told.then_some(stat.stx_dio_offset_align),
+        direct_memory_align_bytes: reported.then_some(stat.stx_dio_mem_align),
+        direct_offset_align_bytes: reported.then_some(stat.stx_dio_offset_align),
     }
 }
 

@@ -27,8 +27,8 @@ pub fn point(place: &str) {
     }
     static FAULT: OnceLock<Option<Fault>> = OnceLock::new();
     static PASSED: AtomicU64 = AtomicU64::new(0);
-    let asked = || Fault::parse(&std::env::var("PLIMSOLL_INJECT").ok()?);
-    let Some(fault) = FAULT.get_or_init(asked) else { return };
+    let requested = || Fault::parse(&std::env::var("PLIMSOLL_INJECT").ok()?);
+    let Some(fault) = FAULT.get_or_init(requested) else { return };
     if fault.place != place || PASSED.fetch_add(1, Ordering::Relaxed) + 1 != fault.number {
         return;
     }

@@ -34,30 +34,59 @@ const MODE: libc::mode_t = 0o644;
 
 /// Kind of a metadata operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum NameKind {
-    /// Reads attributes.
+pub enum MetadataKind {
+    /// Reads the attributes of a data file.
     Getattr,
-    /// Resolves a name.
+    /// Looks up the name of a data file.
     Lookup,
-    /// Checks permissions.
+    /// Checks the permissions of a data file.
     Access,
-    /// Lists a directory.
+    /// Lists the share's directory of small files.
     Readdir,
-    /// Creates a file.
+    /// Creates a small file.
     Create,
-    /// Removes a file.
+    /// Removes a small file.
     Remove,
-    /// Renames a file.
+    /// Renames a small file.
     Rename,
-    /// Sets attributes.
+    /// Sets the mode of a data file to its current mode.
     Setattr,
+}
+
+impl MetadataKind {
+    /// All kinds.
+    pub const ALL: [Self; 8] = [
+        Self::Getattr,
+        Self::Lookup,
+        Self::Access,
+        Self::Readdir,
+        Self::Create,
+        Self::Remove,
+        Self::Rename,
+        Self::Setattr,
+    ];
+
+    /// Returns the word in plans and reports.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Getattr => "getattr",
+            Self::Lookup => "lookup",
+            Self::Access => "access",
+            Self::Readdir => "readdir",
+            Self::Create => "create",
+            Self::Remove => "remove",
+            Self::Rename => "rename",
+            Self::Setattr => "setattr",
+        }
+    }
 }
 
 /// Metadata operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameOp {
     /// Kind.
-    pub kind: NameKind,
+    pub kind: MetadataKind,
     /// Index of the directory of small files.
     pub directory: u32,
     /// Index of the directory of a renamed small file.
@@ -145,7 +174,10 @@ impl NameTable {
     #[must_use]
     pub fn has(&self, op: &NameOp) -> bool {
         match op.kind {
-            NameKind::Readdir | NameKind::Create | NameKind::Remove | NameKind::Rename => {
+            MetadataKind::Readdir
+            | MetadataKind::Create
+            | MetadataKind::Remove
+            | MetadataKind::Rename => {
                 let most = op.directory.max(op.new_directory);
                 (most as usize) < self.directories.len()
             }
@@ -158,12 +190,12 @@ impl NameTable {
     #[must_use]
     pub fn execute(&self, op: &NameOp, data: libc::c_int) -> i32 {
         match op.kind {
-            NameKind::Getattr => get_attributes(data),
-            NameKind::Setattr => {
+            MetadataKind::Getattr => get_attributes(data),
+            MetadataKind::Setattr => {
                 // SAFETY: the call takes no memory; with an invalid descriptor it only fails.
                 answer(unsafe { libc::fchmod(data, MODE) })
             }
-            NameKind::Lookup | NameKind::Access => self.on_data_file(op),
+            MetadataKind::Lookup | MetadataKind::Access => self.on_data_file(op),
             _ => self.on_small_file(op),
         }
     }
@@ -171,7 +203,7 @@ impl NameTable {
     fn on_data_file(&self, op: &NameOp) -> i32 {
         let Some((root, path)) = self.files.get(op.file as usize) else { return -libc::EBADF };
         let (root, path) = (self.roots[*root].as_raw_fd(), path.as_ptr());
-        if op.kind == NameKind::Access {
+        if op.kind == MetadataKind::Access {
             // SAFETY: `path` is a terminated string in the table.
             return answer(unsafe { libc::faccessat(root, path, libc::R_OK | libc::W_OK, 0) });
         }
@@ -186,18 +218,18 @@ impl NameTable {
             let path = SmallPath::of(path, number.map(|number| (op.client, number)));
             Some((self.roots[*root].as_raw_fd(), path))
         };
-        let name = if op.kind == NameKind::Readdir { None } else { Some(op.name) };
+        let name = if op.kind == MetadataKind::Readdir { None } else { Some(op.name) };
         let Some((root, path)) = place(op.directory, name) else { return -libc::EBADF };
         match op.kind {
-            NameKind::Create => {
+            MetadataKind::Create => {
                 let flags = libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY | libc::O_CLOEXEC;
                 // SAFETY: `path` is a terminated string that outlives the call.
                 let fd = unsafe { libc::openat(root, path.as_ptr(), flags, MODE) };
                 opened(fd).map_or_else(|errno| errno, |_| 0)
             }
             // SAFETY: `path` is a terminated string that outlives the call.
-            NameKind::Remove => answer(unsafe { libc::unlinkat(root, path.as_ptr(), 0) }),
-            NameKind::Rename => {
+            MetadataKind::Remove => answer(unsafe { libc::unlinkat(root, path.as_ptr(), 0) }),
+            MetadataKind::Rename => {
                 let Some((to, new)) = place(op.new_directory, Some(op.new_name)) else {
                     return -libc::EBADF;
                 };
@@ -332,27 +364,32 @@ mod tests {
             let entries = std::fs::read_dir(of).unwrap();
             entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
         };
-        assert_eq!(does(NameKind::Create, 7, 0), 0);
+        assert_eq!(does(MetadataKind::Create, 7, 0), 0);
         assert_eq!(names(&small), ["m00003-0000000007"]);
-        assert_eq!(does(NameKind::Create, 7, 0), -libc::EEXIST);
-        assert_eq!(does(NameKind::Readdir, 0, 0), 0);
-        assert_eq!(does(NameKind::Rename, 7, u64::MAX), 0);
+        assert_eq!(does(MetadataKind::Create, 7, 0), -libc::EEXIST);
+        assert_eq!(does(MetadataKind::Readdir, 0, 0), 0);
+        assert_eq!(does(MetadataKind::Rename, 7, u64::MAX), 0);
         assert!(names(&small).is_empty());
         assert_eq!(names(&other), [format!("m00003-{}", u64::MAX)]);
-        assert_eq!(does(NameKind::Remove, 7, 0), -libc::ENOENT);
-        let there = NameOp { directory: 1, ..op(NameKind::Remove, u64::MAX, 0) };
+        assert_eq!(does(MetadataKind::Remove, 7, 0), -libc::ENOENT);
+        let there = NameOp { directory: 1, ..op(MetadataKind::Remove, u64::MAX, 0) };
         assert_eq!(table.execute(&there, -1), 0);
         assert!(names(&other).is_empty());
-        for kind in [NameKind::Getattr, NameKind::Lookup, NameKind::Access, NameKind::Setattr] {
+        for kind in [
+            MetadataKind::Getattr,
+            MetadataKind::Lookup,
+            MetadataKind::Access,
+            MetadataKind::Setattr,
+        ] {
             assert_eq!(does(kind, 0, 0), 0, "{kind:?}");
         }
         let mode = std::os::unix::fs::MetadataExt::mode(&file.metadata().unwrap()) & 0o777;
         assert_eq!(mode, MODE);
         std::fs::remove_file(&data).unwrap();
-        assert_eq!(does(NameKind::Lookup, 0, 0), -libc::ENOENT);
-        assert_eq!(does(NameKind::Access, 0, 0), -libc::ENOENT);
-        assert!(!table.has(&NameOp { file: 1, ..op(NameKind::Getattr, 0, 0) }));
-        assert!(!table.has(&NameOp { directory: 2, ..op(NameKind::Create, 0, 0) }));
+        assert_eq!(does(MetadataKind::Lookup, 0, 0), -libc::ENOENT);
+        assert_eq!(does(MetadataKind::Access, 0, 0), -libc::ENOENT);
+        assert!(!table.has(&NameOp { file: 1, ..op(MetadataKind::Getattr, 0, 0) }));
+        assert!(!table.has(&NameOp { directory: 2, ..op(MetadataKind::Create, 0, 0) }));
         // Paths that are in no root, or without space for a name, are rejected.
         assert!(open(&["/elsewhere".into()]).is_err());
         assert!(open(&[root.join("x".repeat(PATH_BYTES - NAME_BYTES + 1))]).is_err());

@@ -51,7 +51,7 @@ pub struct Event {
     /// Number of its device.
     pub volume: u16,
     /// Kind of the operation.
-    pub asked: TraceOperation,
+    pub requested: TraceOperation,
 }
 
 /// Recorded operations in the order of time.
@@ -93,7 +93,7 @@ impl Trace {
     /// Returns the number of reads and writes.
     #[must_use]
     pub fn operations(&self) -> u64 {
-        self.events.iter().filter(|event| event.asked.moves()).count() as u64
+        self.events.iter().filter(|event| event.requested.moves()).count() as u64
     }
 
     /// Returns the number of operations that the file lists after an operation with a later time.

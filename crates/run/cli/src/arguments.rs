@@ -191,10 +191,10 @@ pub fn refused(error: &clap::Error) -> ExitCode {
     if json {
         let text = error.to_string();
         let message = text.trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
-        let told = serde_json::json!({ "error": {
+        let reported = serde_json::json!({ "error": {
             "exit_code": code, "kind": "usage", "message": message.trim_end(), "hints": hints,
         }});
-        notes::write_result(format!("{told:#}\n").as_bytes());
+        notes::write_result(format!("{reported:#}\n").as_bytes());
     }
     ExitCode::from(code)
 }

@@ -41,9 +41,9 @@ pub fn report(error: &CliError, common: &Globals) {
 
 /// Colours the word `error:` at the start of a line.
 fn painted(text: &str, common: &Globals) -> String {
-    let wanted = common::colour(common, std::io::stderr().is_terminal());
+    let required = common::colour(common, std::io::stderr().is_terminal());
     match text.strip_prefix("error:") {
-        Some(rest) => format!("{}{rest}", paint("error:", Colour::Red, wanted)),
+        Some(rest) => format!("{}{rest}", paint("error:", Colour::Red, required)),
         None => text.to_owned(),
     }
 }

@@ -12,13 +12,13 @@ use crate::team;
 ///
 /// # Errors
 /// There is no team catalogue, it cannot be written, or the ledger is broken.
-pub fn put(places: &Places, wanted: &dyn Fn(&Entry) -> bool) -> Result<SyncReport, CliError> {
+pub fn put(places: &Places, required: &dyn Fn(&Entry) -> bool) -> Result<SyncReport, CliError> {
     let Some(shared) = team::client() else {
         return Err(CliError::usage("no team catalogue is named")
             .hint(format!("--catalogue postgres://user@host/database, or {}", team::VARIABLE)));
     };
     let sharing =
-        shared.sync(&mut catalogue::open(places)?, wanted).map_err(catalogue::catalogue_error)?;
+        shared.sync(&mut catalogue::open(places)?, required).map_err(catalogue::catalogue_error)?;
     catalogue::warn_unreadable(&sharing);
     Ok(sharing)
 }

@@ -128,9 +128,9 @@ fn repeats_sweeps_comparisons_and_searches_are_carried_by_the_same_agents() {
     assert_eq!(runs.len(), 2);
     belong_together(&place, &runs, true);
     nothing_is_left(sandbox);
-    let told = &ran["metrics"].as_array().unwrap()[0];
-    assert_eq!(told["name"], "achieved_iops_per_s", "{ran:#}");
-    for (run, value) in runs.iter().zip(told["values"].as_array().unwrap()) {
+    let reported = &ran["metrics"].as_array().unwrap()[0];
+    assert_eq!(reported["name"], "achieved_iops_per_s", "{ran:#}");
+    for (run, value) in runs.iter().zip(reported["values"].as_array().unwrap()) {
         assert!(near(value.as_f64().unwrap(), rate(run)), "{value} {}", rate(run));
     }
 
@@ -434,8 +434,8 @@ fn hosts_carry_shares_of_one_mail_store() {
     is_own(carries(0), ["/d1", "/d3", "/l1"], "/d2");
     let other = ["--set", "fleet.names=[two, one, nobody, four]", "--json"];
     let would = check(&other).expect(1).json();
-    let told = would.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap());
-    assert_eq!(told.collect::<Vec<_>>(), ["one", "two", "nobody", "four"], "who has a share");
+    let reported = would.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap());
+    assert_eq!(reported.collect::<Vec<_>>(), ["one", "two", "nobody", "four"], "who has a share");
     check(&["--set", "workload.mailbox.mailboxes=33"])
         .expect(1)
         .says("33 mailboxes cannot be divided equally");
@@ -534,18 +534,18 @@ fn the_real_arms_of_an_experiment_are_carried_by_a_fleet() {
     let experiment = again.remove(0);
     let runs = fleets_in(&experiment);
     assert_eq!(runs.len(), 4, "{runs:?}");
-    for (arm, asked) in [(0, 200.0), (1, 400.0)] {
+    for (arm, requested) in [(0, 200.0), (1, 400.0)] {
         let arm = &analysis["arms"][arm];
         assert_eq!(arm["completed"], 2, "{arm:#}");
         let rate = arm["figures"].as_array().unwrap().iter();
         let rate = rate.clone().find(|one| one["key"] == "achieved_iops_per_s");
         let mean = rate.and_then(|one| one["mean"].as_f64()).unwrap_or_else(|| panic!("{arm:#}"));
         let is_disturbed = runs.iter().any(|run| fleets::was_disturbed(run));
-        assert!((mean / asked - 1.0).abs() < 0.05 || is_disturbed, "{arm:#}");
+        assert!((mean / requested - 1.0).abs() < 0.05 || is_disturbed, "{arm:#}");
     }
     // `analyse` works from the hosts' bundles.
-    let told = sandbox.run(&["report", experiment.to_str().unwrap(), "--json"]);
-    assert_eq!(told.json()["arms"], analysis["arms"]);
+    let reported = sandbox.run(&["report", experiment.to_str().unwrap(), "--json"]);
+    assert_eq!(reported.json()["arms"], analysis["arms"]);
     nothing_is_left(&sandbox);
 }
 

@@ -53,8 +53,8 @@ pub(crate) async fn compare_clocks(broker: &Broker, agent: &str) -> Option<Clock
     let (mut best, mut failures): (Option<ClockComparison>, u32) = (None, 0);
     for _ in 0..EXCHANGES {
         let (asked_ns, asked_realtime_ns) = (monotonic_ns(), realtime_ns());
-        let asked = broker.client.request(format!("plimsoll.clock.{agent}"), "".into());
-        let answer = tokio::time::timeout(ANSWER_TIMEOUT, asked).await;
+        let requested = broker.client.request(format!("plimsoll.clock.{agent}"), "".into());
+        let answer = tokio::time::timeout(ANSWER_TIMEOUT, requested).await;
         let answered_ns = monotonic_ns();
         let Ok(Ok(answer)) = answer else {
             failures += 1;
@@ -98,15 +98,15 @@ mod tests {
         // The agent's clock is ahead by 1,000,000; the request needs 300, the answer 50, the way
         // back 100.
         for (there, back) in [(300u64, 100u64), (0, 400), (400, 0), (1, 0)] {
-            let asked = 5_000u64;
-            let received = asked + there + 1_000_000;
+            let requested = 5_000u64;
+            let received = requested + there + 1_000_000;
             let stamp = ClockReply {
                 received_ns: received,
                 sent_ns: received + 50,
                 realtime_ns: 0,
                 instance: String::new(),
             };
-            let found = offset_from(asked, &stamp, asked + there + 50 + back);
+            let found = offset_from(requested, &stamp, requested + there + 50 + back);
             assert!(found.offset_ns.abs_diff(1_000_000) <= found.error_ns, "{found:?}");
             assert!(found.error_ns <= (there + back) / 2 + 2, "{found:?}");
         }

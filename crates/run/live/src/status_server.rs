@@ -144,7 +144,7 @@ fn serve<L: AsFd, S: Stream>(
 ) {
     let mut clients: Vec<Client<S>> = Vec::new();
     loop {
-        let wanted = |client: &Client<S>| match client.response.is_empty() {
+        let required = |client: &Client<S>| match client.response.is_empty() {
             true => PollFlags::IN,
             false => PollFlags::OUT,
         };
@@ -152,7 +152,7 @@ fn serve<L: AsFd, S: Stream>(
             PollFd::new(close, PollFlags::IN),
             PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN),
         ];
-        fds.extend(clients.iter().map(|client| PollFd::new(&client.stream, wanted(client))));
+        fds.extend(clients.iter().map(|client| PollFd::new(&client.stream, required(client))));
         let timeout = (!clients.is_empty()).then(|| Timespec {
             tv_sec: 0,
             tv_nsec: i64::try_from(POLL_INTERVAL.as_nanos()).unwrap_or(i64::MAX),

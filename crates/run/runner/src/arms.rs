@@ -132,7 +132,7 @@ pub fn carry_out(
     if !done.is_empty() {
         let (done, all) = (done.len(), order.len());
         listener.say(&format!(
-            "resumes an interrupted comparison of the same plan: {done} of {all} runs are done (--anew starts again)"
+            "resumes an interrupted comparison of the same plan: {done} of {all} runs are done (--restart starts again)"
         ));
     }
     done.iter().for_each(|(_, bundle, _)| experiment.note(bundle));

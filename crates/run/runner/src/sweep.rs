@@ -32,10 +32,10 @@ pub enum EarlierSweep {
 }
 
 impl EarlierSweep {
-    /// Derives the treatment from the flags to start again (`anew`) or to measure nothing
+    /// Derives the treatment from the flags to start again (`restart`) or to measure nothing
     /// (`show_only`).
-    pub fn from_flags(anew: bool, show_only: bool) -> Self {
-        match (anew, show_only) {
+    pub fn from_flags(restart: bool, show_only: bool) -> Self {
+        match (restart, show_only) {
             (true, _) => Self::Ignore,
             (_, true) => Self::ResumeComplete,
             _ => Self::Resume,

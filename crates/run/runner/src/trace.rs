@@ -77,8 +77,8 @@ fn file(path: &str, account: &TraceStatistics) -> TraceFile {
 }
 
 /// Converts an operation of a record.
-fn operation(asked: trace::Operation) -> TraceOperation {
-    match asked {
+fn operation(requested: trace::Operation) -> TraceOperation {
+    match requested {
         trace::Operation::Read => TraceOperation::Read,
         trace::Operation::Write => TraceOperation::Write,
         trace::Operation::WriteDurable => TraceOperation::WriteDurable,
@@ -98,7 +98,7 @@ fn read(path: &Path) -> Result<(TraceStatistics, Trace), RunnerError> {
                 offset_bytes: record.offset_bytes,
                 size_bytes: record.size_bytes,
                 volume: record.volume,
-                asked: operation(record.operation),
+                requested: operation(record.operation),
             });
         }
         !too_many

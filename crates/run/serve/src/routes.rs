@@ -200,16 +200,16 @@ async fn handle(
     let made = match admitted {
         Ok(Some(elsewhere)) => return elsewhere.into_response(StatusCode::OK),
         Ok(None) => {
-            let (site, asked) = (Arc::clone(&site), page_request);
+            let (site, requested) = (Arc::clone(&site), page_request);
             // Answering waits for disks, so it does not run on the thread that serves the
             // connections.
             let made = tokio::task::spawn_blocking(move || {
-                let made = (route.answer)(&site, &asked);
-                (made, asked)
+                let made = (route.answer)(&site, &requested);
+                (made, requested)
             });
             match made.await {
-                Ok((made, asked)) => {
-                    page_request = asked;
+                Ok((made, requested)) => {
+                    page_request = requested;
                     made
                 }
                 Err(_) => {

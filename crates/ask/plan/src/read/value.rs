@@ -25,10 +25,10 @@ pub(super) fn wrong_kind(
     value: &DeValue<'_>,
     at: &Position,
     cx: &mut Cx,
-    wanted: &str,
+    required: &str,
     help: &str,
 ) {
-    cx.fail(at, format!("is {}, not {wanted}", a_kind(value)), help);
+    cx.fail(at, format!("is {}, not {required}", a_kind(value)), help);
 }
 
 fn keep<T>(result: Result<T, UnitError>, at: &Position, cx: &mut Cx) -> Option<T> {
@@ -176,7 +176,7 @@ impl ReadValue for Ratio {
 
 /// Defines quantities that are written as text with a unit.
 macro_rules! quantity {
-    ($type:ty, $kind:literal, $wanted:literal, $example:literal) => {
+    ($type:ty, $kind:literal, $required:literal, $example:literal) => {
         impl ReadValue for $type {
             fn kind() -> String {
                 $kind.to_owned()
@@ -196,7 +196,7 @@ macro_rules! quantity {
                             other,
                             at,
                             cx,
-                            $wanted,
+                            $required,
                             concat!("write text such as ", $example),
                         );
                         None

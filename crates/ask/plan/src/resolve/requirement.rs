@@ -127,8 +127,8 @@ fn check_capacity(
         }
     };
     if let Some(bytes) = laid_out_bytes.filter(|bytes| *bytes < capacity.value.0) {
-        let (asked, bytes) = (capacity.value, SizeBytes(bytes));
-        let message = format!("\"{asked}\" cannot be shown: the plan lays out {bytes}");
+        let (requested, bytes) = (capacity.value, SizeBytes(bytes));
+        let message = format!("\"{requested}\" cannot be shown: the plan lays out {bytes}");
         cx.fail(
             &capacity.at,
             message,

@@ -342,8 +342,8 @@ proptest! {
         let resolved = plan.expect("assumed").resolve();
         let store = resolved.workload.mailbox().expect("a mail store");
         let held = u128::from(store.database_initial_bytes) * u128::from(store.databases);
-        let asked = u128::from(mailboxes) * u128::from(size);
-        prop_assert!(held >= asked && held < asked + (u128::from(databases) << 15));
+        let requested = u128::from(mailboxes) * u128::from(size);
+        prop_assert!(held >= requested && held < requested + (u128::from(databases) << 15));
         prop_assert!(store.database_capacity_bytes >= store.database_initial_bytes);
         prop_assert_eq!(store.database_capacity_bytes % (32 << 10), 0);
         prop_assert!(store.threads >= 1 && store.cache_bytes > 0);
@@ -390,11 +390,12 @@ fn only_plans_with_a_comparison_question_contain_it() {
         let text = format!("{text}{more}");
         Plan::parse(&text, "t").unwrap_or_else(|e| panic!("{e}")).resolve()
     };
-    let (plain, asked) = (plan(""), plan("[compare]\nfactor = [\"kernel\", \"mount-options\"]\n"));
-    assert_eq!(asked.compare_factors, ["kernel", "mount-options"]);
+    let (plain, requested) =
+        (plan(""), plan("[compare]\nfactor = [\"kernel\", \"mount-options\"]\n"));
+    assert_eq!(requested.compare_factors, ["kernel", "mount-options"]);
     assert_eq!(plan("[compare]\nfactor = \"kernel\"\n").compare_factors, ["kernel"]);
     // Empty factors are not written, so that such plans keep their hash.
     assert!(!plain.to_toml().expect("a plan").contains("compare"));
     assert_eq!(plan("[compare]\n").sha256_hex().ok(), plain.sha256_hex().ok());
-    assert_ne!(asked.sha256_hex().ok(), plain.sha256_hex().ok());
+    assert_ne!(requested.sha256_hex().ok(), plain.sha256_hex().ok());
 }

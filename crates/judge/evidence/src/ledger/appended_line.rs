@@ -24,8 +24,8 @@ impl AppendedLine {
         let (of_plan, given_up) = self.count_earlier(None, same_plan);
         let (of_question, alike_given_up) = self.count_earlier(start.experiment, alike);
         let (otherwise, _) = self.count_earlier(start.experiment, |_, question| {
-            let asked = start.question.as_ref().zip(question);
-            asked.is_some_and(|(own, earlier)| own.has_other_requirement(earlier))
+            let requested = start.question.as_ref().zip(question);
+            requested.is_some_and(|(own, earlier)| own.has_other_requirement(earlier))
         });
         LedgerPosition {
             position: self.own.entry.position,

@@ -166,7 +166,7 @@ impl<'j> Reader<'j> {
         self.fields.push((field, value.into()));
     }
 
-    pub(super) fn fail(&mut self, name: &str, wanted: &str) {
+    pub(super) fn fail(&mut self, name: &str, required: &str) {
         let Some(opt) = self.get(name) else { return };
         // Values of the host that runs fio, and expressions, which fio computes.
         if ["$ncpus", "$mb_memory", "$pagesize"].iter().any(|word| opt.value.contains(word)) {
@@ -178,8 +178,8 @@ impl<'j> Reader<'j> {
         }
         let field = format!("{}.{name}", self.job.name);
         let shown = printable(&opt.value);
-        let message = format!("\"{shown}\" is not {wanted}");
-        let help = format!("correct the job: {name} requires {wanted}");
+        let message = format!("\"{shown}\" is not {required}");
+        let help = format!("correct the job: {name} requires {required}");
         self.errors.push(PlanError::new(self.text, &opt.span, field, message, help));
     }
 
@@ -200,12 +200,12 @@ impl<'j> Reader<'j> {
     pub(super) fn parsed<T>(
         &mut self,
         name: &str,
-        wanted: &str,
+        required: &str,
         parse: impl Fn(&str) -> Option<T>,
     ) -> Option<T> {
         let parsed = parse(self.text_of(name)?);
         if parsed.is_none() {
-            self.fail(name, wanted);
+            self.fail(name, required);
         }
         parsed
     }
@@ -215,8 +215,8 @@ impl<'j> Reader<'j> {
     }
 
     pub(super) fn positive(&mut self, name: &str) -> Option<u64> {
-        let wanted = "a whole number from 1";
-        self.parsed(name, wanted, |t| values::int(t).filter(|n| *n > 0 && *n < 1 << 32))
+        let required = "a whole number from 1";
+        self.parsed(name, required, |t| values::int(t).filter(|n| *n > 0 && *n < 1 << 32))
     }
 
     pub(super) fn time(&mut self, name: &str, default_ns: u64) -> Option<u64> {

@@ -229,8 +229,8 @@ fn phase(
             *account = Account { clones: 1, ..Account::default() };
             (*began, *ramp_ends) = (now, None);
         }
-        let wanted = if in_flight.len() < job.depth { next(issued, now, draw) } else { None };
-        if let Some(direction) = wanted {
+        let required = if in_flight.len() < job.depth { next(issued, now, draw) } else { None };
+        if let Some(direction) = required {
             issued += 1;
             let submission =
                 draw.time_ns(job.latency_ns.min(4_000_000.0) / 40.0 / job.depth as f64);

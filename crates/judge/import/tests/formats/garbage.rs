@@ -94,14 +94,14 @@ fn nothing_panics_and_nothing_is_lost() {
         let audit = audit(result, &DeclaredFacts::default());
         assert!(!audit.reason.is_empty(), "{}", result.label());
     }
-    let mut told: Vec<String> = study.results.iter().map(|r| r.source.file.clone()).collect();
-    told.extend(study.unreadable.iter().map(|error| error.file.clone()));
-    told.sort();
-    told.dedup();
-    assert_eq!(told.len() + study.passed_over + study.logs_alone, files);
+    let mut reported: Vec<String> = study.results.iter().map(|r| r.source.file.clone()).collect();
+    reported.extend(study.unreadable.iter().map(|error| error.file.clone()));
+    reported.sort();
+    reported.dedup();
+    assert_eq!(reported.len() + study.passed_over + study.logs_alone, files);
     assert!(study.results.len() > SAMPLES.len());
     // Each complete sample is read.
-    let texts: Vec<String> = told
+    let texts: Vec<String> = reported
         .iter()
         .filter(|file| study.results.iter().any(|r| r.source.file == **file))
         .map(|file| std::fs::read_to_string(home.path().join(file)).unwrap_or_default())

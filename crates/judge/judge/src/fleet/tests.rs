@@ -300,7 +300,7 @@ fn a_slow_hosts_cause_is_the_value_that_stands_out() {
 fn what_all_hosts_asked_is_held_against_their_mounts_each_machines_once() {
     use plimsoll_evidence::observed::NetworkMount;
     let (mut two, verdicts, merged) = fleet(&[1_000, 1_000], VerdictKind::Pass);
-    let asked = crate::rules::evidence::read_bytes(&crate::rules::fixtures::reads());
+    let requested = crate::rules::evidence::read_bytes(&crate::rules::fixtures::reads());
     let far = |server_read_bytes| {
         let mut bundle = crate::rules::fixtures::reads();
         let mount_point = "/mnt".to_owned();
@@ -312,16 +312,16 @@ fn what_all_hosts_asked_is_held_against_their_mounts_each_machines_once() {
         let bundles = [("a".to_owned(), a), ("b".to_owned(), b)].into();
         judge_with(fleet, &verdicts, Some(&merged), &bundles, &[])
     };
-    let (whole, none) = (far(asked), far(0));
+    let (whole, none) = (far(requested), far(0));
     assert!(judge(&two, &whole, &whole).passed.contains(&NETWORK.to_owned()));
     let judged = judge(&two, &whole, &none);
     assert_eq!(found(&judged, NETWORK).outcome, Outcome::Warn);
-    assert_eq!(found(&judged, NETWORK).evidence["read_network_bytes"], asked);
+    assert_eq!(found(&judged, NETWORK).evidence["read_network_bytes"], requested);
     // Both agents of one machine see the same bytes of its network mount.
     two.hosts.iter_mut().for_each(|host| host.boot_id = "same".into());
     let judged = judge(&two, &whole, &whole);
     assert_eq!(found(&judged, NETWORK).outcome, Outcome::Warn, "counted once");
-    let both = far(asked * 2);
+    let both = far(requested * 2);
     assert!(judge(&two, &both, &both).passed.contains(&NETWORK.to_owned()));
     let judged = judge(&two, &both, &crate::rules::fixtures::reads());
     let says = &found(&judged, NETWORK).says;
@@ -333,7 +333,7 @@ fn what_clients_of_our_own_asked_is_held_against_the_hosts_interfaces_each_names
     use plimsoll_evidence::observed::{Interface, LinkCounters, Links, Server};
     let (mut two, verdicts, merged) = fleet(&[1_000, 1_000], VerdictKind::Pass);
     let reads = crate::rules::fixtures::reads_with("path = \"/x\"", "nfs = [\"nfs://h/e\"]");
-    let asked = crate::rules::evidence::read_bytes(&reads);
+    let requested = crate::rules::evidence::read_bytes(&reads);
     let far = |namespace: &str, received_bytes, sent_bytes| {
         let mut bundle = reads.clone();
         bundle.environment.mounts.clear();
@@ -354,13 +354,13 @@ fn what_clients_of_our_own_asked_is_held_against_the_hosts_interfaces_each_names
         let bundles = [("a".to_owned(), a), ("b".to_owned(), b)].into();
         judge_with(fleet, &verdicts, Some(&merged), &bundles, &[])
     };
-    let (one, two_of) = (far("net:[1]", asked, 0), far("net:[2]", asked, 0));
+    let (one, two_of) = (far("net:[1]", requested, 0), far("net:[2]", requested, 0));
     assert!(judge(&two, &one, &two_of).passed.contains(&NETWORK.to_owned()));
-    let judged = judge(&two, &one, &far("net:[2]", 0, asked));
+    let judged = judge(&two, &one, &far("net:[2]", 0, requested));
     let finding = found(&judged, NETWORK);
     assert_eq!(
         (finding.outcome, &finding.evidence["read_network_bytes"]),
-        (Outcome::Warn, &asked.into())
+        (Outcome::Warn, &requested.into())
     );
     assert!(
         finding.says.contains("the path of the rest is unknown"),
@@ -371,7 +371,7 @@ fn what_clients_of_our_own_asked_is_held_against_the_hosts_interfaces_each_names
     two.hosts.iter_mut().for_each(|host| host.boot_id = "same".into());
     assert!(judge(&two, &one, &two_of).passed.contains(&NETWORK.to_owned()));
     assert_eq!(found(&judge(&two, &one, &one), NETWORK).outcome, Outcome::Warn, "counted once");
-    let both = far("net:[1]", asked * 2, 0);
+    let both = far("net:[1]", requested * 2, 0);
     assert!(judge(&two, &both, &both).passed.contains(&NETWORK.to_owned()));
     // An unchecked rule has not passed. If nothing is known of any host, the rule does not apply.
     let mut lost = one.clone();
@@ -425,12 +425,12 @@ fn what_all_hosts_did_is_held_against_what_the_system_counted() {
 #[test]
 fn counters_that_the_plan_names_and_the_evidence_lacks_are_missed() {
     let (fleet, verdicts, merged) = fleet(&[1_000, 1_100], VerdictKind::Pass);
-    let asked = plimsoll_plan::MetricsEndpoint {
+    let requested = plimsoll_plan::MetricsEndpoint {
         url: "http://h:1/m".into(),
         interval_ns: SECOND,
         names: BTreeMap::new(),
     };
-    let judged = judge_with(&fleet, &verdicts, Some(&merged), &BTreeMap::new(), &[asked]);
+    let judged = judge_with(&fleet, &verdicts, Some(&merged), &BTreeMap::new(), &[requested]);
     assert_eq!(judged.verdict, VerdictKind::Inconclusive, "{judged:#?}");
     assert_eq!(judged.findings[0].rule, SYSTEM);
 }

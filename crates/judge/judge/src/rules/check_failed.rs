@@ -5,8 +5,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Driver, EndKind, SampledChecks};
 use plimsoll_plan::TargetKind;
 
-use super::{Rule, Weight, evidence};
-use crate::claim::Claim;
+use super::{ALL_OF_STORAGE, Rule, evidence};
 use crate::finding::{Finding, Outcome};
 
 pub const RULE: Rule = Rule {
@@ -20,16 +19,7 @@ pub const RULE: Rule = Rule {
         answers are worth nothing if they are wrong. Data that was not checked has not passed: a \
         mail store without the final check, or any other load of which no block was checked, \
         leaves a requirement undecided unless the plan accepts this rule as unknown.",
-    bears_on: &[
-        (Claim::Requirement, Weight::Mandatory),
-        (Claim::MediaRead, Weight::Mandatory),
-        (Claim::CachedRead, Weight::Mandatory),
-        (Claim::BurstWrite, Weight::Mandatory),
-        (Claim::SustainedWrite, Weight::Mandatory),
-        (Claim::DurableWrite, Weight::Mandatory),
-        (Claim::TailLatency, Weight::Mandatory),
-        (Claim::Comparative, Weight::Mandatory),
-    ],
+    bears_on: ALL_OF_STORAGE,
     check,
 };
 

@@ -52,7 +52,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         .take_while(|phase| phase.kind != PhaseKind::Measure)
         .map(|phase| phase.written_bytes)
         .sum();
-    let asked = bundle.plan.phases.condition != Condition::None;
+    let requested = bundle.plan.phases.condition != Condition::None;
     let carried_out = bundle.run.phases.iter().find(|phase| phase.kind == PhaseKind::Condition);
     let Some(size) = data_bytes(bundle) else {
         let says = "the amount written before the measurement is unknown";
@@ -62,7 +62,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     };
     let times = written as f64 / size.max(1) as f64;
     let text = format!("{times:.1} times the working set was written before the measurement");
-    let done = times >= TIMES_WRITTEN_MIN && (!asked || carried_out.is_some_and(|p| p.reached));
+    let done = times >= TIMES_WRITTEN_MIN && (!requested || carried_out.is_some_and(|p| p.reached));
     let finding = if done {
         Finding::new(RULE.id, Outcome::Pass, text)
     } else {

@@ -3,8 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
 
-use super::{Rule, Weight};
-use crate::claim::Claim;
+use super::{ALL_OF_STORAGE, Rule};
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
@@ -17,16 +16,7 @@ pub const RULE: Rule = Rule {
         event before or after the measured phase. An event that was not reached leaves the run \
         undecided. A command that succeeds and does nothing cannot be recognised by its exit code: \
         compare the windows.",
-    bears_on: &[
-        (Claim::Requirement, Weight::Mandatory),
-        (Claim::MediaRead, Weight::Mandatory),
-        (Claim::CachedRead, Weight::Mandatory),
-        (Claim::BurstWrite, Weight::Mandatory),
-        (Claim::SustainedWrite, Weight::Mandatory),
-        (Claim::DurableWrite, Weight::Mandatory),
-        (Claim::TailLatency, Weight::Mandatory),
-        (Claim::Comparative, Weight::Mandatory),
-    ],
+    bears_on: ALL_OF_STORAGE,
     check,
 };
 

@@ -11,8 +11,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{Driver, EndKind};
 use plimsoll_evidence::series::Data;
 
-use super::{Rule, Weight};
-use crate::claim::Claim;
+use super::{ALL_OF_STORAGE, Rule};
 use crate::finding::{Finding, Outcome};
 
 /// Maximum number of contradictions in a finding.
@@ -30,16 +29,7 @@ pub const RULE: Rule = Rule {
         changed after the measurement, or that a file is damaged; no figure of the bundle can be \
         believed. Consistent evidence may still be invented as a whole: the ledger and a \
         signature show that it was not (docs/evidence.md).",
-    bears_on: &[
-        (Claim::Requirement, Weight::Mandatory),
-        (Claim::MediaRead, Weight::Mandatory),
-        (Claim::CachedRead, Weight::Mandatory),
-        (Claim::SustainedWrite, Weight::Mandatory),
-        (Claim::BurstWrite, Weight::Mandatory),
-        (Claim::DurableWrite, Weight::Mandatory),
-        (Claim::TailLatency, Weight::Mandatory),
-        (Claim::Comparative, Weight::Mandatory),
-    ],
+    bears_on: ALL_OF_STORAGE,
     check,
 };
 

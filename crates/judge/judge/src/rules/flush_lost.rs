@@ -34,13 +34,14 @@ pub const RULE: Rule = Rule {
 };
 
 fn check(bundle: &Bundle) -> Option<Finding> {
-    let asked = match &bundle.plan.workload {
+    let requested = match &bundle.plan.workload {
         Workload::Mailbox(_) => true,
         Workload::Matrix(m) => m.streams.iter().any(|stream| stream.sync.kind != SyncKind::None),
     };
     let writes = evidence::operations(bundle, false);
     // Other rules judge memory and remote storage.
-    if !asked || writes == 0 || !evidence::is_real(bundle) || location::memory(bundle).is_some() {
+    if !requested || writes == 0 || !evidence::is_real(bundle) || location::memory(bundle).is_some()
+    {
         return None;
     }
     if let Some((mount_point, option)) = kept_by_option(bundle) {

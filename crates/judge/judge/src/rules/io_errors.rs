@@ -4,8 +4,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::foreign;
 use plimsoll_evidence::run::{EndKind, Tier};
 
-use super::{Rule, Weight};
-use crate::claim::Claim;
+use super::{ALL_OF_STORAGE, Rule};
 use crate::events;
 use crate::finding::{Finding, Outcome};
 
@@ -17,16 +16,7 @@ pub const RULE: Rule = Rule {
                not show what the storage sustains. For a watched command, errors in the kernel \
                log for its devices count too, whatever its result reports. Check the kernel log \
                and the storage system's log, fix the cause and run again.",
-    bears_on: &[
-        (Claim::Requirement, Weight::Mandatory),
-        (Claim::MediaRead, Weight::Mandatory),
-        (Claim::CachedRead, Weight::Mandatory),
-        (Claim::BurstWrite, Weight::Mandatory),
-        (Claim::SustainedWrite, Weight::Mandatory),
-        (Claim::DurableWrite, Weight::Mandatory),
-        (Claim::TailLatency, Weight::Mandatory),
-        (Claim::Comparative, Weight::Mandatory),
-    ],
+    bears_on: ALL_OF_STORAGE,
     check,
 };
 

@@ -68,8 +68,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
 
 /// Returns the time that the operations required for a PASS take at the observed rate.
 fn needed_ns(measured_ns: u64, operations: u64) -> Option<u64> {
-    let wanted = u128::from(measured_ns) * u128::from(PASS_OPERATIONS_MIN);
-    u64::try_from(wanted.checked_div(operations.into())?).ok()
+    let required = u128::from(measured_ns) * u128::from(PASS_OPERATIONS_MIN);
+    u64::try_from(required.checked_div(operations.into())?).ok()
 }
 
 /// Returns the finding on a measured phase that was too short.
@@ -95,10 +95,10 @@ fn length(bundle: &Bundle, measured_ns: u64) -> Option<Finding> {
     if measured_ns + 1_000_000 >= limit_ns {
         return None;
     }
-    let (is, asked) = (measured_ns as f64 / 1e9, limit_ns as f64 / 1e9);
+    let (is, requested) = (measured_ns as f64 / 1e9, limit_ns as f64 / 1e9);
     let missing = span(limit_ns - measured_ns);
     let says =
-        format!("measured for {is:.1} s; {who} at least {asked:.0} s: {missing} are missing");
+        format!("measured for {is:.1} s; {who} at least {requested:.0} s: {missing} are missing");
     let advice = format!("measure for {}, {missing} longer than this", span(limit_ns));
     let finding = Finding::new(RULE.id, Outcome::Unknown, says).advise(advice);
     Some(finding.with("limit_ns", limit_ns))

@@ -2,8 +2,7 @@
 
 use plimsoll_evidence::Bundle;
 
-use super::{Rule, Weight};
-use crate::claim::Claim;
+use super::{ALL_OF_STORAGE, Rule};
 use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 use crate::steady;
@@ -17,16 +16,7 @@ pub const RULE: Rule = Rule {
         be known to 5 %. A load that writes must have written twice the working set in total, \
         and once in the window. A phase that reaches its cap first is INCONCLUSIVE. Its chart \
         shows why: measure longer, or find out why the rate keeps changing.",
-    bears_on: &[
-        (Claim::Requirement, Weight::Mandatory),
-        (Claim::MediaRead, Weight::Mandatory),
-        (Claim::CachedRead, Weight::Mandatory),
-        (Claim::BurstWrite, Weight::Mandatory),
-        (Claim::SustainedWrite, Weight::Mandatory),
-        (Claim::DurableWrite, Weight::Mandatory),
-        (Claim::TailLatency, Weight::Mandatory),
-        (Claim::Comparative, Weight::Mandatory),
-    ],
+    bears_on: ALL_OF_STORAGE,
     check,
 };
 

@@ -3,8 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::EndKind;
 
-use super::{Rule, Weight};
-use crate::claim::Claim;
+use super::{ALL_OF_STORAGE, Rule};
 use crate::finding::{Finding, Outcome};
 
 pub const RULE: Rule = Rule {
@@ -14,16 +13,7 @@ pub const RULE: Rule = Rule {
                worse, and a user who stops a run can choose the moment. A run is INVALID if its \
                environment failed (a path disappeared, a file could not be created) or if a \
                defect in Plimsoll ended it.",
-    bears_on: &[
-        (Claim::Requirement, Weight::Mandatory),
-        (Claim::SustainedWrite, Weight::Mandatory),
-        (Claim::TailLatency, Weight::Mandatory),
-        (Claim::Comparative, Weight::Mandatory),
-        (Claim::MediaRead, Weight::Mandatory),
-        (Claim::DurableWrite, Weight::Mandatory),
-        (Claim::BurstWrite, Weight::Mandatory),
-        (Claim::CachedRead, Weight::Mandatory),
-    ],
+    bears_on: ALL_OF_STORAGE,
     check,
 };
 

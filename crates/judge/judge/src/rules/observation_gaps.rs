@@ -4,8 +4,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{Command, CommandProcess, IoBytes, OpenedFile, ResultFile};
 use plimsoll_evidence::run::Tier;
 
-use super::{Rule, Weight, evidence};
-use crate::claim::Claim;
+use super::{ALL_OF_STORAGE, Rule, evidence};
 use crate::finding::{Finding, Outcome};
 use crate::location;
 use crate::rules::balance;
@@ -34,16 +33,7 @@ pub const RULE: Rule = Rule {
         could not be followed (another user's, a very short one, one left running, an engine \
         that bypasses the kernel), the outcome is unknown and the run undecided. Name the job's \
         files with --path, and run as root.",
-    bears_on: &[
-        (Claim::Requirement, Weight::Mandatory),
-        (Claim::MediaRead, Weight::Mandatory),
-        (Claim::CachedRead, Weight::Mandatory),
-        (Claim::BurstWrite, Weight::Mandatory),
-        (Claim::SustainedWrite, Weight::Mandatory),
-        (Claim::DurableWrite, Weight::Mandatory),
-        (Claim::TailLatency, Weight::Mandatory),
-        (Claim::Comparative, Weight::Mandatory),
-    ],
+    bears_on: ALL_OF_STORAGE,
     check,
 };
 

@@ -45,7 +45,6 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if all == 0 {
         return None;
     }
-    let share = reads as f64 / all as f64;
     let finding = if let Some(says) = missing(bundle, reads, writes) {
         Finding::new(RULE.id, Outcome::Fail, says)
             .advise("measure the mix that the application has")
@@ -65,7 +64,7 @@ fn missing(bundle: &Bundle, reads: u64, writes: u64) -> Option<String> {
     let claimed = |set: &[Claim]| set.iter().copied().find(|claim| claims.contains(claim));
     let limits = bundle.plan.requirement.iter().flat_map(|requirement| &requirement.limits);
     let classes: Vec<LatencyClass> = limits.map(|limit| limit.class).collect();
-    let limited = |wanted: &[LatencyClass]| classes.iter().any(|class| wanted.contains(class));
+    let limited = |required: &[LatencyClass]| classes.iter().any(|class| required.contains(class));
     use LatencyClass::{DbRead, DbWrite, FirstByte, LogWrite, Read, Write};
     if writes == 0 {
         if let Some(claim) = claimed(&of_writes) {

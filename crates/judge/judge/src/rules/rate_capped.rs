@@ -30,10 +30,10 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     if streams.is_empty() || streams.iter().any(|stream| stream.arrival.is_open()) {
         return None;
     }
-    let asked = streams.iter().find(|stream| {
+    let requested = streams.iter().find(|stream| {
         stream.think_time_ns > 0 || stream.arrival != Arrival::Closed { rate_cap_per_s: None }
     });
-    if let Some(stream) = asked {
+    if let Some(stream) = requested {
         let says = format!("the plan limits stream {} by a cap or pauses", stream.name);
         return Some(
             Finding::new(RULE.id, Outcome::Warn, says)

@@ -36,8 +36,8 @@ fn rate_per_s(operations: u64, ns: u64) -> Option<f64> {
 /// started.
 fn rates_per_s(replay: &Replay, begun: &TraceBegun) -> Option<(f64, f64)> {
     let due = &replay.due;
-    let asked = rate_per_s(due.operations + due.flushes, due.span_ns)?;
-    Some((asked, rate_per_s(begun.operations, begun.took_ns?)?))
+    let requested = rate_per_s(due.operations + due.flushes, due.span_ns)?;
+    Some((requested, rate_per_s(begun.operations, begun.took_ns?)?))
 }
 
 /// Returns the checks of a replay at the times of the trace; none for one at full speed.
@@ -47,10 +47,10 @@ pub fn checks(bundle: &Bundle) -> Vec<Check> {
     };
     let Some((replay, begun)) = started_part(bundle) else { return Vec::new() };
     let mut checks = Vec::new();
-    if let Some((asked, measured)) = rates_per_s(replay, begun) {
+    if let Some((requested, measured)) = rates_per_s(replay, begun) {
         // The rate of a short trace may be low by the allowed lag of its last start.
         let (span_ns, lag_ns) = (replay.due.span_ns as f64, source.lag_max_ns as f64);
-        let limit_per_s = asked * span_ns / (span_ns + lag_ns.max(span_ns * SLACK));
+        let limit_per_s = requested * span_ns / (span_ns + lag_ns.max(span_ns * SLACK));
         let quantity = Quantity::Rate { limit_per_s, measured_per_s: Some(measured) };
         let check = Check::undecided("trace_rate", quantity, true);
         let note = "starts; within 2 % of the trace, or `lag_max`, counts as reached";

@@ -3,8 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Tier;
 
-use super::{Rule, Weight, evidence};
-use crate::claim::Claim;
+use super::{ALL_OF_STORAGE, Rule, evidence};
 use crate::finding::{Finding, Outcome};
 
 pub const RULE: Rule = Rule {
@@ -20,16 +19,7 @@ pub const RULE: Rule = Rule {
                over one of the kernel's files can present another device's counters. None of \
                these proves that anything is wrong, but with any of them the outcome is unknown. \
                Run without them, and with the kernel's own /proc and /sys.",
-    bears_on: &[
-        (Claim::Requirement, Weight::Mandatory),
-        (Claim::MediaRead, Weight::Mandatory),
-        (Claim::CachedRead, Weight::Mandatory),
-        (Claim::BurstWrite, Weight::Mandatory),
-        (Claim::SustainedWrite, Weight::Mandatory),
-        (Claim::DurableWrite, Weight::Mandatory),
-        (Claim::TailLatency, Weight::Mandatory),
-        (Claim::Comparative, Weight::Mandatory),
-    ],
+    bears_on: ALL_OF_STORAGE,
     check,
 };
 
@@ -74,6 +64,7 @@ mod tests {
 
     use super::super::fixtures;
     use super::*;
+    use crate::claim::Claim;
 
     #[test]
     fn a_preloaded_library_or_a_covered_account_leaves_it_open() {

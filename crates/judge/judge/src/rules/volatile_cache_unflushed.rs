@@ -40,7 +40,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     // A single writer without durability makes some writes not durable.
-    let asked = match &bundle.plan.workload {
+    let requested = match &bundle.plan.workload {
         Workload::Mailbox(_) => true,
         Workload::Matrix(m) => m
             .streams
@@ -70,7 +70,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     } else if let Some((disk, _)) = unseen.filter(|_| volatile.is_empty()) {
         let says = format!("whether {} caches writes is unknown", disk.name);
         Finding::new(RULE.id, Outcome::Unknown, says).advise("check the storage system")
-    } else if !asked && !buffered.is_empty() {
+    } else if !requested && !buffered.is_empty() {
         let says = format!(
             "writes to {} went into this host's page cache, and some were never flushed",
             buffered.join(", ")
@@ -78,7 +78,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         Finding::new(RULE.id, unflushed_outcome(bundle), says).advise(DURABLE)
     } else if volatile.is_empty() && hidden.is_none() {
         Finding::new(RULE.id, Outcome::Pass, "no underlying device has a volatile write cache")
-    } else if !asked && !volatile.is_empty() {
+    } else if !requested && !volatile.is_empty() {
         let says = format!(
             "some of the {writes} writes were never flushed, and {} has a write cache that may \
              be volatile",

@@ -346,8 +346,8 @@ fn a_row_shows_the_slowest_database_and_names_the_one_that_leaves_it_open() {
         verdict.checks.iter().find(|check| check.name == "db_write_latency_avg").unwrap().clone()
     };
     let row = both(slow, unsteady);
-    let told = serde_json::to_value(&row).unwrap();
-    assert_eq!((row.ok, told["measured_ns"].as_u64()), (None, Some(2_100_000)), "{row:?}");
+    let reported = serde_json::to_value(&row).unwrap();
+    assert_eq!((row.ok, reported["measured_ns"].as_u64()), (None, Some(2_100_000)), "{row:?}");
     for part in ["worst: db0", "db1 with 1.98", "too few or too unsteady samples"] {
         assert!(row.note.contains(part), "{row:?}");
     }
@@ -356,8 +356,12 @@ fn a_row_shows_the_slowest_database_and_names_the_one_that_leaves_it_open() {
     let above = |_| 2_300_000;
     let higher = |s: u64| if s % 20 == 7 { 23_000_000 } else { 1_300_000 };
     let row = both(above, higher);
-    let told = serde_json::to_value(&row).unwrap();
-    assert_eq!((row.ok, told["measured_ns"].as_u64()), (Some(false), Some(2_385_000)), "{row:?}");
+    let reported = serde_json::to_value(&row).unwrap();
+    assert_eq!(
+        (row.ok, reported["measured_ns"].as_u64()),
+        (Some(false), Some(2_385_000)),
+        "{row:?}"
+    );
     for part in ["worst: db1", "db0 with 2.300 ms is above 2.200 ms"] {
         assert!(row.note.contains(part), "{row:?}");
     }

@@ -56,9 +56,9 @@ impl Colour {
 }
 
 /// Adds escape sequences if `wanted`.
-pub fn paint(text: &str, colour: Colour, wanted: bool) -> String {
+pub fn paint(text: &str, colour: Colour, required: bool) -> String {
     let codes = colour.codes();
-    if !wanted || codes.is_empty() || text.is_empty() {
+    if !required || codes.is_empty() || text.is_empty() {
         return text.to_owned();
     }
     match colour {

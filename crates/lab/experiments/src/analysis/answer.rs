@@ -53,7 +53,7 @@ pub struct Answer {
 }
 
 pub(super) fn answers(input: &Input<'_>, arms: &[ArmAnalysis]) -> Vec<Answer> {
-    let asked = input.questions.iter().filter_map(|question| {
+    let requested = input.questions.iter().filter_map(|question| {
         let answer = answer(question, arms, &input.searches, input.modelled)?;
         Some(Answer { question: question.text.clone(), answer })
     });
@@ -61,7 +61,7 @@ pub(super) fn answers(input: &Input<'_>, arms: &[ArmAnalysis]) -> Vec<Answer> {
         question: claim.text.clone(),
         answer: format!("{}{}", arithmetic(claim), corrected(claim, arms).unwrap_or_default()),
     });
-    asked.chain(claimed).collect()
+    requested.chain(claimed).collect()
 }
 
 fn answer(

@@ -23,8 +23,8 @@ fn base(input: &Input<'_>, at: usize) -> Option<usize> {
         return None;
     }
     let place = |name: &String| arms.iter().position(|arm| arm.name == *name);
-    let asked = |question: &&Question| question.arm.as_ref() == Some(&arms[at].name);
-    let over = input.questions.iter().filter(asked).find_map(|question| question.over.as_ref());
+    let requested = |question: &&Question| question.arm.as_ref() == Some(&arms[at].name);
+    let over = input.questions.iter().filter(requested).find_map(|question| question.over.as_ref());
     let found = match input.cumulative {
         true => at.checked_sub(1),
         false => over.or(input.reference.as_ref()).and_then(place).or(at.checked_sub(1)),

@@ -88,7 +88,7 @@ fn ratio(ours: &[f64], theirs: &[f64], metric: Metric, want: Want) -> (String, b
     let up = metric.higher_is_better();
     let bounded = |bound: f64| if up { ratio >= bound } else { ratio <= bound };
     let sign = if up { "≥" } else { "≤" };
-    let (asked, ok) = match want {
+    let (requested, ok) = match want {
         Want::Bound(bound) => (format!("{sign}{bound}"), bounded(bound)),
         Want::BoundAndInterval(bound) => {
             let clear = if up { low > 1.0 } else { high < 1.0 };
@@ -97,5 +97,5 @@ fn ratio(ours: &[f64], theirs: &[f64], metric: Metric, want: Want) -> (String, b
         Want::NotWorse => ("~1".into(), if up { high >= 1.0 } else { low <= 1.0 }),
         Want::Nothing => ("-".into(), true),
     };
-    (format!("{ratio:.2} [{low:.2} {high:.2}] {asked}"), ok)
+    (format!("{ratio:.2} [{low:.2} {high:.2}] {requested}"), ok)
 }

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 
 use plimsoll_sys::SysError;
 use plimsoll_sys::arena::AlignedBuffer;
-use plimsoll_sys::names::{self, NameKind};
+use plimsoll_sys::names;
 use plimsoll_sys::op::{PushError, RingOp};
 use plimsoll_sys::pool::Pool;
 use plimsoll_sys::ring::Ring;
@@ -158,21 +158,11 @@ queue_of!(
 fn local(op: &NameOp, per_share: u32) -> names::NameOp {
     let first = op.share.saturating_mul(per_share);
     let of = |number: u64| first.saturating_add((number % u64::from(per_share)) as u32);
-    let kind = match op.kind {
-        MetadataKind::Getattr => NameKind::Getattr,
-        MetadataKind::Lookup => NameKind::Lookup,
-        MetadataKind::Access => NameKind::Access,
-        MetadataKind::Readdir => NameKind::Readdir,
-        MetadataKind::Create => NameKind::Create,
-        MetadataKind::Remove => NameKind::Remove,
-        MetadataKind::Rename => NameKind::Rename,
-        MetadataKind::Setattr => NameKind::Setattr,
-    };
-    let number = if kind == NameKind::Readdir { u64::from(op.file) } else { op.name };
+    let number = if op.kind == MetadataKind::Readdir { u64::from(op.file) } else { op.name };
     names::NameOp {
-        kind,
+        kind: op.kind,
         directory: of(number),
-        new_directory: of(if kind == NameKind::Rename { op.new_name } else { number }),
+        new_directory: of(if op.kind == MetadataKind::Rename { op.new_name } else { number }),
         file: op.file,
         client: op.client,
         name: op.name,

@@ -241,9 +241,9 @@ fn spin_ns(mean_ns: u64, longest_ns: u64) -> u64 {
 
 /// Decides how `threads` threads poll on `cpus` CPUs.
 #[must_use]
-pub fn polling(wanted: bool, threads: usize, cpus: f64) -> Polling {
+pub fn polling(required: bool, threads: usize, cpus: f64) -> Polling {
     // One CPU must remain for the kernel's threads, which may execute the operations.
-    let why_not = match (wanted, threads as f64 + 1.0 <= cpus) {
+    let why_not = match (required, threads as f64 + 1.0 <= cpus) {
         (true, true) => return Polling { longest_ns: SPIN_NS_MAX, ..Polling::default() },
         (false, _) => "the plan turns polling off".to_owned(),
         (true, false) => format!("no CPU is free: {threads} threads on {cpus} CPUs"),

@@ -127,8 +127,8 @@ mod tests {
     #[test]
     fn ends_when_it_is_asked_to() {
         let directory = tempfile::tempdir().unwrap();
-        let asked = AtomicBool::new(true);
-        assert_eq!(written_bytes(directory.path(), 1 << 40, u64::MAX, &asked).unwrap(), 0);
+        let requested = AtomicBool::new(true);
+        assert_eq!(written_bytes(directory.path(), 1 << 40, u64::MAX, &requested).unwrap(), 0);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 

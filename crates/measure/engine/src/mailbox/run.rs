@@ -414,8 +414,8 @@ fn progress_of<W: Phase>(phase: &W) -> WorkloadProgress {
 /// Returns the number of threads: the plan's, or one per CPU, and at most one per database.
 fn threads(plan: &ResolvedPlan, mailbox: &Mailbox) -> u32 {
     let cpus = plimsoll_sys::cpu::allowed().map_or(1, |cpus| cpus.len() as u32);
-    let asked = if plan.engine.workers > 0 { plan.engine.workers } else { cpus };
-    asked.clamp(1, mailbox.databases.max(1))
+    let requested = if plan.engine.workers > 0 { plan.engine.workers } else { cpus };
+    requested.clamp(1, mailbox.databases.max(1))
 }
 
 fn stage(plan: &ResolvedPlan, target: &Target, store_directories: &StoreDirectories) -> Stage {

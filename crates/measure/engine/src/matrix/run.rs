@@ -100,7 +100,7 @@ impl MatrixRunState<'_> {
     pub(super) fn threads(&self) -> u32 {
         match self.matrix.plan.engine.workers {
             0 => self.cpus.len().max(1) as u32,
-            asked => asked,
+            requested => requested,
         }
     }
 

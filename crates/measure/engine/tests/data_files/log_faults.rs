@@ -136,11 +136,11 @@ fn every_fault_of_the_log_ends_the_run_as_corrupt_and_names_the_place() {
 /// it.
 #[test]
 fn soft_recovery_says_where_the_log_breaks_off() {
-    let asked = "soft_recovery_log_files = 8";
-    let (recording, _) = run(None, asked, PhaseKind::SoftRecovery);
+    let requested = "soft_recovery_log_files = 8";
+    let (recording, _) = run(None, requested, PhaseKind::SoftRecovery);
     assert_eq!(recording.end.kind, EndKind::Completed, "{}", recording.end.says);
     for fault in [Fault::Dropped, Fault::Torn, Fault::Flipped, Fault::Misdirected] {
-        let (recording, harmed) = run(Some(fault), asked, PhaseKind::SoftRecovery);
+        let (recording, harmed) = run(Some(fault), requested, PhaseKind::SoftRecovery);
         assert_eq!(recording.end.kind, EndKind::Corruption, "{fault:?}");
         let (path, at) = harmed.unwrap();
         let place = format!("({} at byte {at})", path.display());

@@ -204,8 +204,8 @@ fn groups(rows: &[RowScore], errors: &[f64], least: f64) -> Vec<Group> {
         let n = errors.len();
         let median = 0.5 * (errors[n / 2] + errors[(n - 1) / 2]);
         let one_side = errors.iter().filter(|e| **e * median > 0.0).count();
-        let told = n >= 3 && 4 * one_side >= 3 * n && median.abs() > least;
-        told.then_some(Group { name, rows: n, one_side, error_median: median })
+        let reported = n >= 3 && 4 * one_side >= 3 * n && median.abs() > least;
+        reported.then_some(Group { name, rows: n, one_side, error_median: median })
     };
     let mut groups: Vec<Group> = names.into_iter().filter_map(group).collect();
     groups.sort_by(|a, b| b.error_median.abs().total_cmp(&a.error_median.abs()));

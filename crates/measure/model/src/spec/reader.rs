@@ -10,13 +10,13 @@ pub struct Reader<'a> {
     spec: &'a Spec,
     place: &'a str,
     table: &'a Table,
-    asked: RefCell<BTreeSet<String>>,
+    requested: RefCell<BTreeSet<String>>,
 }
 
 impl<'a> Reader<'a> {
     /// Creates a reader of a table of the model.
     pub fn new(spec: &'a Spec, place: &'a str, table: &'a Table) -> Self {
-        Self { spec, place, table, asked: RefCell::default() }
+        Self { spec, place, table, requested: RefCell::default() }
     }
 
     /// Returns the name of the table.
@@ -25,7 +25,7 @@ impl<'a> Reader<'a> {
     }
 
     fn get(&self, field: &str) -> Option<&'a Field> {
-        self.asked.borrow_mut().insert(field.to_owned());
+        self.requested.borrow_mut().insert(field.to_owned());
         self.table.fields.get(field)
     }
 
@@ -175,15 +175,15 @@ impl<'a> Reader<'a> {
     /// # Errors
     /// [`ModelError::UnknownField`] with the nearest requested field.
     pub fn finish(self) -> Result<(), ModelError> {
-        let asked = self.asked.into_inner();
-        match self.table.fields.keys().find(|field| !asked.contains(*field)) {
+        let requested = self.requested.into_inner();
+        match self.table.fields.keys().find(|field| !requested.contains(*field)) {
             None => Ok(()),
             Some(field) => Err(ModelError::UnknownField {
                 model: self.spec.name.clone(),
                 line: self.spec.line(self.place, field),
                 place: self.place.to_owned(),
                 field: field.clone(),
-                nearest: most_like(field, asked.iter().map(String::as_str)),
+                nearest: most_like(field, requested.iter().map(String::as_str)),
             }),
         }
     }

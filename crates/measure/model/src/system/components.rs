@@ -32,11 +32,11 @@ impl System {
     /// # Errors
     /// The names of the components that exist.
     pub fn component(&self, name: &str) -> Result<Component, String> {
-        let asked = normal(name);
+        let requested = normal(name);
         let mut names = Vec::new();
         for component in self.components() {
             let own = self.component_name(component);
-            if normal(&own) == asked {
+            if normal(&own) == requested {
                 return Ok(component);
             }
             names.push(own);
@@ -129,11 +129,13 @@ impl System {
     /// # Errors
     /// The first parts of the names that exist.
     pub fn throttled(&self, name: &str) -> Result<Vec<StationId>, String> {
-        let asked = normal(name);
+        let requested = normal(name);
         let stations = (0..self.sim.stations() as u32).map(StationId);
         let queues: Vec<StationId> = stations.filter(|id| !self.sim.is_delay(*id)).collect();
         let is_part = |whole: &str| {
-            whole.strip_prefix(&asked).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            whole
+                .strip_prefix(&requested)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };
         let of_any_node = |name: &str| {
             let block = name.split_once('.').filter(|_| self.nodes() > 1);
@@ -144,7 +146,7 @@ impl System {
             is_part(name) || of_any_node(name)
         };
         let found: Vec<StationId> = queues.iter().copied().filter(matches).collect();
-        if !found.is_empty() && !asked.is_empty() {
+        if !found.is_empty() && !requested.is_empty() {
             return Ok(found);
         }
         let mut names: Vec<String> = Vec::new();

@@ -15,8 +15,8 @@ fn every_shipped_model_runs_and_says_where_its_numbers_come_from() {
         let spec = Spec::load(shipped.name).unwrap();
         assert!(!spec.title.is_empty() && spec.about.len() > 100, "{}", shipped.name);
         for (path, fact) in spec.facts() {
-            let told = fact.from == Provenance::Chosen || fact.from == Provenance::Assumed;
-            assert!(told || !fact.note.is_empty(), "{}: {path} names no source", shipped.name);
+            let reported = fact.from == Provenance::Chosen || fact.from == Provenance::Assumed;
+            assert!(reported || !fact.note.is_empty(), "{}: {path} names no source", shipped.name);
         }
         // `run` asserts Little's law at every station; the same seed results in the same run.
         let once = || run(Spec::load(shipped.name).unwrap(), &load(8, 0.6, 2 * GB), 500, 3_000);

@@ -165,8 +165,9 @@ fn what_is_read_ahead_is_read_from_the_drives_once() {
         // Reading a record of a raidz occupies its whole group (`whole_group_reads`).
         let columns = if record > 65_536.0 { of("pool.width") } else { 1.0 };
         let read = commands / columns * record;
-        let asked = run.measured.ops as f64 * (1.0 - reads.metadata_share) * reads.io_bytes as f64;
-        assert!((read / asked - 1.0).abs() < 0.15, "{read} bytes of {asked}");
+        let requested =
+            run.measured.ops as f64 * (1.0 - reads.metadata_share) * reads.io_bytes as f64;
+        assert!((read / requested - 1.0).abs() < 0.15, "{read} bytes of {requested}");
         // The first read of each record counts as served by the drives, the others as served by
         // memory.
         let first = reads.io_bytes as f64 / record;

@@ -226,8 +226,8 @@ fn the_sample_covers_the_whole_run_at_constant_size() {
 #[test]
 fn samples_the_content_of_one_read_in_256() {
     let mut profiler = AccessProfiler::new(&[MIB], 1, 1);
-    let wanted: Vec<usize> = (0..1000).filter(|_| profiler.samples_content()).collect();
-    assert_eq!(wanted, [0, 256, 512, 768]);
+    let required: Vec<usize> = (0..1000).filter(|_| profiler.samples_content()).collect();
+    assert_eq!(required, [0, 256, 512, 768]);
 }
 
 #[test]

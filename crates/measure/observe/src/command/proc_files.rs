@@ -149,12 +149,12 @@ mod tests {
             };
             let all: Vec<_> = (0..threads).map(|_| other(std::sync::Arc::clone(&stay))).collect();
             // The last thread starts a process.
-            let (told, started) = std::sync::mpsc::channel();
+            let (reported, started) = std::sync::mpsc::channel();
             let parent = std::thread::spawn({
                 let stay = std::sync::Arc::clone(&stay);
                 move || {
                     let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-                    told.send(i32::try_from(child.id()).unwrap()).unwrap();
+                    reported.send(i32::try_from(child.id()).unwrap()).unwrap();
                     stay.wait();
                     stay.wait();
                     child.kill().unwrap();

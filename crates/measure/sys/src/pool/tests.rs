@@ -56,7 +56,7 @@ fn writes_flushes_and_reads_back_inline_and_with_workers() {
 
 #[test]
 fn names_go_through_the_same_queue_inline_and_with_workers() {
-    use crate::names::{NameKind, NameOp, NameTable};
+    use crate::names::{MetadataKind, NameOp, NameTable};
     for entries in [1u32, 4] {
         let folder = tempfile::tempdir().unwrap();
         let (file, small) = (folder.path().join("f"), folder.path().join("small"));
@@ -79,21 +79,21 @@ fn names_go_through_the_same_queue_inline_and_with_workers() {
             new_name: name + 100,
         };
         for number in 0..20 {
-            pool.push_name(&name(NameKind::Create, number), number).unwrap();
+            pool.push_name(&name(MetadataKind::Create, number), number).unwrap();
             assert_eq!(run(&mut pool, 1), [(number, Ok(0))]);
             // An earlier operation in the slot has no effect.
             pool.push(&op(OpKind::Write, 0, 1)).unwrap();
             assert_eq!(run(&mut pool, 1), [(1, Ok(4096))]);
-            pool.push_name(&name(NameKind::Rename, number), 2).unwrap();
+            pool.push_name(&name(MetadataKind::Rename, number), 2).unwrap();
             assert_eq!(run(&mut pool, 1), [(2, Ok(0))]);
         }
-        pool.push_name(&name(NameKind::Remove, 5), 3).unwrap();
+        pool.push_name(&name(MetadataKind::Remove, 5), 3).unwrap();
         assert_eq!(run(&mut pool, 1), [(3, Err(libc::ENOENT))]);
         assert_eq!(std::fs::read_dir(&small).unwrap().count(), 20);
-        let unknown = NameOp { directory: 7, ..name(NameKind::Create, 1) };
+        let unknown = NameOp { directory: 7, ..name(MetadataKind::Create, 1) };
         assert_eq!(pool.push_name(&unknown, 0), Err(PushError::UnknownFile(0)));
         let mut bare = self::pool(folder.path(), 1);
-        let refused = bare.push_name(&name(NameKind::Create, 1), 0);
+        let refused = bare.push_name(&name(MetadataKind::Create, 1), 0);
         assert_eq!(refused, Err(PushError::NoNames));
     }
 }

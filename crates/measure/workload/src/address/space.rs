@@ -136,11 +136,11 @@ impl Space {
         let (at, within) = self.find(slot);
         let region = &self.regions[at];
         let highest = region.size_bytes.checked_sub(size_bytes)?;
-        let wanted = (within * self.slot_bytes).min(highest);
-        let aligned = if align_bytes <= 1 || wanted.is_multiple_of(align_bytes) {
-            wanted
+        let required = (within * self.slot_bytes).min(highest);
+        let aligned = if align_bytes <= 1 || required.is_multiple_of(align_bytes) {
+            required
         } else {
-            wanted - wanted % align_bytes
+            required - required % align_bytes
         };
         Some(Place { file: region.file, offset_bytes: region.offset_bytes + aligned })
     }

@@ -29,7 +29,11 @@ impl Density {
         let full = f64::from(unit_bytes) / PART_BYTES as f64;
         let most = full.min(COMPRESSIBILITY_MAX);
         if !(1.0..=most).contains(&compressibility) {
-            return Err(ContentError::Compressibility { asked: compressibility, most, unit_bytes });
+            return Err(ContentError::Compressibility {
+                requested: compressibility,
+                most,
+                unit_bytes,
+            });
         }
         if compressibility <= 1.0 {
             return Ok(Self { parts: full as u8, fraction: 0 });
@@ -74,10 +78,10 @@ mod tests {
     fn the_fraction_is_met_over_any_stretch() {
         for ratio in [1.01, 1.5, 2.0, 3.0, 7.3, 20.0, 50.0] {
             let density = Density::new(ratio, 4096).unwrap();
-            let wanted = (128.0 / ratio - 0.75).max(1.0);
+            let required = (128.0 / ratio - 0.75).max(1.0);
             for start in [0, 12_345, 1 << 40] {
                 let sum: f64 = (start..start + 256).map(|u| f64::from(density.parts(u))).sum();
-                assert!((sum / 256.0 - wanted).abs() < 0.01, "{ratio}: {sum}");
+                assert!((sum / 256.0 - required).abs() < 0.01, "{ratio}: {sum}");
             }
         }
     }

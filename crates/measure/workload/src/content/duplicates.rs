@@ -56,7 +56,7 @@ impl Duplicates {
         unit_bytes: u32,
         run: u64,
     ) -> Result<Option<Self>, ContentError> {
-        let refused = Err(ContentError::Duplicates { asked: share, space_bytes });
+        let refused = Err(ContentError::Duplicates { requested: share, space_bytes });
         if share == 0.0 {
             return Ok(None);
         }

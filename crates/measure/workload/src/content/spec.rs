@@ -29,11 +29,11 @@ pub(super) const COMPRESSIBILITY_MAX: f64 = 50.0;
 pub enum ContentError {
     /// The ratio is out of range.
     #[error(
-        "a compressibility of {asked} is not between 1 and {most} for units of {unit_bytes} bytes"
+        "a compressibility of {requested} is not between 1 and {most} for units of {unit_bytes} bytes"
     )]
     Compressibility {
         /// Requested value.
-        asked: f64,
+        requested: f64,
         /// Maximum compression ratio of units of this size.
         most: f64,
         /// Bytes of a unit.
@@ -41,12 +41,12 @@ pub enum ContentError {
     },
     /// The share is out of range, or the space is too small for it.
     #[error(
-        "a duplicate share of {asked} is not possible in {space_bytes} bytes: it must be 0 or more \
+        "a duplicate share of {requested} is not possible in {space_bytes} bytes: it must be 0 or more \
          and below 1, and leave room for the originals of the duplicates"
     )]
     Duplicates {
         /// Requested value.
-        asked: f64,
+        requested: f64,
         /// Size of the space.
         space_bytes: u64,
     },

@@ -95,10 +95,10 @@ impl Arrivals {
         let waiting = behind_ns * self.rate_ios_per_ns / self.ratio;
         let drawn = (self.drawn - self.window_drawn) as f64;
         let pending_ios = (drawn - done as f64) * self.ratio;
-        let asked = elapsed_ns as f64 * self.rate_ios_per_ns;
+        let requested = elapsed_ns as f64 * self.rate_ios_per_ns;
         let backlog_ios = waiting * self.ratio;
-        self.owed_ios = self.owed_ios * 0.9 + asked - done_ios - pending_ios - backlog_ios;
-        let per_window = asked.max(1.0);
+        self.owed_ios = self.owed_ios * 0.9 + requested - done_ios - pending_ios - backlog_ios;
+        let per_window = requested.max(1.0);
         let part = (GAIN * self.owed_ios / per_window).clamp(-CORRECTION_MAX, CORRECTION_MAX);
         self.correction = 1.0 + part;
         self.window_start_ns = now_ns;

@@ -252,14 +252,14 @@ impl Group {
         let Some(token) = Token::unpack(completion.token) else { return };
         let Token { purpose, place, index } = token;
         self.attention.stir(place);
-        let Some(wanted) = self.wanted_bytes(token) else { return };
+        let Some(required) = self.wanted_bytes(token) else { return };
         if purpose == Purpose::PageRead && self.arrivals.is_none() {
             // Usually its operation ends now, and its next operation starts at once.
             self.hint(index);
         }
         let g = &self.geometry;
         let Some(d) = self.databases.get_mut(place) else { return };
-        if let Some(trouble) = trouble(completion, wanted) {
+        if let Some(trouble) = trouble(completion, required) {
             match purpose {
                 Purpose::LogWrite | Purpose::LogFlush => d.log.fail(trouble, ctx),
                 Purpose::Replication => d.log.fail(trouble, ctx),

@@ -92,7 +92,7 @@ pub(crate) struct LogWriter {
     written: u64,
     durable: u64,
     recorded_checkpoint: u64,
-    wanted: u64,
+    required: u64,
     pages_used: u32,
     /// Time since which appended data waits to be issued.
     waiting_since_ns: Option<u64>,
@@ -136,7 +136,7 @@ impl LogWriter {
             written: at.next_lsn,
             durable: at.next_lsn,
             recorded_checkpoint: at.checkpoint,
-            wanted: 0,
+            required: 0,
             pages_used,
             waiting_since_ns: None,
             metas: vec![
@@ -289,7 +289,7 @@ impl LogWriter {
 
     /// Requests that the log become durable up to `lsn`.
     pub fn want(&mut self, lsn: u64) {
-        self.wanted = self.wanted.max(lsn);
+        self.required = self.required.max(lsn);
     }
 
     /// Returns the time at which an unwritten lazy commit has waited long enough.
@@ -302,7 +302,7 @@ impl LogWriter {
     pub fn pump(&mut self, g: &Geometry, checkpoint: u64, ctx: &mut Ctx<'_>) {
         let pending = self.pos > self.issued;
         let due = pending
-            && (self.wanted > self.issued
+            && (self.required > self.issued
                 || self.pos - self.issued >= self.buffer_blocks / 2 * BLOCK
                 || self.deadline_ns().is_some_and(|deadline| ctx.now_ns >= deadline));
         if due && self.pieces.len() < self.writes_max {

@@ -278,8 +278,8 @@ impl<S: Steps> Machine<S> {
         let number = completion.token as usize;
         let Some(request) = self.lanes.get_mut(number).and_then(Option::take) else { return };
         self.in_flight -= 1;
-        let wanted = if request.may_be_short { 0 } else { request.size_bytes };
-        if let Some(trouble) = trouble(completion, wanted) {
+        let required = if request.may_be_short { 0 } else { request.size_bytes };
+        if let Some(trouble) = trouble(completion, required) {
             let database = self.store.databases[request.place].config.id;
             ctx.fail(database, request.at, trouble);
             return;

@@ -232,17 +232,17 @@ impl Group {
         let g = self.geometry;
         let d = &mut self.databases[op.place];
         let Session { buffer_at, frame, .. } = self.sessions[session as usize];
-        let (reader, wanted) = ((session, buffer_at), (op.page, op.intended_ns));
+        let (reader, required) = ((session, buffer_at), (op.page, op.intended_ns));
         // Usually it was just read.
         let mut found = if op.sought && d.has_read(frame, op.page) {
             d.touch(frame);
             Seek::Cached(frame)
         } else {
-            d.seek(&g, &mut self.links, reader, wanted, ctx)
+            d.seek(&g, &mut self.links, reader, required, ctx)
         };
         if matches!(found, Seek::NoFrame) {
             d.scavenge(&g, &mut self.pool, ctx);
-            found = d.seek(&g, &mut self.links, reader, wanted, ctx);
+            found = d.seek(&g, &mut self.links, reader, required, ctx);
         }
         let at = match found {
             Seek::Cached(at) => at,

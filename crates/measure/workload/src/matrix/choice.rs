@@ -114,8 +114,8 @@ mod tests {
                 counts[choice.take()] += 1;
             }
             for (count, weight) in counts.iter().zip(&weights) {
-                let wanted = weight / total * (blocks * STRATA) as f64;
-                prop_assert!((*count as f64 - wanted).abs() <= 2.0 * blocks as f64);
+                let required = weight / total * (blocks * STRATA) as f64;
+                prop_assert!((*count as f64 - required).abs() <= 2.0 * blocks as f64);
             }
         }
     }

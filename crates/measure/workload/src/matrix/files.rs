@@ -100,9 +100,9 @@ mod tests {
 
     #[test]
     fn a_working_set_is_met() {
-        for wanted in [1u64 << 30, 300_000_000, 20 * 65_536, 65_536 * 3, 65_536] {
-            let got = total(&set(Some(wanted)));
-            assert!(got <= wanted && got + 20 * 4096 > wanted, "{wanted}: {got}");
+        for required in [1u64 << 30, 300_000_000, 20 * 65_536, 65_536 * 3, 65_536] {
+            let got = total(&set(Some(required)));
+            assert!(got <= required && got + 20 * 4096 > required, "{required}: {got}");
         }
         let few = set(Some(3 * 65_536));
         let used: usize = (0..4).map(|s| few.regions(s, 65_536, 4096).len()).sum();

@@ -187,7 +187,7 @@ impl StreamPart {
 /// Returns an operation of a trace, on the stream's file.
 fn replayed(config: &StreamConfig, event: Event) -> Op {
     let file = config.files.first_file;
-    let kind = match event.asked {
+    let kind = match event.requested {
         TraceOperation::Read => OpKind::Read,
         TraceOperation::Write => OpKind::Write,
         TraceOperation::WriteDurable => OpKind::WriteDurable,
@@ -219,8 +219,8 @@ impl Client {
     }
 
     fn metadata_op(&mut self, config: &StreamConfig) -> Op {
-        let asked = MetadataKind::ALL[self.metadata.take().min(MetadataKind::ALL.len() - 1)];
-        let change = match asked {
+        let requested = MetadataKind::ALL[self.metadata.take().min(MetadataKind::ALL.len() - 1)];
+        let change = match requested {
             MetadataKind::Create => self.names.create(),
             MetadataKind::Remove => self.names.remove(),
             MetadataKind::Rename => self.names.rename(),
@@ -229,7 +229,7 @@ impl Client {
                 self.files += 1;
                 let files = u64::from(config.files.files_per_share.max(1));
                 let file = config.files.file(self.share, (bits % files) as u32);
-                return Op::bare(OpKind::Metadata(asked), self.share, file);
+                return Op::bare(OpKind::Metadata(requested), self.share, file);
             }
         };
         let (kind, name, new_name) = match change {

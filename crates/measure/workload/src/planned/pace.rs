@@ -167,9 +167,9 @@ impl StreamPace {
         };
         if self.open {
             let arrivals: Vec<StartTimes> = clients.iter().copied().filter_map(part).collect();
-            let asked = u64::from(depth) * u64::from(clients.len() as u32);
+            let requested = u64::from(depth) * u64::from(clients.len() as u32);
             let fits = OPEN_ARENA_BYTES / u64::from(self.size_bytes_max.max(1));
-            let places = fits.clamp(asked.min(OPEN_PLACES_MAX), OPEN_PLACES_MAX);
+            let places = fits.clamp(requested.min(OPEN_PLACES_MAX), OPEN_PLACES_MAX);
             return (Pace::Open { arrivals, places: places as u32 }, None);
         }
         let pace = if self.batch {

@@ -63,14 +63,14 @@ impl Trace {
         };
         let (mut sizes, mut bits) = (BTreeMap::new(), 0);
         for event in &self.events {
-            if !event.asked.moves() {
+            if !event.requested.moves() {
                 figures.flushes += 1;
                 continue;
             }
             let size = u64::from(event.size_bytes);
             figures.operations += 1;
             figures.bytes += size;
-            if event.asked == TraceOperation::Read {
+            if event.requested == TraceOperation::Read {
                 figures.reads += 1;
                 figures.read_bytes += size;
             }
@@ -88,7 +88,7 @@ impl Trace {
     pub(super) fn touched(&self) -> Vec<u64> {
         let mut all = HashSet::new();
         let mut last = None;
-        for event in self.events.iter().filter(|event| event.asked.moves()) {
+        for event in self.events.iter().filter(|event| event.requested.moves()) {
             let range = chunks(self.place(event), event.size_bytes);
             if last.as_ref() != Some(&range) {
                 all.extend(range.clone());

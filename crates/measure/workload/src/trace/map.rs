@@ -126,7 +126,7 @@ pub(super) fn map(
     mapping.rule = rule.word();
     let (bases, mut events) = (std::mem::take(&mut trace.bases), trace.events);
     events.retain_mut(|event| {
-        if !event.asked.moves() {
+        if !event.requested.moves() {
             return true;
         }
         let base = bases.get(usize::from(event.volume)).copied().unwrap_or(0);
@@ -161,7 +161,7 @@ pub(super) fn map(
 /// Bytes of the distinct pieces of the target that operations reach; its last piece may be short.
 fn mapped_bytes(events: &[Event], target_bytes: u64) -> u64 {
     let mut pieces = HashSet::new();
-    for event in events.iter().filter(|event| event.asked.moves()) {
+    for event in events.iter().filter(|event| event.requested.moves()) {
         pieces.extend(chunks(event.offset_bytes, event.size_bytes));
     }
     let size = |piece: u64| {

@@ -58,7 +58,7 @@ impl Replay {
     ) -> Result<Self, NothingFits> {
         let out_of_order = trace.out_of_order();
         let (mut events, mapping) = map(trace, source.map, target_bytes, align_bytes);
-        if events.iter().all(|event| !event.asked.moves()) {
+        if events.iter().all(|event| !event.requested.moves()) {
             return Err(NothingFits { file: source.file.clone(), target_bytes });
         }
         if let Some(speed) = source.speed.filter(|speed| *speed != 1.0) {
@@ -68,9 +68,9 @@ impl Replay {
         let at_times = source.speed.is_some();
         let mut due = ReplayTotals::default();
         for event in events.iter().take_while(|event| !at_times || event.at_ns < measure_ns) {
-            due.operations += u64::from(event.asked.moves());
-            due.flushes += u64::from(!event.asked.moves());
-            due.reads += u64::from(event.asked == TraceOperation::Read);
+            due.operations += u64::from(event.requested.moves());
+            due.flushes += u64::from(!event.requested.moves());
+            due.reads += u64::from(event.requested == TraceOperation::Read);
             due.bytes += u64::from(event.size_bytes);
             due.span_ns = event.at_ns;
         }

@@ -11,12 +11,12 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
 fn event(at_ns: u64, offset_bytes: u64, size_bytes: u32) -> Event {
-    let asked = if offset_bytes.is_multiple_of(8192) {
+    let requested = if offset_bytes.is_multiple_of(8192) {
         TraceOperation::Read
     } else {
         TraceOperation::Write
     };
-    Event { at_ns, offset_bytes, size_bytes, volume: 0, asked }
+    Event { at_ns, offset_bytes, size_bytes, volume: 0, requested }
 }
 
 fn source(map: TraceMap, speed: Option<f64>) -> TraceSource {

@@ -86,7 +86,7 @@ pub fn run_arms_for(
     }
     let carried = after.hosts.select(&resolved, &after.sign, progress, interrupt)?;
     let places = &carried.places;
-    let asked = RunConfig {
+    let requested = RunConfig {
         plan,
         resolved: &resolved,
         keep: after.keep,
@@ -97,7 +97,7 @@ pub fn run_arms_for(
         interrupt,
         driver: &*carried.driver,
     };
-    let compared = arms::carry_out(&asked, taken.accept, taken.factors, earlier, progress)?;
+    let compared = arms::carry_out(&requested, taken.accept, taken.factors, earlier, progress)?;
     let exit = show(&compared.comparison)?;
     if !common.json {
         bundle::print(&format!("\nreport: {}\n", compared.report.display()))?;

@@ -108,12 +108,12 @@ pub fn print_custody(lines: &[String], common: &Globals) -> Result<(), CliError>
 /// Returns the style of text: the terminal's width, and colour if enabled.
 pub fn style(common: &Globals) -> Style {
     let terminal = std::io::stdout().is_terminal();
-    let wanted = common::colour(common, terminal);
+    let required = common::colour(common, terminal);
     let size = terminal.then(|| rustix::termios::tcgetwinsize(std::io::stdout()).ok()).flatten();
     // A serial console reports a width of 0.
     let columns = size.map_or(0, |size| usize::from(size.ws_col));
     let width = if columns == 0 { COLUMNS } else { columns };
-    Style { colour: wanted, width, ..Style::default() }
+    Style { colour: required, width, ..Style::default() }
 }
 
 /// Prints text to stdout. If that fails, the command continues and ends with code 5

@@ -19,8 +19,8 @@ pub struct Options {
     /// A bundle's directory, or a run as `plimsoll runs` lists them.
     bundle: String,
     /// Write verdict and report again even if the existing files were changed.
-    #[arg(long)]
-    anew: bool,
+    #[arg(long, alias = "anew")]
+    rewrite: bool,
 }
 
 /// Judges the bundle again and rewrites its verdict and report.
@@ -35,7 +35,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         fleet::show(&left, common)?;
         return Ok(left.exit);
     }
-    let reader = if options.anew { Reader::ignoring_changes() } else { Reader::new() };
+    let reader = if options.rewrite { Reader::ignoring_changes() } else { Reader::new() };
     let loaded = reader.load(&directory)?;
     reader.rewrite_derived(&loaded)?;
     bundle::show(&directory, &loaded.bundle, &loaded.verdict, common)?;

@@ -80,13 +80,13 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
 
 /// Prints the report of a sweep, comparison, search, published experiment, or of repeats.
 fn of_experiment(directory: &Path, format: Format, common: &Globals) -> Result<Exit, CliError> {
-    let told = directory_report::build_report(directory)?;
+    let reported = directory_report::build_report(directory)?;
     let text = match format {
-        _ if common.json => told.json,
-        Format::Text => text::document(&told.document, &bundle::style(common)),
-        Format::Html => bundle::document_html(&told.document)?,
-        Format::Markdown => markdown::document(&told.document),
-        Format::Csv | Format::FioJson => match told.csv.filter(|_| format == Format::Csv) {
+        _ if common.json => reported.json,
+        Format::Text => text::document(&reported.document, &bundle::style(common)),
+        Format::Html => bundle::document_html(&reported.document)?,
+        Format::Markdown => markdown::document(&reported.document),
+        Format::Csv | Format::FioJson => match reported.csv.filter(|_| format == Format::Csv) {
             Some(csv) => csv,
             None => {
                 let says = format!("{} has no such table", directory.display());
@@ -98,6 +98,6 @@ fn of_experiment(directory: &Path, format: Format, common: &Globals) -> Result<E
     bundle::print(&text)?;
     let for_programs = format != Format::Text || common.json;
     let common = Globals { json: for_programs, ..common.clone() };
-    bundle::print_custody(&told.together.lines(), &common)?;
-    Ok(told.together.apply_doubts(Exit::Ok))
+    bundle::print_custody(&reported.together.lines(), &common)?;
+    Ok(reported.together.apply_doubts(Exit::Ok))
 }

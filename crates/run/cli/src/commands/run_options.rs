@@ -63,12 +63,12 @@ impl RunOptions {
     /// # Errors
     /// Such an option.
     pub fn refuse_with_fleet(&self) -> Result<(), CliError> {
-        let asked = [
+        let requested = [
             ("--keep", self.keep),
             ("--witness", self.witness.is_some()),
             ("--destroy", !self.destroy.is_empty()),
         ];
-        match asked.into_iter().find(|(_, asked)| self.hosts.uses_fleet() && *asked) {
+        match requested.into_iter().find(|(_, requested)| self.hosts.uses_fleet() && *requested) {
             Some((option, _)) => {
                 Err(CliError::usage(format!("{option} cannot be used with --fleet"))
                     .hint("remove it, or run the plan on one host"))

@@ -105,8 +105,8 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         log: Box::new(notes::tell),
     };
     let mut unsaid = None;
-    let told = |at: SocketAddr| unsaid = say(scheme, at, common).err();
-    serve(serving, options.insecure, &interrupt, told).map_err(errors::page)?;
+    let reported = |at: SocketAddr| unsaid = say(scheme, at, common).err();
+    serve(serving, options.insecure, &interrupt, reported).map_err(errors::page)?;
     unsaid.map_or(Ok(Exit::Ok), Err)
 }
 

@@ -36,8 +36,8 @@ pub struct Options {
     #[command(flatten)]
     changes: Changes,
     /// Start again instead of resuming an interrupted sweep of the same plan.
-    #[arg(long)]
-    anew: bool,
+    #[arg(long, alias = "anew")]
+    restart: bool,
     /// Show points and duration, and check every target and server, but measure nothing.
     #[arg(long)]
     dry_run: bool,
@@ -45,8 +45,8 @@ pub struct Options {
     #[arg(long)]
     yes: bool,
     /// Measure nothing: show the latest sweep of this plan again.
-    #[arg(long, conflicts_with_all = ["anew", "dry_run"])]
-    told: bool,
+    #[arg(long, alias = "told", conflicts_with_all = ["restart", "dry_run"])]
+    show_latest: bool,
     /// Keep the data after the last point.
     #[arg(long)]
     keep: bool,
@@ -84,9 +84,9 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     meanings.iter().for_each(|says| progress.say(says));
     let carried = options.hosts.select(&resolved, &options.sign, &mut progress, &interrupt)?;
     let bundles = carried.places.bundles(options.out.as_deref())?;
-    let earlier = EarlierSweep::from_flags(options.anew, options.told);
+    let earlier = EarlierSweep::from_flags(options.restart, options.show_latest);
     let mut state = SweepProgress::begin(&resolved, &points, &bundles, &carried.places, earlier)?;
-    if options.told {
+    if options.show_latest {
         state.require_points(&bundles)?;
         return show(&state, options.format, common).map(|()| state.exit());
     }
@@ -102,7 +102,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     if !options.hosts.check(&resolved, &points_left, &mut progress)? {
         return Ok(Exit::Ok);
     }
-    let asked = RunConfig {
+    let requested = RunConfig {
         plan: &plan,
         resolved: &resolved,
         keep: options.keep,
@@ -113,7 +113,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         interrupt: &interrupt,
         driver: &*carried.driver,
     };
-    let swept = sweep::carry_out(&asked, &points, &mut state, &mut progress)?;
+    let swept = sweep::carry_out(&requested, &points, &mut state, &mut progress)?;
     swept.kept.iter().for_each(|at| progress.say(&format!("the data was kept in {at}")));
     show(&state, options.format, common)?;
     Ok(swept.early_exit.unwrap_or_else(|| state.exit()))

@@ -103,8 +103,8 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         return Ok(Exit::Ok);
     }
     let (keep, driver, destroy) = (options.keep, &*carried.driver, options.destroy.clone());
-    let asked = SearchOptions { range, fresh, keep, destroy, bundles, driver };
-    let found = search(&plan, &resolved, &asked, places, &mut progress, &interrupt)?;
+    let requested = SearchOptions { range, fresh, keep, destroy, bundles, driver };
+    let found = search(&plan, &resolved, &requested, places, &mut progress, &interrupt)?;
     show(&found, common)?;
     found.kept.iter().for_each(|at| progress.say(&format!("the data was kept in {at}")));
     Ok(found.exit)

@@ -84,8 +84,8 @@ fn answer(stream: &TcpStream, objects: &Objects) -> Option<()> {
 }
 
 fn list(objects: &BTreeMap<String, Vec<u8>>, query: &str) -> Vec<u8> {
-    let asked = query.split('&').find_map(|part| part.strip_prefix("prefix="));
-    let prefix = asked.unwrap_or_default().replace("%2F", "/");
+    let requested = query.split('&').find_map(|part| part.strip_prefix("prefix="));
+    let prefix = requested.unwrap_or_default().replace("%2F", "/");
     let of_prefix = objects.iter().filter(|(key, _)| key.starts_with(&prefix));
     let contents: String = of_prefix
         .map(|(key, object)| {

@@ -320,11 +320,11 @@ fn require(
     let keeps = draw.one_of(&[true, true, false]);
     let share = if keeps { draw.one_of(&KEPT) } else { draw.one_of(&BROKEN) };
     let bytes = carried * (io_kib << 10) as f64;
-    let asked = match draw.below(3) {
+    let requested = match draw.below(3) {
         0 => format!("bandwidth = \"{:.0}B/s\"\n", bytes * share),
         _ => format!("iops = {}\n", (carried * share * 100.0).round() / 100.0),
     };
-    plan.requirement.push_str(&asked);
+    plan.requirement.push_str(&requested);
     // With random service times, the mean of few operations can exceed the truth.
     let chance = CHANCE * variation / (carried * plan.measure_s as f64).sqrt();
     if !keeps && known && share > 1.0 + chance {

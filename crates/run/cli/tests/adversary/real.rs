@@ -335,7 +335,7 @@ fn plan(drawn: &StackCase, stack: &Stack) -> String {
         Declaration::Media(media) => (format!("[observe]\nmedia = {media:?}\n"), ""),
         Declaration::Reduction => ("[observe]\ndata_reduction = 40.0\n".to_owned(), ""),
         Declaration::Metrics => {
-            let url = metrics(|asked| format!("uptime {}\nnothing 0\n", 1000 + asked * 60));
+            let url = metrics(|requested| format!("uptime {}\nnothing 0\n", 1000 + requested * 60));
             let names = "\"read_source.ssd\" = \"uptime\"\n\"read_source.cache\" = \"nothing\"";
             (
                 format!(

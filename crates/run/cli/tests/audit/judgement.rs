@@ -101,7 +101,7 @@ fn a_counter_that_grows_does_not_show_where_reads_came_from() {
         "\"read_source.ssd\" = \"uptime\"",
         "\"read_source.ssd\" = \"uptime\"\n\"read_source.cache\" = \"nothing\"",
     ] {
-        let url = metrics(|asked| format!("uptime {}\nnothing 0\n", 1000 + asked * 60));
+        let url = metrics(|requested| format!("uptime {}\nnothing 0\n", 1000 + requested * 60));
         let sandbox = Sandbox::new();
         let text = format!(
             "version = 1\nname = \"grows\"\n[target]\npath = {:?}\n[workload.matrix]\nfile_size = \"32MiB\"\n\

@@ -104,17 +104,17 @@ fn unlike_plans_have_no_winner_until_their_difference_is_accepted() {
     assert!(accepted["unlike"].to_string().contains("\"accepted\":true"), "{accepted}");
     assert!(std::fs::read_to_string(page).unwrap().contains("accepted"));
     // The compared condition does not count as a difference; all other conditions do.
-    let asked = ["--factor", "plan.workload.mailbox.think_time_ns", "--json"];
+    let requested = ["--factor", "plan.workload.mailbox.think_time_ns", "--json"];
     let (old, new) = (format!("old={a}"), format!("new={b}"));
-    let asked = sandbox.run(&[&["compare", &old, &new], &asked[..]].concat()).json();
-    assert_eq!(asked["names"], serde_json::json!(["old", "new"]));
-    for one in asked["unlike"].as_array().unwrap() {
+    let requested = sandbox.run(&[&["compare", &old, &new], &requested[..]].concat()).json();
+    assert_eq!(requested["names"], serde_json::json!(["old", "new"]));
+    for one in requested["unlike"].as_array().unwrap() {
         let is_factor = one["name"] == "plan.workload.mailbox.think_time_ns";
         assert_eq!(one["factor"], is_factor, "{one}");
         assert!(is_factor || one["accepted"] == false || one["name"] == "invalid-runs", "{one}");
     }
-    let first = &asked["why"]["parts_at"][0];
-    assert_eq!(first["kind"], "condition", "{asked}");
+    let first = &requested["why"]["parts_at"][0];
+    assert_eq!(first["kind"], "condition", "{requested}");
     // A directory with both sides is compared within itself.
     let both = sandbox.path("both");
     std::fs::create_dir(&both).unwrap();
@@ -245,7 +245,7 @@ fn a_comparison_goes_on_where_an_earlier_one_stopped() {
     all[5..].iter().for_each(|run| std::fs::remove_dir_all(experiment.join(run)).unwrap());
     let resumed = compare(&["--json"]);
     assert!(
-        resumed.stderr.contains("5 of 8 runs are done (--anew starts again)"),
+        resumed.stderr.contains("5 of 8 runs are done (--restart starts again)"),
         "{}",
         resumed.stderr
     );
@@ -264,7 +264,7 @@ fn a_comparison_goes_on_where_an_earlier_one_stopped() {
     let mut runs = support::names(&latest);
     runs.retain(|name| latest.join(name).join("run.json").is_file());
     std::fs::remove_dir_all(latest.join(&runs[0])).unwrap();
-    compare(&["-q", "--anew"]);
+    compare(&["-q", "--restart"]);
     assert_eq!(support::names(&out).len(), 3);
 }
 

@@ -140,8 +140,8 @@ fn clean_removes_what_killed_runs_left_and_their_maps() {
     sandbox.run(&["verify", &target, "-q"]).expect(0).says("INTACT");
     // Data that was removed by other means: `clean` removes the maps.
     std::fs::remove_dir_all(sandbox.data().join("plimsoll-small")).unwrap();
-    let told = sandbox.run(&["clean", "--json"]).expect(0).json();
-    assert_eq!(told["maps_removed"], 1, "{told}");
+    let reported = sandbox.run(&["clean", "--json"]).expect(0).json();
+    assert_eq!(reported["maps_removed"], 1, "{reported}");
     assert!(maps(&sandbox).is_empty());
     kept(&sandbox);
     sandbox.run(&["clean", &target, "--kept"]).expect(0);

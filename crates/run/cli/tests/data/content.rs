@@ -138,11 +138,11 @@ fn what_was_checked_of_a_whole_run_is_told() {
         }
         let verdict = ran.json();
         let findings = verdict["findings"].as_array().unwrap();
-        let told = findings.iter().find(|finding| finding["rule"] == "check-failed").unwrap();
-        assert_eq!(told["outcome"], "warn");
+        let reported = findings.iter().find(|finding| finding["rule"] == "check-failed").unwrap();
+        assert_eq!(reported["outcome"], "warn");
         if !workload.contains("working_set") {
-            let says = told["says"].as_str().unwrap();
-            assert!(says.starts_with("a sample was checked and is intact"), "{told}");
+            let says = reported["says"].as_str().unwrap();
+            assert!(says.starts_with("a sample was checked and is intact"), "{reported}");
         }
     }
 }

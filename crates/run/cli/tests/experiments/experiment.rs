@@ -363,8 +363,8 @@ fn a_table_is_fitted_held_against_its_goals_and_against_itself() {
     let id = sandbox.bundle().file_name().unwrap().to_str().unwrap().to_owned();
     let again = sandbox.run(&["runs", "show", &id, "--json"]).expect(0).json();
     assert_eq!(again["fitted"], analysis["fitted"]);
-    for (asked, says) in [("slow=x", "there is no arm slow"), ("slower", "is not ARM=FILE")] {
-        sandbox.run(&["experiment", "run", name, "-q", "--table", asked]).expect(2).says(says);
+    for (requested, says) in [("slow=x", "there is no arm slow"), ("slower", "is not ARM=FILE")] {
+        sandbox.run(&["experiment", "run", name, "-q", "--table", requested]).expect(2).says(says);
     }
 }
 

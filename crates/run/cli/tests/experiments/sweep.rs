@@ -62,18 +62,19 @@ fn a_small_sweep_is_one_table_in_every_form() {
     assert!(remembered.iter().any(|r| r["name"] == "4 KiB random, 75 % reads, depth 4"));
     assert!(remembered.iter().any(|r| r["name"] == "32 KiB random, 75 % reads, depth 4"));
     assert!(names(&sandbox.path("target")).is_empty(), "the data was removed");
-    let told =
-        |form: &str| ended(sandbox.run(&["sweep", &path, "--told", "--format", form])).stdout;
-    assert_eq!(told("csv").lines().count(), 5, "a heading and four points");
-    assert!(told("markdown").contains("## Key figures"));
-    assert!(told("html").contains("map-rate-random-4"));
-    let text = told("text");
+    let reported = |form: &str| {
+        ended(sandbox.run(&["sweep", &path, "--show-latest", "--format", form])).stdout
+    };
+    assert_eq!(reported("csv").lines().count(), 5, "a heading and four points");
+    assert!(reported("markdown").contains("## Key figures"));
+    assert!(reported("html").contains("map-rate-random-4"));
+    let text = reported("text");
     for part in ["Key figures", "random, queue depth 4: operations per second", "75 %"] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
     // Text output shows a map as a table: a heading, and a row for each read share.
-    let maps = told("markdown").matches("| reads | 4 KiB | 32 KiB |").count();
-    assert_eq!(maps, 3, "{}", told("markdown"));
+    let maps = reported("markdown").matches("| reads | 4 KiB | 32 KiB |").count();
+    assert_eq!(maps, 3, "{}", reported("markdown"));
 
     let [experiment] = &experiments(&sandbox)[..] else { panic!("one experiment") };
     let id = experiment.file_name().unwrap().to_str().unwrap();

@@ -24,9 +24,9 @@ fn one_two_and_four_agents_of_this_host_carry_what_is_asked_of_each() {
         assert!([0, 3].contains(&ran.code), "{}\n{}", ran.stdout, ran.stderr);
         let fleet = fleet_in(&sandbox.path("share/plimsoll/runs"));
         let rate = adds_up(&fleet, hosts);
-        let asked = RATE * hosts as f64;
-        println!("{hosts} hosts: {rate:.1}/s of {asked}/s");
-        assert!((rate / asked - 1.0).abs() < 0.05 || was_disturbed(&fleet), "{}", ran.stdout);
+        let requested = RATE * hosts as f64;
+        println!("{hosts} hosts: {rate:.1}/s of {requested}/s");
+        assert!((rate / requested - 1.0).abs() < 0.05 || was_disturbed(&fleet), "{}", ran.stdout);
         assert!(sandbox.left_in_data().iter().all(|name| name.starts_with("local-")));
         assert!(fs::read_dir(sandbox.path("cache/plimsoll")).unwrap().next().is_none(), "scratch");
         let before = of_one.get_or_insert_with(|| fleet.clone()).clone();
@@ -57,10 +57,11 @@ fn are_compared(sandbox: &Sandbox, before: &Path, after: &Path) {
     let unlike = compared["unlike"].as_array().unwrap();
     let hosts = unlike.iter().find(|one| one["name"] == "hosts").unwrap();
     assert_eq!(hosts["values"], serde_json::json!(["1", "2"]), "{compared:#}");
-    let asked = compare(&["--factor", "hosts"]).json();
-    let hosts = asked["unlike"].as_array().unwrap().iter().find(|one| one["name"] == "hosts");
-    assert_eq!(hosts.unwrap()["factor"], true, "{asked:#}");
-    let keys = asked["metrics"].as_array().unwrap().iter().map(|one| one["key"].as_str().unwrap());
+    let requested = compare(&["--factor", "hosts"]).json();
+    let hosts = requested["unlike"].as_array().unwrap().iter().find(|one| one["name"] == "hosts");
+    assert_eq!(hosts.unwrap()["factor"], true, "{requested:#}");
+    let keys =
+        requested["metrics"].as_array().unwrap().iter().map(|one| one["key"].as_str().unwrap());
     assert!(
         keys.clone().any(|key| key == "matrix.read_latency_ns_p50"),
         "{:?}",
@@ -86,7 +87,7 @@ fn stands_as_on_its_hosts(fleet: &Path) {
         }
         for finding in own["findings"].as_array().unwrap() {
             let all = verdict["host_findings"].as_array().unwrap();
-            assert!(all.iter().any(|told| told["rule"] == finding["rule"]), "{finding:#}");
+            assert!(all.iter().any(|reported| reported["rule"] == finding["rule"]), "{finding:#}");
         }
     }
 }
@@ -154,8 +155,8 @@ fn the_sum_of_all_hosts_is_held_against_what_the_system_counted() {
     assert_eq!(found["outcome"], "unknown", "{found:#}");
     assert!(["INCONCLUSIVE", "INVALID"].iter().any(|kind| fleet["verdict"] == *kind), "{fleet:#}");
     let counted = found["evidence"]["read_by_the_system"].as_f64().unwrap();
-    let asked = found["evidence"]["read_count"].as_f64().unwrap();
-    assert!((0.4..0.6).contains(&(counted / asked)), "{found:#}");
+    let requested = found["evidence"]["read_count"].as_f64().unwrap();
+    assert!((0.4..0.6).contains(&(counted / requested)), "{found:#}");
 }
 
 /// Two hosts, each with its own network and its own store behind it. The network of one host is
@@ -244,8 +245,8 @@ struct Controller {
 
 impl Controller {
     fn start(sandbox: &Sandbox) -> Self {
-        let asked = ["model", "serve", "zfs-flash", "--nfs", "0", "--metrics", "0", "--json"];
-        Self::say(sandbox.start(&asked))
+        let requested = ["model", "serve", "zfs-flash", "--nfs", "0", "--metrics", "0", "--json"];
+        Self::say(sandbox.start(&requested))
     }
 
     /// Waits for the address that a served model prints.

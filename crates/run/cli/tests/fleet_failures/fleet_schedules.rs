@@ -346,7 +346,7 @@ impl Scene {
         let mut gone = Vec::new();
         loop {
             let now = began.elapsed();
-            assert!(now < ENDS_WITHIN, "it does not end: {}", self.told());
+            assert!(now < ENDS_WITHIN, "it does not end: {}", self.reported());
             while let Some(at) = coming.iter().position(|(at, _)| *at <= now) {
                 let (_, failure) = coming.remove(at);
                 if let Failure::NetworkGone(at) = failure {
@@ -381,7 +381,7 @@ impl Scene {
         }
     }
 
-    fn told(&self) -> String {
+    fn reported(&self) -> String {
         let mut all = String::new();
         for run in 1..=self.runs {
             for what in ["json", "log"] {
@@ -414,8 +414,8 @@ impl Scene {
             match code {
                 // Killed before anything was requested.
                 None => {}
-                Some(2 | 5) => assert!(log.contains("error:") && named, "{}", self.told()),
-                code => panic!("exit code {code:?} without evidence: {}", self.told()),
+                Some(2 | 5) => assert!(log.contains("error:") && named, "{}", self.reported()),
+                code => panic!("exit code {code:?} without evidence: {}", self.reported()),
             }
             return format!("no run (exit code {code:?})");
         };
@@ -447,7 +447,7 @@ impl Scene {
         let judged = self.sandbox.run(&["judge", fleet.to_str().unwrap(), "--json"]);
         assert_eq!(judged.json()["verdict"], verdict["verdict"], "{}", judged.stderr);
         if let Some(code) = code.filter(|code| *code != 2) {
-            assert_eq!(judged.code, code, "{}", self.told());
+            assert_eq!(judged.code, code, "{}", self.reported());
         }
         format!("{kind}: {reason}")
     }
@@ -469,7 +469,7 @@ impl Scene {
             let carried = log.matches("started run ").count()
                 - log.matches("the run was not started").count();
             if !self.excused[at - 1] && sealed.len() < carried {
-                panic!("node{at} has lost what it measured: {}", self.told());
+                panic!("node{at} has lost what it measured: {}", self.reported());
             }
         }
     }
@@ -486,7 +486,7 @@ impl Scene {
                 .as_mut()
                 .is_some_and(|agent| agent.0.try_wait().unwrap().is_none());
             if !runs {
-                assert!(self.excused[at - 1], "node{at} has ended: {}", self.told());
+                assert!(self.excused[at - 1], "node{at} has ended: {}", self.reported());
                 self.start_agent(at);
             }
         }
@@ -498,13 +498,13 @@ impl Scene {
             self.run_plan("1s");
             let code = self.coordinator.as_mut().unwrap().wait();
             if code != 5 {
-                assert!([0, 3].contains(&code), "{}", self.told());
+                assert!([0, 3].contains(&code), "{}", self.reported());
                 break;
             }
-            assert!(began.elapsed() < FREE_WITHIN, "no agents are free: {}", self.told());
+            assert!(began.elapsed() < FREE_WITHIN, "no agents are free: {}", self.reported());
         }
         let fleets = self.fleets();
-        assert_eq!(fleets.len(), 1, "{}", self.told());
+        assert_eq!(fleets.len(), 1, "{}", self.reported());
         adds_up(&fleets[0], HOSTS);
         self.coordinator = None;
     }
@@ -552,7 +552,8 @@ fn a_schedule_is_drawn_from_its_seed() {
 #[test]
 fn no_schedule_of_failures_loses_evidence_or_passes_a_sum_without_a_host() {
     // Set by the bench: the first seed and the number of schedules.
-    let asked = std::env::var("PLIMSOLL_SCHEDULES").unwrap_or_else(|_| "508 1".to_owned());
-    let asked: Vec<u64> = asked.split_whitespace().map(|number| number.parse().unwrap()).collect();
-    (asked[0]..asked[0] + asked[1]).for_each(one);
+    let requested = std::env::var("PLIMSOLL_SCHEDULES").unwrap_or_else(|_| "508 1".to_owned());
+    let requested: Vec<u64> =
+        requested.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    (requested[0]..requested[0] + requested[1]).for_each(one);
 }

@@ -99,7 +99,7 @@ impl Forger {
         let name = bundle.file_name().unwrap();
         let moved = there.path("given").join(name);
         copy(bundle, &moved);
-        there.run(&["judge", "--anew", moved.to_str().unwrap()]);
+        there.run(&["judge", "--rewrite", moved.to_str().unwrap()]);
         for name in ["verdict.json", "report.html"] {
             fs::copy(moved.join(name), bundle.join(name)).unwrap();
         }

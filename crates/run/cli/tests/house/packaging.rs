@@ -39,14 +39,14 @@ fn candidates(sandbox: &Sandbox, words: &[&str]) -> Vec<String> {
     let mut arguments = vec!["--", "plimsoll"];
     arguments.extend(words);
     let last = words.len().to_string();
-    let asked = [
+    let requested = [
         ("PLIMSOLL_COMPLETE", "bash"),
         ("_CLAP_COMPLETE_INDEX", last.as_str()),
         ("_CLAP_COMPLETE_COMP_TYPE", "9"),
         ("_CLAP_COMPLETE_SPACE", "true"),
         ("_CLAP_IFS", "\n"),
     ];
-    let ran = sandbox.command(&arguments).envs(asked).output().unwrap();
+    let ran = sandbox.command(&arguments).envs(requested).output().unwrap();
     assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
     String::from_utf8(ran.stdout).unwrap().lines().map(str::to_owned).collect()
 }

@@ -175,7 +175,7 @@ fn one_vocabulary_describes_a_load_in_every_command() {
     let size = sandbox.run(&["run", "oltp", "--path", &data, "--size", "8KiB"]).expect(2);
     size.says("--set workload.matrix.sizes=8KiB");
     sandbox.run(&["run", "--path", &data, "--size", "4KiB,8KiB"]).expect(2).says("plimsoll sweep");
-    with("sweep", &["--runs", "2"]).expect(2).says("--anew");
+    with("sweep", &["--runs", "2"]).expect(2).says("--restart");
     with("tune", &["--runs", "2"]).expect(2).says("measures each load once");
 }
 

@@ -217,12 +217,12 @@ fn a_missed_goal_says_what_makes_the_gap() {
     std::fs::write(sandbox.path("rows.csv"), rows).unwrap();
     std::fs::write(sandbox.path("twice.csv"), rows.replace("10000,", "20000,")).unwrap();
     let all = ["model", "fit", "./tiny.toml", "rows.csv", "--predict", "twice.csv", "--quick"];
-    let told = |more: &[&str]| {
+    let reported = |more: &[&str]| {
         let all: Vec<&str> =
             all.iter().chain(["--starts", "1"].iter()).chain(more).copied().collect();
         sandbox.run(&all).expect(0)
     };
-    let json = told(&["--json"]).json();
+    let json = reported(&["--json"]).json();
     assert_eq!(json["missing"], "a second core");
     let goals = json["goals"].as_array().unwrap();
     let named = |name: &str| goals.iter().find(|goal| goal["goal"] == name).unwrap();
@@ -239,13 +239,13 @@ fn a_missed_goal_says_what_makes_the_gap() {
     // Copying is as wrong as the model: the ratio of the two errors is 1.
     let copying = named("predicted.ops.of_copying");
     assert!((copying["reached"].as_f64().unwrap() - 1.0).abs() < 0.06, "{copying}");
-    let text = told(&[]);
+    let text = reported(&[]);
     text.says("16 KiB, 100 % read, sequential, 4 outstanding");
     text.says("Missing in tiny: a second core");
     let wider = ["predicted.ops.median=60", "predicted.ops.p90=60", "predicted.ops.of_copying=120"];
     let wider: Vec<&str> =
         wider.iter().flat_map(|goal| ["--goal", goal]).chain(["--json"]).collect();
-    let json = told(&wider).json();
+    let json = reported(&wider).json();
     assert!(json["goals"].as_array().unwrap().iter().all(|goal| goal["met"] == true), "{json}");
     // One core cannot have these latencies at this rate: no value of its parameter is suitable.
     std::fs::write(sandbox.path("odd.csv"), rows.replace("1.6", "30")).unwrap();

@@ -178,9 +178,9 @@ fn working_set(drawn: &PlanCase, bundle: &Bundle) {
 
 #[test]
 fn rules_agree_with_the_truth_on_random_plans() {
-    let asked = std::env::var("PLIMSOLL_PLANS").ok().and_then(|text| text.parse().ok());
+    let requested = std::env::var("PLIMSOLL_PLANS").ok().and_then(|text| text.parse().ok());
     let (mut failed, mut cached, mut empty) = (0, 0, 0);
-    let plans = asked.unwrap_or(PLANS);
+    let plans = requested.unwrap_or(PLANS);
     for number in 1..=plans {
         let sandbox = Sandbox::new();
         let drawn = draw(number, &sandbox);

@@ -217,10 +217,11 @@ fn fits(operation: &Operation, described: &Value, answer: &Answer) -> Result<(),
         return Err(format!("{status} is not described: {:.500}", answer.text()));
     }
     let Some(schema) = response["content"]["application/json"].get("schema") else { return Ok(()) };
-    let told: Value = serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
+    let reported: Value =
+        serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
     let validator = jsonschema::validator_for(&whole(schema, described)).unwrap();
     validator
-        .validate(&told)
+        .validate(&reported)
         .map_err(|error| format!("{status}: {error} at {}", error.instance_path()))
 }
 
@@ -295,9 +296,9 @@ fn no_question_is_answered_by_what_the_description_does_not_name() {
         }
     }
     println!("seed {seed}: {requests} requests, {answers:#?}");
-    let asked = |status: u16| answers.values().filter(|of| of.contains_key(&status)).count();
+    let requested = |status: u16| answers.values().filter(|of| of.contains_key(&status)).count();
     assert!(
-        asked(200) > 8 && asked(400) > 5 && asked(404) > 2,
+        requested(200) > 8 && requested(400) > 5 && requested(404) > 2,
         "it reaches the routes: {answers:#?}"
     );
     assert_eq!(sandbox.bundles().len(), 2, "nothing was started");

@@ -127,7 +127,7 @@ fn the_page_shows_a_run_of_another_process_until_it_ends() {
     assert_eq!(other(&server), None);
     let path = plan(&sandbox, "600s");
     let mut run = sandbox.start(&["run", &path, "-q"]);
-    let asked = format!("?process={}", run.id());
+    let requested = format!("?process={}", run.id());
     wait_until("the measurement", || {
         other(&server).is_some_and(|one| one["phase"]["kind"] == "measure")
     });
@@ -136,7 +136,7 @@ fn the_page_shows_a_run_of_another_process_until_it_ends() {
         (one["plan"].as_str(), one["process"].as_u64()),
         (Some("small"), Some(run.id().into()))
     );
-    let live = || server.get(&format!("/api/live{asked}")).expect(200).json();
+    let live = || server.get(&format!("/api/live{requested}")).expect(200).json();
     wait_until("percentiles", || live()["classes"]["db0.read"]["latency_ns_p99"].is_u64());
     // Properties of operations are known a second after the measurement starts.
     wait_until("a working set", || live()["reads"]["working_set_bytes"].is_u64());
@@ -149,7 +149,8 @@ fn the_page_shows_a_run_of_another_process_until_it_ends() {
     let watch = || {
         let mut stream = TcpStream::connect(&server.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        write!(stream, "GET /api/live/events{asked} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        write!(stream, "GET /api/live/events{requested} HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            .unwrap();
         BufReader::new(stream).lines().map(Result::unwrap)
     };
     let (mut first, mut second) = (watch(), watch());
@@ -158,7 +159,7 @@ fn the_page_shows_a_run_of_another_process_until_it_ends() {
         assert!(lines.any(|line| line == "event: charts"));
         assert!(lines.any(|line| line == "event: now"), "it goes on");
     }
-    let page = || server.get(&format!("/live{asked}")).expect(200).text();
+    let page = || server.get(&format!("/live{requested}")).expect(200).text();
     wait_until("a second look", || page().contains("live-random"));
     let shown = page();
     for says in [
@@ -173,7 +174,7 @@ fn the_page_shows_a_run_of_another_process_until_it_ends() {
     ] {
         assert!(shown.contains(says), "{says}\n{shown:.3000}");
     }
-    let link = format!("/live{asked}");
+    let link = format!("/live{requested}");
     assert!(server.get("/").expect(200).text().contains(&link));
     assert!(server.get("/live").expect(200).text().contains(&link));
     signal(&run, "-INT");
@@ -182,10 +183,12 @@ fn the_page_shows_a_run_of_another_process_until_it_ends() {
         assert!(lines.any(|line| line == "event: end"));
     }
     assert_eq!(other(&server), None);
-    for (asked, status) in [(asked.as_str(), 404), ("?process=1", 404), ("?process=-1", 400)] {
-        server.get(&format!("/api/live{asked}")).expect(status);
-        server.get(&format!("/api/live/events{asked}")).expect(status);
-        server.get(&format!("/live{asked}")).expect(status);
+    for (requested, status) in
+        [(requested.as_str(), 404), ("?process=1", 404), ("?process=-1", 400)]
+    {
+        server.get(&format!("/api/live{requested}")).expect(status);
+        server.get(&format!("/api/live/events{requested}")).expect(status);
+        server.get(&format!("/live{requested}")).expect(status);
     }
     let left = sandbox.path("cache/plimsoll/live");
     assert!(!left.exists(), "its door went with it");
@@ -200,16 +203,17 @@ fn a_process_that_does_not_answer_is_not_told_as_one_that_has_ended() {
     let mut plan = SmallPlan::on(&sandbox.data());
     plan.measure = "600s".into();
     let mut run = sandbox.start(&["run", &sandbox.plan(&plan), "-q"]);
-    let asked = format!("?process={}", run.id());
-    let told = || server.get(&format!("/api/live{asked}")).expect(200).json();
+    let requested = format!("?process={}", run.id());
+    let reported = || server.get(&format!("/api/live{requested}")).expect(200).json();
     wait_until("the measurement", || {
         other(&server).is_some_and(|one| one["phase"]["kind"] == "measure")
     });
-    let page = || server.get(&format!("/live{asked}")).expect(200).text();
+    let page = || server.get(&format!("/live{requested}")).expect(200).text();
     wait_until("a chart", || page().contains("live-heat"));
     let mut watching = TcpStream::connect(&server.address).unwrap();
     watching.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-    write!(watching, "GET /api/live/events{asked} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    write!(watching, "GET /api/live/events{requested} HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        .unwrap();
     let mut lines = BufReader::new(watching).lines().map(Result::unwrap);
     assert!(lines.any(|line| line == "event: charts"));
     signal(&run, "-STOP");
@@ -220,7 +224,7 @@ fn a_process_that_does_not_answer_is_not_told_as_one_that_has_ended() {
         of == "end" || line.contains("does not answer")
     });
     assert!(silent.is_some_and(|line| line.contains("does not answer")), "{of}");
-    let one = told();
+    let one = reported();
     assert_eq!((&one["is_silent"], &one["is_under_way"]), (&true.into(), &true.into()));
     assert_eq!(one["plan"], "small");
     let shown = page();
@@ -231,12 +235,12 @@ fn a_process_that_does_not_answer_is_not_told_as_one_that_has_ended() {
         assert!(overview.contains("does not answer"), "{overview:.2000}");
     }
     signal(&run, "-CONT");
-    wait_until("an answer", || told()["is_silent"] == false);
+    wait_until("an answer", || reported()["is_silent"] == false);
     assert!(!page().contains("does not answer"));
     signal(&run, "-INT");
     run.wait().unwrap();
     assert!(lines.any(|line| line == "event: end"));
-    server.get(&format!("/api/live{asked}")).expect(404);
+    server.get(&format!("/api/live{requested}")).expect(404);
 }
 
 #[test]
@@ -247,13 +251,13 @@ fn the_page_shows_what_another_tool_does_to_devices_and_how_a_fleet_goes() {
         "while :; do dd if=/dev/urandom of=data/file bs=1M count=4 conv=fsync 2>/dev/null; done";
     let arguments = ["observe", "-q", "--path", "data", "--", "sh", "-c", work];
     let mut run = sandbox.start(&arguments);
-    let asked = format!("/live?process={}", run.id());
+    let requested = format!("/live?process={}", run.id());
     wait_until("devices", || {
-        let told = other(&server).map(|one| one["devices"].to_string());
-        told.is_some_and(|told| told.contains("written_bytes_per_s"))
+        let reported = other(&server).map(|one| one["devices"].to_string());
+        reported.is_some_and(|reported| reported.contains("written_bytes_per_s"))
     });
-    wait_until("a chart", || server.get(&asked).expect(200).text().contains("live-moved"));
-    let shown = server.get(&asked).expect(200).text();
+    wait_until("a chart", || server.get(&requested).expect(200).text().contains("live-moved"));
+    let shown = server.get(&requested).expect(200).text();
     assert!(shown.contains("Device I/O"), "{shown:.3000}");
     assert!(!shown.contains("<dt>rate</dt>"), "nothing is known of its operations");
     signal(&run, "-TERM");
@@ -302,11 +306,11 @@ fn the_page_shows_what_a_served_model_does_and_what_its_own_metrics_tell_of_a_ru
     std::fs::write(&path, plan).unwrap();
     let mut run = sandbox.start(&["run", path.to_str().unwrap(), "-q"]);
     let model = format!("?process={}", child.id());
-    let told = || server.get(&format!("/api/live{model}")).expect(200).json();
+    let reported = || server.get(&format!("/api/live{model}")).expect(200).json();
     wait_until("reads", || {
-        told()["classes"]["read"]["latency_ns_avg"].as_u64().is_some_and(|ns| ns > 0)
+        reported()["classes"]["read"]["latency_ns_avg"].as_u64().is_some_and(|ns| ns > 0)
     });
-    assert_eq!(told()["plan"], "model zfs-flash");
+    assert_eq!(reported()["plan"], "model zfs-flash");
     let page = || server.get(&format!("/live{model}")).expect(200).text();
     wait_until("places", || page().contains("live-read-of") && page().contains("live-written-to"));
     let shown = page();

@@ -155,15 +155,15 @@ fn a_pasted_result_is_judged_and_nothing_of_it_is_kept() {
     assert!(page.contains("section class=\"verdict"), "{page:.3000}");
     let token = format!("X-CSRF-Token: {}\r\n", server.csrf());
     let json = server.ask("POST", "/api/audit", &token, &result).expect(200).json();
-    let told = sandbox.run(&["audit", file, "--json"]).json();
+    let reported = sandbox.run(&["audit", file, "--json"]).json();
     for field in ["verdict", "tier", "claims"] {
-        assert_eq!(json[field], told[field], "{field}");
+        assert_eq!(json[field], reported[field], "{field}");
     }
     let found = |json: &Value| -> Vec<(Value, Value)> {
         let findings = json["findings"].as_array().unwrap().iter();
         findings.map(|one| (one["rule"].clone(), one["outcome"].clone())).collect()
     };
-    assert_eq!(found(&json), found(&told));
+    assert_eq!(found(&json), found(&reported));
     let nonsense = server.post("/audit", &[("result", HOSTILE)]).expect(200).text();
     assert!(nonsense.contains("role=\"alert\""), "{nonsense:.3000}");
     harmless(&nonsense);
@@ -339,8 +339,8 @@ fn a_run_is_started_followed_and_stopped_from_the_page_and_one_goes_on_at_a_time
         let is_told = |class: &Value| class["latency_ns_p99"].as_u64().is_some_and(|ns| ns > 0);
         let counted = live["classes"]["db0.read"]["count"].as_u64().is_some_and(|count| count > 0);
         let has_left = live["phase"]["left_ns"].as_u64().is_some_and(|ns| ns > 0);
-        let told = classes.values().any(is_told);
-        live["phase"]["kind"] == "measure" && told && counted && has_left
+        let reported = classes.values().any(is_told);
+        live["phase"]["kind"] == "measure" && reported && counted && has_left
     });
     // Viewers receive the contents of the page.
     let mut stream = TcpStream::connect(&server.address).unwrap();
@@ -409,8 +409,8 @@ fn a_sweep_is_started_from_the_page_and_its_points_have_one_report() {
     assert_eq!(live["ended"].as_array().unwrap().len(), 3, "{live:#}");
     let report = server.get(&format!("/runs/{}", live["together"].as_str().unwrap())).expect(200);
     assert!(report.text().contains("queue depth") || report.text().contains("depth"), "a sweep's");
-    let told = server.get("/api/runs").expect(200).json();
-    assert!(told.as_array().unwrap().iter().all(|run| run["experiment"] == live["together"]));
+    let reported = server.get("/api/runs").expect(200).json();
+    assert!(reported.as_array().unwrap().iter().all(|run| run["experiment"] == live["together"]));
     let left: Vec<_> = std::fs::read_dir(&allowed).unwrap().flatten().collect();
     assert!(left.is_empty(), "its data is removed: {left:?}");
 }
@@ -458,9 +458,9 @@ fn the_stages_of_a_fio_job_run_one_after_the_other_and_have_one_report() {
     let report = server.get(&format!("/runs/{}", quoted(together))).expect(200).text();
     assert!(report.contains("2 stages, one after the other"), "{report:.3000}");
     harmless(&report);
-    let told = server.get(&format!("/api/runs/{}", quoted(together))).expect(200).json();
-    assert_eq!(told["planned"].as_array().unwrap().len(), 2, "{told:#}");
-    assert_eq!(told["stages"][0]["name"], "1-fill", "{told:#}");
+    let reported = server.get(&format!("/api/runs/{}", quoted(together))).expect(200).json();
+    assert_eq!(reported["planned"].as_array().unwrap().len(), 2, "{reported:#}");
+    assert_eq!(reported["stages"][0]["name"], "1-fill", "{reported:#}");
     sandbox.run(&["verify", together]).expect(0);
     let left: Vec<_> = std::fs::read_dir(&allowed).unwrap().flatten().collect();
     assert!(left.is_empty(), "its data is removed: {left:?}");
@@ -560,10 +560,14 @@ fn a_job_that_is_stopped_begins_no_further_stage() {
     server.send("/api/live/stop", "").expect(200);
     let live = ended(&server);
     assert_eq!(live["ended"].as_array().unwrap().len(), 1, "{live:#}");
-    let told = server.get(&format!("/api/runs/{}", live["together"].as_str().unwrap()));
-    let told = told.expect(200).json();
-    assert_eq!(told["planned"].as_array().unwrap().len(), 2, "it says what was not run: {told:#}");
-    assert_eq!(told["stages"].as_array().unwrap().len(), 1, "{told:#}");
+    let reported = server.get(&format!("/api/runs/{}", live["together"].as_str().unwrap()));
+    let reported = reported.expect(200).json();
+    assert_eq!(
+        reported["planned"].as_array().unwrap().len(),
+        2,
+        "it says what was not run: {reported:#}"
+    );
+    assert_eq!(reported["stages"].as_array().unwrap().len(), 1, "{reported:#}");
     // A server that ends between stages leaves complete evidence of the earlier stages.
     server.post("/api/runs", &form).expect(200);
     support::wait_until("the measurement", || server.live()["phase"]["kind"] == "measure");
@@ -601,8 +605,8 @@ fn a_load_line_is_searched_for_from_the_page_and_has_its_report() {
     let together = live["together"].as_str().unwrap();
     let report = server.get(&format!("/runs/{together}")).expect(200).text();
     assert!(report.to_lowercase().contains("load line"), "{report:.3000}");
-    let told = server.get(&format!("/api/runs/{together}")).expect(200).json();
-    assert_eq!(told["knob"], "queue-depth", "{told:#}");
+    let reported = server.get(&format!("/api/runs/{together}")).expect(200).json();
+    assert_eq!(reported["knob"], "queue-depth", "{reported:#}");
     sandbox.run(&["verify", together]).expect(0);
     // Plans without a load line are rejected with the reason, and so are unknown words.
     let lists = ON_NOTHING.replace("file_size", "queue_depth = [1, 2]\nfile_size");
@@ -780,10 +784,10 @@ fn a_model_is_changed_and_says_what_the_command_says() {
     let size = ["model", "size", "single-hdd", "--mailboxes", "100", "--mailbox-size", "64MiB"];
     let with = ["--iops", "0.1", "--field", "hdd.count", "--from", "1", "--to", "2", "--json"];
     let none = ["--failed-nodes", "0"];
-    let told = sandbox.run(&[&size[..], &with, &none].concat()).json();
-    assert_eq!(own, told, "the page says what the command says");
+    let reported = sandbox.run(&[&size[..], &with, &none].concat()).json();
+    assert_eq!(own, reported, "the page says what the command says");
     let faster = ask(&[("hdd.seek_ms_mean", "1")]);
-    let reads = |told: &Value| told["tried"][0]["read_latency_ns"].as_f64().unwrap();
+    let reads = |reported: &Value| reported["tried"][0]["read_latency_ns"].as_f64().unwrap();
     assert!(reads(&faster) < reads(&own), "{faster:#} {own:#}");
     let shown = server.post("/models/single-hdd", &load).expect(200).text();
     assert!(shown.contains("MODELLED") && shown.contains("load line"), "{shown:.4000}");
@@ -832,15 +836,15 @@ fn the_dashboard_asks_for_metrics_that_exist() {
     assert!(std::fs::read_to_string(readme).unwrap().contains("contrib/grafana/plimsoll.json"));
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../contrib/grafana/plimsoll.json");
     let dashboard: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
-    let mut asked = metric_names(&dashboard["templating"].to_string());
+    let mut requested = metric_names(&dashboard["templating"].to_string());
     for panel in dashboard["panels"].as_array().unwrap() {
         for target in panel["targets"].as_array().unwrap() {
             let names = metric_names(target["expr"].as_str().unwrap());
             assert!(!names.is_empty(), "{panel}");
-            asked.extend(names);
+            requested.extend(names);
         }
     }
-    let unknown: Vec<&String> = asked.difference(&given).collect();
+    let unknown: Vec<&String> = requested.difference(&given).collect();
     assert!(unknown.is_empty(), "{unknown:?} are not among {given:?}");
 }
 

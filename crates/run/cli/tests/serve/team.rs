@@ -241,15 +241,15 @@ fn tables_of_the_first_version_become_these_by_whoever_comes_first() {
     );
     // All at the same time: one of them migrates the tables.
     let readers: Vec<Member> = (0..4).map(|_| Member::of(&postgres)).collect();
-    let asked: Vec<std::process::Child> = readers
+    let requested: Vec<std::process::Child> = readers
         .iter()
         .map(|reader| {
             let mut command = reader.command(&["runs", "--json"]);
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
         })
         .collect();
-    for asked in asked {
-        let listed = CommandOutput::from(asked.wait_with_output().unwrap()).expect(0).json();
+    for requested in requested {
+        let listed = CommandOutput::from(requested.wait_with_output().unwrap()).expect(0).json();
         assert_eq!(listed[0]["run_id"], json!("20261101-old-1"));
     }
     assert_eq!(postgres.sql("storage", "SELECT version FROM plimsoll.about"), "2");

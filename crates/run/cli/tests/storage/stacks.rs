@@ -38,12 +38,12 @@ fn is_invalid_by_enough(sandbox: &Sandbox, verdict: &Value, rule: &str, enough_b
     let bundle = sandbox.bundles().pop().unwrap();
     let run = json(&bundle.join("run.json"));
     let classes = run["classes"].as_array().unwrap().iter();
-    let asked: u64 = classes.filter_map(|class| class["size_bytes"].as_u64()).sum();
-    if asked >= enough_bytes {
+    let requested: u64 = classes.filter_map(|class| class["size_bytes"].as_u64()).sum();
+    if requested >= enough_bytes {
         is_invalid_by(verdict, rule);
         return;
     }
-    eprintln!("not tested here: the disk carried {asked} bytes of it, beside others");
+    eprintln!("not tested here: the disk carried {requested} bytes of it, beside others");
     let word = verdict["verdict"].as_str().unwrap();
     assert!(matches!(word, "INVALID" | "INCONCLUSIVE"), "{verdict:#}");
 }

@@ -22,7 +22,7 @@ const ACCESSIBLE: &str = include_str!("accessible.js");
 pub struct Browser {
     child: Child,
     asks: File,
-    told: BufReader<File>,
+    reported: BufReader<File>,
     number: u64,
     session: Option<String>,
     /// Errors in pages: failed scripts and violations of the content policy.
@@ -42,14 +42,15 @@ impl Drop for Browser {
 impl Browser {
     pub fn start() -> Self {
         let home = tempfile::tempdir().unwrap();
-        let [ask, told] = ["ask", "told"].map(|name| home.path().join(name).display().to_string());
-        tool("mkfifo", &[&ask, &told]);
+        let [ask, reported] =
+            ["ask", "told"].map(|name| home.path().join(name).display().to_string());
+        tool("mkfifo", &[&ask, &reported]);
         let profile = home.path().join("profile");
         let start = "exec timeout --kill-after=5 240 chromium --headless=new --no-sandbox --disable-gpu \
                      --disable-dev-shm-usage --remote-debugging-pipe --user-data-dir=\"$0\" about:blank 3<\"$1\" 4>\"$2\"";
         let child = Command::new("sh")
             .args(["-c", start])
-            .args([profile.to_str().unwrap(), &ask, &told])
+            .args([profile.to_str().unwrap(), &ask, &reported])
             .env("HOME", home.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -58,9 +59,9 @@ impl Browser {
             .unwrap();
         // In the order in which the shell opens them: each open waits for the other end.
         let asks = File::options().write(true).open(ask).unwrap();
-        let told = BufReader::new(File::open(told).unwrap());
+        let reported = BufReader::new(File::open(reported).unwrap());
         let (session, amiss) = (None, Vec::new());
-        let mut browser = Self { child, asks, told, number: 0, session, amiss, _home: home };
+        let mut browser = Self { child, asks, reported, number: 0, session, amiss, _home: home };
         let page = browser.tell("Target.createTarget", json!({"url": "about:blank"}));
         let attach = json!({"targetId": page["targetId"], "flatten": true});
         let attached = browser.tell("Target.attachToTarget", attach);
@@ -74,9 +75,9 @@ impl Browser {
     /// Sends a command and waits for the response.
     #[track_caller]
     fn tell(&mut self, method: &str, params: Value) -> Value {
-        let told = self.ask(method, params);
-        assert_eq!(told["error"], Value::Null, "{method}: {told:#}");
-        told["result"].clone()
+        let reported = self.ask(method, params);
+        assert_eq!(reported["error"], Value::Null, "{method}: {reported:#}");
+        reported["result"].clone()
     }
 
     /// Sends a command and waits for the response, which may be an error.
@@ -89,19 +90,19 @@ impl Browser {
         self.asks.write_all(format!("{ask}\0").as_bytes()).unwrap();
         loop {
             let mut bytes = Vec::new();
-            self.told.read_until(0, &mut bytes).unwrap();
+            self.reported.read_until(0, &mut bytes).unwrap();
             assert_eq!(bytes.pop(), Some(0), "is chromium installed? it ended at {method}");
-            let told: Value = serde_json::from_slice(&bytes).unwrap();
-            if told["id"] == self.number {
-                return told;
+            let reported: Value = serde_json::from_slice(&bytes).unwrap();
+            if reported["id"] == self.number {
+                return reported;
             }
-            let failed = match told["method"].as_str() {
+            let failed = match reported["method"].as_str() {
                 Some("Runtime.exceptionThrown") => true,
-                Some("Log.entryAdded") => told["params"]["entry"]["level"] == "error",
+                Some("Log.entryAdded") => reported["params"]["entry"]["level"] == "error",
                 _ => false,
             };
             if failed {
-                self.amiss.push(told["params"].to_string());
+                self.amiss.push(reported["params"].to_string());
             }
         }
     }
@@ -109,9 +110,9 @@ impl Browser {
     /// Evaluates a script in the page.
     pub fn script(&mut self, script: &str) -> Value {
         let ask = json!({"expression": script, "awaitPromise": true, "returnByValue": true});
-        let told = self.tell("Runtime.evaluate", ask);
-        assert_eq!(told["exceptionDetails"], Value::Null, "{script}: {told:#}");
-        told["result"]["value"].clone()
+        let reported = self.tell("Runtime.evaluate", ask);
+        assert_eq!(reported["exceptionDetails"], Value::Null, "{script}: {reported:#}");
+        reported["result"]["value"].clone()
     }
 
     /// Waits until a condition is true in the page.

@@ -129,10 +129,10 @@ impl Postgres {
     fn wait(&mut self) {
         let port = self.port.to_string();
         wait_until("PostgreSQL answers", || {
-            let asked = Command::new(program("pg_isready"))
+            let requested = Command::new(program("pg_isready"))
                 .args(["-h", "127.0.0.1", "-p", &port, "-q"])
                 .status();
-            asked.unwrap().success()
+            requested.unwrap().success()
         });
     }
 

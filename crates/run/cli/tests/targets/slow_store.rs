@@ -25,8 +25,8 @@ pub fn start(port: u16, delayed: Delayed, delay: Duration) -> String {
             let Ok(store) = TcpStream::connect(("127.0.0.1", port)) else { return };
             let is_new = Arc::new(AtomicBool::new(false));
             let (asking, answering) = (client.try_clone().unwrap(), store.try_clone().unwrap());
-            let asked = Arc::clone(&is_new);
-            std::thread::spawn(move || requests(asking, store, &asked));
+            let requested = Arc::clone(&is_new);
+            std::thread::spawn(move || requests(asking, store, &requested));
             std::thread::spawn(move || responses(answering, client, &is_new, delayed, delay));
         }
     });

@@ -145,15 +145,15 @@ fn check_sums(left: &FleetBundle, count: usize) {
     assert_eq!(fleet.classes.iter().map(|class| class.latency_count).sum::<u64>(), latencies);
     let judged = &left.verdict;
     assert!(judged.passed.iter().any(|rule| rule == "fleet-sums"), "{judged:#?}");
-    let told = judged.findings.iter().any(|finding| finding.rule == "fleet-together");
+    let reported = judged.findings.iter().any(|finding| finding.rule == "fleet-together");
     let skew_ns = window.start_skew_ns;
-    assert!(told || skew_ns < 5_000_000 + window.start_skew_error_ns, "{window:?}");
+    assert!(reported || skew_ns < 5_000_000 + window.start_skew_error_ns, "{window:?}");
     let rate = judged.total.as_ref().unwrap().ops_per_s;
-    let asked = RATE * count as f64;
+    let requested = RATE * count as f64;
     println!(
-        "{count} agents: {rate:.1}/s of {asked}/s, {within} I/Os, starts {skew_ns} ns apart, {window:?}"
+        "{count} agents: {rate:.1}/s of {requested}/s, {within} I/Os, starts {skew_ns} ns apart, {window:?}"
     );
-    assert!((rate / asked - 1.0).abs() < 0.05 || disturbed, "{judged:#?}");
+    assert!((rate / requested - 1.0).abs() < 0.05 || disturbed, "{judged:#?}");
     assert_eq!(read(&left.directory).unwrap().verdict, left.verdict, "judged again");
 }
 

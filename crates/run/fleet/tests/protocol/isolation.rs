@@ -137,8 +137,8 @@ impl KeyHolder {
 
     /// Returns the server's answer to a request, or `None` if there is none.
     async fn request(&self, subject: &str, text: &str) -> Option<String> {
-        let asked = self.client.request(subject.to_owned(), text.to_owned().into());
-        let answer = tokio::time::timeout(Duration::from_secs(5), asked).await.ok()?.ok()?;
+        let requested = self.client.request(subject.to_owned(), text.to_owned().into());
+        let answer = tokio::time::timeout(Duration::from_secs(5), requested).await.ok()?.ok()?;
         Some(String::from_utf8_lossy(&answer.payload).into_owned())
     }
 }

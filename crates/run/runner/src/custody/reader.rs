@@ -173,7 +173,7 @@ impl Reader {
         }
         self.check_derived(directory, &bundle, &verdict, &files, &mut custody).map_err(|says| {
             contradicted(says).hint(format!(
-                "plimsoll judge --anew {} writes both again from the evidence",
+                "plimsoll judge --rewrite {} writes both again from the evidence",
                 directory.display()
             ))
         })?;

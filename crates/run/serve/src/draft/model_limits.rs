@@ -133,17 +133,17 @@ fn data_bytes(workload: &Workload) -> u64 {
 
 fn check_at_most(
     what: &str,
-    asked: u64,
+    requested: u64,
     bound: u64,
     shown: &dyn Fn(u64) -> String,
 ) -> Result<(), String> {
-    if asked <= bound {
+    if requested <= bound {
         return Ok(());
     }
     Err(format!(
         "{what} of a run on a model: {}, but at most {} are allowed here; `plimsoll run` has no \
          such limit",
-        shown(asked),
+        shown(requested),
         shown(bound)
     ))
 }

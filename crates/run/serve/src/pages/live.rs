@@ -110,8 +110,8 @@ pub fn mark_json(site: &Site, request: &PageRequest) -> Result<PageResponse, Pro
     let places = &site.live.places;
     let named = request.field("run").or_else(|| request.given("run"));
     let waiting = prompt::all(places);
-    let mut asked = waiting.iter().filter(|one| named.is_none_or(|name| one.run_id == name));
-    let (Some(one), None) = (asked.next(), asked.next()) else {
+    let mut requested = waiting.iter().filter(|one| named.is_none_or(|name| one.run_id == name));
+    let (Some(one), None) = (requested.next(), requested.next()) else {
         let says = match waiting.len() {
             0 => "no run waits for an operator".to_owned(),
             _ => "name one of the runs that wait for an operator".to_owned(),

@@ -33,7 +33,7 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     let mut alike: BTreeMap<String, Vec<(&Part, &Operation)>> = BTreeMap::new();
     for (part, operation) in reported.operations().filter(|(part, _)| !part.is_total) {
         // Only parts with the same settings can be compared.
-        let asked = format!(
+        let requested = format!(
             "{}|{:?}|{:?}|{:?}",
             operation.kind.word(),
             operation.size_bytes.as_ref().map(|size| size.value),
@@ -41,9 +41,9 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
             part.setting.outstanding.as_ref().map(|o| o.most.value),
         );
         let group = if part.rank.is_some() || part.host.is_some() {
-            asked
+            requested
         } else {
-            part.name.clone() + &asked
+            part.name.clone() + &requested
         };
         alike.entry(group).or_default().push((part, operation));
     }

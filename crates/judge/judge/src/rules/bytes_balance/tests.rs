@@ -441,12 +441,12 @@ fn links(loopback_bytes: u64, card_bytes: u64) -> Option<Links> {
 #[test]
 fn what_clients_of_our_own_say_has_to_show_at_the_interfaces() {
     let mut bundle = remote();
-    let asked = bundle.run.classes[0].size_bytes;
+    let requested = bundle.run.classes[0].size_bytes;
     let far = Server { serves: "h:2049".into(), local: Some(false), ..Server::default() };
     bundle.observed.servers = vec![far];
-    bundle.observed.links = links(0, asked);
+    bundle.observed.links = links(0, requested);
     assert_eq!(says(&bundle), "the requested bytes crossed the network");
-    bundle.observed.links = links(asked * 9, asked / 2);
+    bundle.observed.links = links(requested * 9, requested / 2);
     assert_eq!(outcome(&bundle), Outcome::Unknown, "the loopback's are not another host's");
     assert!(says(&bundle).contains("network interfaces received 1.14 GiB"), "{}", says(&bundle));
     bundle.observed.servers[0].relays = true;
@@ -454,7 +454,7 @@ fn what_clients_of_our_own_say_has_to_show_at_the_interfaces() {
     bundle.observed.servers.clear();
     assert_eq!(outcome(&bundle), Outcome::Pass, "nobody knows where the server is");
     assert!(!wire::leaves_host(&bundle), "the card moved half of it");
-    bundle.observed.links = links(0, asked * 3 / 4);
+    bundle.observed.links = links(0, requested * 3 / 4);
     assert!(wire::leaves_host(&bundle));
     bundle.plan = fixtures::reads().plan;
     assert!(!wire::leaves_host(&bundle), "a disk's bytes go over no card");
@@ -498,7 +498,7 @@ fn what_interfaces_do_not_tell_accuses_nobody() {
 #[test]
 fn a_server_of_this_host_has_to_move_the_bytes() {
     let mut bundle = remote();
-    let asked = bundle.run.classes[0].size_bytes;
+    let requested = bundle.run.classes[0].size_bytes;
     let moved = |read_bytes| Some(IoBytes { read_bytes, written_bytes: 0 });
     bundle.observed.servers = vec![Server {
         serves: "127.0.0.1:2049".into(),
@@ -509,18 +509,18 @@ fn a_server_of_this_host_has_to_move_the_bytes() {
         beside: None,
         others: 0,
     }];
-    let disks = IoBytes { read_bytes: asked * 2, written_bytes: 0 };
+    let disks = IoBytes { read_bytes: requested * 2, written_bytes: 0 };
     bundle.observed.other_disks = Some(OtherDisks { disks, memory: IoBytes::default() });
     assert_eq!(outcome(&bundle), Outcome::Fail);
     assert!(says(&bundle).contains("served (7)"), "{}", says(&bundle));
-    bundle.observed.servers[0].moved = moved(asked);
+    bundle.observed.servers[0].moved = moved(requested);
     assert_eq!(outcome(&bundle), Outcome::Pass);
     bundle.observed.servers[0].others = 1;
     assert_eq!(outcome(&bundle), Outcome::Unknown, "it may have moved that for another client");
     bundle.observed.servers[0].moved = moved(4096);
     assert_eq!(outcome(&bundle), Outcome::Fail, "whoever asked, it moved too little");
     bundle.observed.servers[0].others = 0;
-    bundle.observed.servers[0].beside = moved(asked);
+    bundle.observed.servers[0].beside = moved(requested);
     assert_eq!(outcome(&bundle), Outcome::Unknown, "it may have passed on what it was asked");
     bundle.observed.servers[0].beside = moved(4096);
     assert_eq!(outcome(&bundle), Outcome::Fail, "nor did what it is connected to");
@@ -537,14 +537,14 @@ fn a_server_of_this_host_has_to_move_the_bytes() {
 #[test]
 fn a_network_mounts_cache_is_seen_on_the_wire() {
     let mut bundle = fixtures::reads();
-    let asked = bundle.run.classes[0].size_bytes;
+    let requested = bundle.run.classes[0].size_bytes;
     bundle.environment.mounts[0].file_system = Some("nfs4".into());
     bundle.environment.devices.clear();
     bundle.observed.devices.clear();
     bundle.observed.network_mounts =
-        vec![NetworkMount { server_read_bytes: asked, ..NetworkMount::default() }];
+        vec![NetworkMount { server_read_bytes: requested, ..NetworkMount::default() }];
     assert_eq!(outcome(&bundle), Outcome::Pass);
-    bundle.observed.network_mounts[0].server_read_bytes = asked / 2;
+    bundle.observed.network_mounts[0].server_read_bytes = requested / 2;
     assert_eq!(outcome(&bundle), Outcome::Fail);
 }
 

@@ -150,8 +150,8 @@ fn near(bundle: &Bundle, a: u64, b: u64) -> bool {
 
 /// Compares requested with completed operations as [`near`] does. In an open loop above the
 /// capacity, any number of operations may be waiting at the end.
-fn near_requested(bundle: &Bundle, asked: u64, done: u64) -> bool {
-    near(bundle, asked, done) || !bundle.run.engine.closed_loop && asked > done
+fn near_requested(bundle: &Bundle, requested: u64, done: u64) -> bool {
+    near(bundle, requested, done) || !bundle.run.engine.closed_loop && requested > done
 }
 
 fn count(bundle: &Bundle, takes: impl Fn(&ClassTotals) -> bool) -> u64 {

@@ -81,8 +81,8 @@ fn check(bundle: &Bundle) -> Option<Finding> {
             .with("lag_ns_p99", lag.wait_ns_p99)
             .with("lag_ns_max", lag.wait_ns_max);
     }
-    if let Some((asked, measured)) = rates_per_s(replay, begun) {
-        finding = finding.with("trace_per_s", asked).with("begun_per_s", measured);
+    if let Some((requested, measured)) = rates_per_s(replay, begun) {
+        finding = finding.with("trace_per_s", requested).with("begun_per_s", measured);
     }
     Some(finding.with("lag_ns_end", end_ns).with("never_begun", begun.never))
 }

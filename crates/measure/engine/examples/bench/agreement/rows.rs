@@ -116,7 +116,7 @@ pub fn of(kind: Kind, options: &Options) -> Vec<Row> {
     };
     // The loop over libnfs has no mixes.
     let possible = |row: &Row| kind != Kind::Nfs || [0, 100].contains(&row.reads_percent);
-    let asked = |row: &Row| {
+    let requested = |row: &Row| {
         options.only.is_empty() || options.only.iter().any(|part| row.name().contains(part))
     };
     let flushed = |row: Row| {
@@ -125,7 +125,7 @@ pub fn of(kind: Kind, options: &Options) -> Vec<Row> {
         [Some(row), (flushes && is_local).then_some(Row { flushes, ..row })]
     };
     let rows = chosen.into_iter().map(row).flat_map(flushed).flatten();
-    rows.filter(|row| possible(row) && asked(row)).collect()
+    rows.filter(|row| possible(row) && requested(row)).collect()
 }
 
 /// Returns every combination of the command line's values.

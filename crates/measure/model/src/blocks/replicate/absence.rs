@@ -204,9 +204,10 @@ impl Replicate {
         let loss_of = |n: &u16| self.absence.lost.get(n).copied().or_else(|| disk(n));
         let unnoticed = |n: &u16| stored(n) && loss_of(n).is_some_and(|loss| !cx.is_noticed(loss));
         let hash = scatter(request.key(unit) ^ 0x5ca1e);
-        let asked: Vec<u16> = nodes.into_iter().filter(|n| fresh(n) || unnoticed(n)).collect();
-        let local = asked.iter().find(|node| **node == request.node);
-        let first = local.or_else(|| asked.get((hash % asked.len().max(1) as u64) as usize));
+        let requested: Vec<u16> = nodes.into_iter().filter(|n| fresh(n) || unnoticed(n)).collect();
+        let local = requested.iter().find(|node| **node == request.node);
+        let first =
+            local.or_else(|| requested.get((hash % requested.len().max(1) as u64) as usize));
         if let Some(loss) = first.and_then(loss_of) {
             cx.wait_for_notice(loss);
         }

@@ -59,7 +59,7 @@ pub struct RecoverSteps {
     /// Pages to check, last first.
     left: Vec<u32>,
     pages_total: u64,
-    asked: bool,
+    requested: bool,
     #[cfg(test)]
     pub(crate) mutant: super::super::Mutant,
 }
@@ -84,7 +84,7 @@ impl Recover {
             chain: None,
             left: Vec::new(),
             pages_total: 0,
-            asked: false,
+            requested: false,
             #[cfg(test)]
             mutant: super::super::Mutant::None,
         };
@@ -221,7 +221,7 @@ impl RecoverSteps {
         let acknowledged = state.generation_map.durable_lsn().max(next_lsn);
         state.generation_map.set_durable_lsn(acknowledged);
         self.place += 1;
-        self.asked = false;
+        self.requested = false;
         self.stage = Stage::Ended;
         if self.place < store.databases.len() {
             self.stage = Stage::Log;
@@ -293,8 +293,8 @@ impl Steps for RecoverSteps {
                 self.stage = Stage::Flush;
                 Some(Request::new(IoKind::Flush, self.place, file, 0, 0).class(FLUSH))
             }
-            Stage::FinalBlock if !self.asked => {
-                self.asked = true;
+            Stage::FinalBlock if !self.requested => {
+                self.requested = true;
                 self.final_block(store, lane, ctx)
             }
             _ => None,

@@ -95,7 +95,7 @@ impl Parser {
             if self.partial.is_empty() {
                 self.partial_start = lsn;
             }
-            let wanted = match self.partial.len() {
+            let required = match self.partial.len() {
                 have @ 0..4 => 4 - have,
                 have => match u32_at(&self.partial, 0) as usize {
                     size @ RECORD_HEADER_BYTES..RECORD_BYTES_MAX if size > have => size - have,
@@ -104,7 +104,7 @@ impl Parser {
                     _ => return self.partial.clear(),
                 },
             };
-            let piece = wanted.min(rest.len());
+            let piece = required.min(rest.len());
             self.partial.extend_from_slice(&rest[..piece]);
             rest = &rest[piece..];
             lsn += piece as u64;

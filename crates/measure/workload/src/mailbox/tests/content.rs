@@ -70,12 +70,15 @@ fn ratio(pages: &[u8], unit: usize) -> f64 {
 fn data_compresses_as_asked() {
     let incompressible = &files(1.0)[0];
     assert!(ratio(incompressible, 32 * KIB) < 1.01);
-    for asked in [1.5, 2.0, 4.0] {
-        let pages = &files(asked)[0];
+    for requested in [1.5, 2.0, 4.0] {
+        let pages = &files(requested)[0];
         for unit in [4 * KIB, 32 * KIB] {
             let got = ratio(pages, unit);
-            println!("asked {asked}, units of {unit}: {got:.2}");
-            assert!((got / asked - 1.0).abs() < 0.12, "asked for {asked}, {unit} B compress {got}");
+            println!("asked {requested}, units of {unit}: {got:.2}");
+            assert!(
+                (got / requested - 1.0).abs() < 0.12,
+                "asked for {requested}, {unit} B compress {got}"
+            );
         }
     }
 }

@@ -84,7 +84,7 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
     let notebook = Notebook::default();
     let sessions: Vec<u32> = (0..config.sessions).collect();
     let mut state = store(&config, &maps);
-    let mut told = History::default();
+    let mut reported = History::default();
     for round in 0..1 + below(choices.bits(), 4) {
         config.load_seed = seed << 8 | round;
         state.config.load_seed = config.load_seed;
@@ -99,23 +99,23 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
             step if step == stop => NextStep::Stop,
             _ => NextStep::On,
         });
-        told.findings.extend(group.poison());
+        reported.findings.extend(group.poison());
         group.counters(&mut |name, _, value| {
-            told.log_stalls += if name == "log_stalls" { value } else { 0 };
+            reported.log_stalls += if name == "log_stalls" { value } else { 0 };
         });
         disk.crash();
-        told.crashes += 1;
+        reported.crashes += 1;
         let expected = || {
             let mut expected = ExpectedCommits::default();
             notebook.0.lock().unwrap().iter().for_each(|commit| expected.add(*commit));
             expected
         };
-        told.acknowledged = notebook.0.lock().unwrap().len() as u64;
+        reported.acknowledged = notebook.0.lock().unwrap().len() as u64;
         if below(choices.bits(), 2) == 0 {
             let mut verify = Verify::new(store(&config, &maps), expected(), PHASE_IO);
             disk.run(&mut verify, |_, _| NextStep::On);
-            told.findings.extend(verify.findings());
-            told.rebuilt += verify.report().pages_rebuilt.iter().sum::<u64>();
+            reported.findings.extend(verify.findings());
+            reported.rebuilt += verify.report().pages_rebuilt.iter().sum::<u64>();
         }
         if seed.is_multiple_of(4) {
             // With maps from before the load, like after a crash of the host.
@@ -123,9 +123,9 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
                 base.maps.iter().map(SharedGenerationMap::untrusted).collect();
             let mut verify = Verify::new(store(&config, &old), expected(), PHASE_IO);
             disk.run(&mut verify, |_, _| NextStep::On);
-            told.findings.extend(verify.findings());
-            told.log_blocks_checked += verify.report().log_blocks_checked;
-            told.pages_unknown += verify.report().pages_unknown;
+            reported.findings.extend(verify.findings());
+            reported.log_blocks_checked += verify.report().log_blocks_checked;
+            reported.pages_unknown += verify.report().pages_unknown;
         }
         // Recovery may crash too, and then starts again.
         loop {
@@ -138,36 +138,36 @@ fn history(base: &Base, seed: u64, mutant: Mutant) -> History {
                 &mut recover,
                 |_, step| if step == crash_at { NextStep::Crash } else { NextStep::On },
             );
-            told.findings.extend(recover.poison());
-            told.findings.extend(recover.findings());
-            told.replayed += recover.report().log_changes;
+            reported.findings.extend(recover.poison());
+            reported.findings.extend(recover.findings());
+            reported.replayed += recover.report().log_changes;
             if recover.is_complete() {
                 break;
             }
             if recover.poison().is_some() {
-                return told;
+                return reported;
             }
             disk.crash();
-            told.crashes += 1;
+            reported.crashes += 1;
         }
         let mut verify = Verify::new(store(&config, &maps), expected(), PHASE_IO);
         disk.run(&mut verify, |_, _| NextStep::On);
-        told.findings.extend(verify.findings());
-        told.unfinished += u64::from(verify.report().log_changes > 0);
+        reported.findings.extend(verify.findings());
+        reported.unfinished += u64::from(verify.report().log_changes > 0);
         state = Box::new(verify).into_store();
-        if !told.findings.is_empty() || told.unfinished > 0 {
-            return told;
+        if !reported.findings.is_empty() || reported.unfinished > 0 {
+            return reported;
         }
     }
-    told
+    reported
 }
 
 /// Runs histories until there were `crashes`, on two threads, and fails at the first loss.
 fn survive(config: &MailboxConfig, crashes: u64) -> History {
     if let Some(seed) = std::env::var("CRASH_SEED").ok().and_then(|seed| seed.parse().ok()) {
-        let told = history(&Base::new(config.clone()), seed, Mutant::None);
-        assert_eq!(told.findings, [], "seed {seed}");
-        return told;
+        let reported = history(&Base::new(config.clone()), seed, Mutant::None);
+        assert_eq!(reported.findings, [], "seed {seed}");
+        return reported;
     }
     let run = |first: u64| {
         let base = Base::new(config.clone());
@@ -176,11 +176,11 @@ fn survive(config: &MailboxConfig, crashes: u64) -> History {
             if all.crashes >= crashes / 2 {
                 break;
             }
-            let told = history(&base, seed, Mutant::None);
-            let said: Vec<String> = told.findings.iter().map(ToString::to_string).collect();
+            let reported = history(&base, seed, Mutant::None);
+            let said: Vec<String> = reported.findings.iter().map(ToString::to_string).collect();
             assert!(said.is_empty(), "CRASH_SEED={seed} lost something: {said:#?}");
-            assert_eq!(told.unfinished, 0, "CRASH_SEED={seed} is still to be replayed");
-            all.add(told);
+            assert_eq!(reported.unfinished, 0, "CRASH_SEED={seed} is still to be replayed");
+            all.add(reported);
         }
         all
     };
@@ -197,9 +197,9 @@ fn survive(config: &MailboxConfig, crashes: u64) -> History {
 fn catch(mutant: Mutant, shows: impl Fn(&Finding) -> bool) -> u64 {
     let base = Base::new(small(6));
     for seed in 0..200 {
-        let told = history(&base, seed, mutant);
-        if told.findings.iter().any(&shows) {
-            println!("{mutant:?}: history {seed}, {}", told.findings[0]);
+        let reported = history(&base, seed, mutant);
+        if reported.findings.iter().any(&shows) {
+            println!("{mutant:?}: history {seed}, {}", reported.findings[0]);
             return seed;
         }
     }
@@ -291,11 +291,11 @@ fn nothing_is_lost_whatever_the_shape() {
         config.validate().unwrap_or_else(|error| panic!("shape {seed}: {error}"));
         let mut base = Base::new(config);
         base.disk.latency = latency;
-        let told = history(&base, seed, Mutant::None);
-        let said: Vec<String> = told.findings.iter().map(ToString::to_string).collect();
+        let reported = history(&base, seed, Mutant::None);
+        let said: Vec<String> = reported.findings.iter().map(ToString::to_string).collect();
         assert!(said.is_empty(), "shape {seed} lost something: {said:#?}\n{:?}", base.config);
-        assert_eq!(told.unfinished, 0, "shape {seed} is still to be replayed");
-        all.add(told);
+        assert_eq!(reported.unfinished, 0, "shape {seed} is still to be replayed");
+        all.add(reported);
     }
     println!("{all:?}");
     assert!(all.log_stalls > 100 && all.rebuilt > 500, "{all:?}");
@@ -305,8 +305,8 @@ fn nothing_is_lost_whatever_the_shape() {
 fn a_log_that_overwrites_what_recovery_needs_is_caught() {
     let base = Base::new(tight(10));
     let caught = (0..200).find(|&seed| {
-        let told = history(&base, seed, Mutant::RingBeyondCheckpoint);
-        !told.findings.is_empty()
+        let reported = history(&base, seed, Mutant::RingBeyondCheckpoint);
+        !reported.findings.is_empty()
     });
     println!("RingBeyondCheckpoint: history {caught:?}");
     assert!(caught.is_some());
@@ -316,8 +316,8 @@ fn a_log_that_overwrites_what_recovery_needs_is_caught() {
 fn a_recovery_that_keeps_its_epoch_is_caught() {
     let base = Base::new(small(6));
     let caught = (0..500).find(|&seed| {
-        let told = history(&base, seed, Mutant::EpochKept);
-        !told.findings.is_empty() || told.unfinished > 0
+        let reported = history(&base, seed, Mutant::EpochKept);
+        !reported.findings.is_empty() || reported.unfinished > 0
     });
     println!("EpochKept: history {caught:?}");
     assert!(caught.is_some());

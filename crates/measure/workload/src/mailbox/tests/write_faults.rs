@@ -111,14 +111,14 @@ fn no_lie_about_the_log_of_a_closed_store_is_believed() {
             let of_last = below(choices.bits(), 20) as usize;
             let victim = honest.log_writes[honest.log_writes.len() - 1 - of_last];
             let (disk, maps) = base.load(seed, End::Closed, Some((victim, lie)));
-            let told = format!("{lie:?} about log write {of_last} from the end, seed {seed}");
+            let reported = format!("{lie:?} about log write {of_last} from the end, seed {seed}");
             let verify = base.verify(&disk, &maps, End::Closed);
-            assert!(of_log(verify.findings()), "verify: {told}");
+            assert!(of_log(verify.findings()), "verify: {reported}");
             let mut scan = Scan::new(base.left(&maps), ScanKind::Checksum, PHASE_IO);
             disk.clone().run(&mut scan, |_, _| NextStep::On);
-            assert!(of_log(scan.findings()), "the checksum phase: {told}");
+            assert!(of_log(scan.findings()), "the checksum phase: {reported}");
             let all = ReplayFrom::LogFiles(base.config.log_files);
-            assert!(of_log(&base.recover(&disk, &maps, all)), "soft recovery: {told}");
+            assert!(of_log(&base.recover(&disk, &maps, all)), "soft recovery: {reported}");
         }
     }
 }
@@ -136,10 +136,13 @@ fn no_lie_about_what_recovery_needs_is_believed() {
         let of_last = 8 + below(choices.bits(), 8) as usize;
         let victim = honest.log_writes[honest.log_writes.len() - 1 - of_last];
         let (disk, maps) = base.load(seed, End::Crashed, Some((victim, lie)));
-        let told = format!("{lie:?} about log write {of_last} from the end, seed {seed}");
+        let reported = format!("{lie:?} about log write {of_last} from the end, seed {seed}");
         let verify = base.verify(&disk, &maps, End::Crashed);
-        assert!(of_log(verify.findings()), "verify: {told}");
-        assert!(of_log(&base.recover(&disk, &maps, ReplayFrom::Checkpoint)), "recovery: {told}");
+        assert!(of_log(verify.findings()), "verify: {reported}");
+        assert!(
+            of_log(&base.recover(&disk, &maps, ReplayFrom::Checkpoint)),
+            "recovery: {reported}"
+        );
         // The log proves the loss if there are blocks far enough after the gap, and never reports a
         // loss wrongly.
         let untrusted: Vec<SharedGenerationMap> =

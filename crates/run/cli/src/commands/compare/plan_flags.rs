@@ -35,8 +35,8 @@ pub struct PlanFlags {
     #[arg(long)]
     pub few: bool,
     /// Start again instead of resuming an interrupted comparison of the same plan.
-    #[arg(long)]
-    anew: bool,
+    #[arg(long, alias = "anew")]
+    restart: bool,
     /// Show what would be done, run by run, and check every target and server, but run nothing.
     #[arg(long)]
     dry_run: bool,
@@ -68,7 +68,7 @@ impl PlanFlags {
             ("--path", !self.path.is_empty()),
             ("--set", !self.set.is_empty()),
             ("--few", self.few),
-            ("--anew", self.anew),
+            ("--restart", self.restart),
             ("--dry-run", self.dry_run),
             ("--yes", self.yes),
             ("--keep", self.keep),
@@ -108,7 +108,7 @@ impl PlanFlags {
 
     /// Returns the treatment of an interrupted comparison of the same plan.
     pub fn earlier(&self) -> EarlierComparison {
-        if self.anew { EarlierComparison::Ignore } else { EarlierComparison::Resume }
+        if self.restart { EarlierComparison::Ignore } else { EarlierComparison::Resume }
     }
 
     /// Returns the options for data and evidence.

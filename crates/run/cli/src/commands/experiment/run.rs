@@ -87,7 +87,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         None => places.bundles(options.out.as_deref())?,
     };
     let quiet = common.quiet || on == StorageKind::Model;
-    let asked = RunOptions {
+    let requested = RunOptions {
         directory: match &options.resume {
             Some(_) => Directory::Resumed(&place),
             None => Directory::Below(&place),
@@ -98,7 +98,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         driver: &*selected.driver,
         of_run: &|| Box::new(StderrProgress::new(quiet)),
     };
-    let outcome = run::carry_out(&planned, &asked, &mut progress)?;
+    let outcome = run::carry_out(&planned, &requested, &mut progress)?;
     super::show_analysis(&outcome.analysis, &outcome.surroundings, common)?;
     if !common.json {
         bundle::print(&format!("\nreport: {}\n", outcome.report.display()))?;

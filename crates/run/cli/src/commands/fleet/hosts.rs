@@ -44,7 +44,7 @@ pub fn add(options: &Add, common: &Globals) -> Result<Exit, CliError> {
     let changed = setup::add(directory, names, &options.allow_path, options.authority.as_deref())?;
     let hosts = "on each host     copy its file of {} there, and: plimsoll agent NAME.toml";
     let hosts = hosts.replace("{}", &shown(&directory.join("agents")));
-    told("added", &changed, names, &hosts, common)
+    reported("added", &changed, names, &hosts, common)
 }
 
 /// Removes agents and prints the next steps.
@@ -56,14 +56,14 @@ pub fn remove(of: &HostSelection, common: &Globals) -> Result<Exit, CliError> {
     let left: Vec<String> = changed.agents.iter().map(|path| shown(path)).collect();
     let hosts =
         format!("here     {} can be removed: their keys are no longer valid", left.join(", "));
-    told("removed", &changed, &of.names, &hosts, common)
+    reported("removed", &changed, &of.names, &hosts, common)
 }
 
 fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn told(
+fn reported(
     word: &str,
     changed: &FleetChange,
     names: &[String],

@@ -64,7 +64,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         .map_err(|error| model_error(&error))?;
     let table = read(&options.data)?;
     let other = options.predict.as_deref().map(read).transpose()?;
-    let asked = FitRequest {
+    let requested = FitRequest {
         model: &model,
         table: &table,
         test_table: other.as_ref(),
@@ -89,7 +89,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
             notes::tell(text);
         }
     };
-    let (fitted, outcome) = fit::carry_out(&asked, begins, &fit::progress_lines(&note))?;
+    let (fitted, outcome) = fit::carry_out(&requested, begins, &fit::progress_lines(&note))?;
     if let Some(path) = &options.save {
         save(path, &fitted)?;
     }

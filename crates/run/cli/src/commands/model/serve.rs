@@ -72,10 +72,10 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     let texts = Arc::clone(&gauges);
     let server = options.metrics.map(|at| serve_text(at, move || texts.text())).transpose()?;
     let metrics = server.as_ref().and_then(StatusServer::address);
-    let told = |nfs: SocketAddr| unsaid = say(&model, nfs, metrics, common).err();
+    let reported = |nfs: SocketAddr| unsaid = say(&model, nfs, metrics, common).err();
     // Makes the model visible on this user's page.
     let _publication = publish_to_page(&model, &gauges);
-    serve(&model, serving, gauges, &interrupt, told).map_err(|error| match error {
+    serve(&model, serving, gauges, &interrupt, reported).map_err(|error| match error {
         ServeError::Model(error) => model_error(&error),
         ServeError::Listen { .. } => {
             CliError::environment(error.to_string()).hint("choose another port: 0 picks a free one")
@@ -90,11 +90,11 @@ fn publish_to_page(
     model: &ConfiguredModel,
     gauges: &Arc<Metrics>,
 ) -> Option<(CounterPoller, StatusServer)> {
-    let told = StateListener::new(&format!("model {}", model.spec().name));
-    let door = process_status::serve(&Places::from_environment().ok()?, &told).ok()?;
+    let reported = StateListener::new(&format!("model {}", model.spec().name));
+    let door = process_status::serve(&Places::from_environment().ok()?, &reported).ok()?;
     let gauges = Arc::clone(gauges);
     let read = move || gauges.gauges().into_iter().map(|one| (one.name, one.value)).collect();
-    Some((CounterPoller::begin(told, read).ok()?, door))
+    Some((CounterPoller::begin(reported, read).ok()?, door))
 }
 
 /// Prints the address on stdout, for scripts that wait for it.

@@ -45,8 +45,8 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         Some(name) => (name.clone(), options.changes.clone(), None),
         None if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() => {
             let mut answers = std::io::stdin().lock();
-            let mut asked = Prompter { answers: &mut answers };
-            ask(options.changes.clone(), options.out.is_none(), &mut asked)?
+            let mut requested = Prompter { answers: &mut answers };
+            ask(options.changes.clone(), options.out.is_none(), &mut requested)?
         }
         None => {
             return Err(CliError::usage("no plan is named").hint(

@@ -43,7 +43,7 @@ pub fn run_plan(
     }
     let carried = after.hosts.select(&resolved, &after.sign, progress, interrupt)?;
     let places = &carried.places;
-    let asked = RunConfig {
+    let requested = RunConfig {
         plan,
         resolved: &resolved,
         keep: after.keep,
@@ -54,11 +54,12 @@ pub fn run_plan(
         interrupt,
         driver: &*carried.driver,
     };
-    let with_threads = match resolve_threads(&asked, progress)? {
+    let with_threads = match resolve_threads(&requested, progress)? {
         ThreadSearch::Known(plan) => plan,
         ThreadSearch::None(exit) => return Ok(exit),
     };
-    let repeated = repeat::carry_out(&RunConfig { resolved: &with_threads, ..asked }, progress)?;
+    let repeated =
+        repeat::carry_out(&RunConfig { resolved: &with_threads, ..requested }, progress)?;
     show(&repeated, common)?;
     after.write_verdict(&repeated)?;
     for directory in repeated.kept() {

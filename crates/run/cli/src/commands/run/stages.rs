@@ -81,12 +81,12 @@ fn carry_out(
             .hint("write a plan for each stage: plimsoll plan import JOB --out DIR"));
     }
     after.refuse_with_fleet()?;
-    let told: Vec<_> = all.iter().map(|one| (one.name.clone(), one.resolved.clone())).collect();
+    let reported: Vec<_> = all.iter().map(|one| (one.name.clone(), one.resolved.clone())).collect();
     let Some(first) = all.first() else { return Ok(Exit::Ok) };
     let runs = after.preflight(&first.resolved);
     let begins = match after.hosts.uses_fleet() {
         true => after.hosts.check(&first.resolved, &runs, progress)?,
-        false => preflight::check_stages(&told, &runs, progress)?,
+        false => preflight::check_stages(&reported, &runs, progress)?,
     };
     if !begins {
         return Ok(Exit::Ok);
@@ -94,7 +94,7 @@ fn carry_out(
     let named: Vec<_> = all.iter().map(|one| (&*one.name, &one.resolved)).collect();
     let carried = for_all(&named, &after.hosts, &after.sign, progress, interrupt)?;
     let places = &carried.places;
-    let asked = RunConfig {
+    let requested = RunConfig {
         plan: &first.plan,
         resolved: &first.resolved,
         keep: after.keep,
@@ -105,7 +105,7 @@ fn carry_out(
         interrupt,
         driver: &*carried.driver,
     };
-    let ran = stages::carry_out(job, all, &asked, progress)?;
+    let ran = stages::carry_out(job, all, &requested, progress)?;
     if common.json {
         bundle::print(&bundle::json(&ran.stages)?)?;
     } else {

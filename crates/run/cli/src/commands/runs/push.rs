@@ -16,15 +16,15 @@ use crate::sharing;
 /// # Errors
 /// An unknown run, or a team catalogue that cannot be written.
 pub fn push(called: &[String], common: &Globals) -> Result<Exit, CliError> {
-    let mut wanted = BTreeSet::new();
+    let mut required = BTreeSet::new();
     for one in called {
         let directory = bundle::find(one)?;
-        wanted.extend(directory.file_name().map(|name| name.to_string_lossy().into_owned()));
+        required.extend(directory.file_name().map(|name| name.to_string_lossy().into_owned()));
     }
     let is_wanted = |run_id: &str, within: Option<&str>| {
-        wanted.is_empty()
-            || wanted.contains(run_id)
-            || within.is_some_and(|within| wanted.contains(within))
+        required.is_empty()
+            || required.contains(run_id)
+            || within.is_some_and(|within| required.contains(within))
     };
     let sharing = sharing::put(&Places::from_environment()?, &|entry| {
         is_wanted(&entry.run_id, entry.experiment.as_deref())

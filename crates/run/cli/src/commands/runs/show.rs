@@ -17,12 +17,12 @@ use crate::exit::Exit;
 /// An unreadable bundle.
 pub fn show(directory: &Path, common: &Globals) -> Result<Exit, CliError> {
     if directory_report::is_experiment(directory) {
-        let told = directory_report::build_report(directory)?;
-        let document = || text::document(&told.document, &bundle::style(common));
-        bundle::print(&if common.json { told.json.clone() } else { document() })?;
-        bundle::print_custody(&told.together.lines(), common)?;
+        let reported = directory_report::build_report(directory)?;
+        let document = || text::document(&reported.document, &bundle::style(common));
+        bundle::print(&if common.json { reported.json.clone() } else { document() })?;
+        bundle::print_custody(&reported.together.lines(), common)?;
         // The output includes doubts about the evidence.
-        return Ok(told.together.apply_doubts(Exit::Ok));
+        return Ok(reported.together.apply_doubts(Exit::Ok));
     }
     let loaded = Reader::new().load(directory)?;
     bundle::show(directory, &loaded.bundle, &loaded.verdict, common)?;

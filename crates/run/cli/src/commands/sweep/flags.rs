@@ -32,7 +32,8 @@ impl Flags {
         load: &LoadFlags,
         changes: &Changes,
     ) -> Result<LoadPlan, CliError> {
-        let again = "repeat the sweep with --anew, and compare: a directory of sweeps is one side";
+        let again =
+            "repeat the sweep with --restart, and compare: a directory of sweeps is one side";
         load.refuse_runs("sweep", "point", again)?;
         if let Some(name) = name {
             return load.named_plan(name, changes);

@@ -17,13 +17,13 @@ use crate::notes;
 pub fn ask(
     mut changes: Changes,
     wants_file: bool,
-    asked: &mut Prompter<'_>,
+    requested: &mut Prompter<'_>,
 ) -> Result<(String, Changes, Option<PathBuf>), CliError> {
     for (number, plan) in gallery().iter().enumerate() {
         notes::tell(&format!("{:3}  {}", number + 1, plan.name));
     }
     let name = loop {
-        let answer = asked.question("Which plan? A number or a name", "")?;
+        let answer = requested.question("Which plan? A number or a name", "")?;
         let by_number = answer.parse::<usize>().ok().and_then(|n| gallery().get(n.wrapping_sub(1)));
         match by_number.copied().or_else(|| gallery_plan(&answer)) {
             Some(plan) => break plan,
@@ -37,15 +37,21 @@ pub fn ask(
     let is_mail = plan.workload.mailbox().is_some();
     if !changes.has_target() {
         let asks = "Target? A directory, /dev/… or nfs://host/export; empty: as in the plan";
-        asked.until_accepted(asks, "", name.name, &mut changes, &|changes, place| match place {
-            "" => {}
-            export if export.starts_with("nfs://") => changes.nfs.push(export.to_owned()),
-            device if is_device_path(device) => changes.device = Some(device.to_owned()),
-            path => changes.path.push(path.to_owned()),
-        })?;
+        requested.until_accepted(
+            asks,
+            "",
+            name.name,
+            &mut changes,
+            &|changes, place| match place {
+                "" => {}
+                export if export.starts_with("nfs://") => changes.nfs.push(export.to_owned()),
+                device if is_device_path(device) => changes.device = Some(device.to_owned()),
+                path => changes.path.push(path.to_owned()),
+            },
+        )?;
         if is_mail && !changes.path.is_empty() {
             let asks = "Log directory? Empty: with the databases";
-            asked.until_accepted(asks, "", name.name, &mut changes, &|changes, logs| {
+            requested.until_accepted(asks, "", name.name, &mut changes, &|changes, logs| {
                 changes.logs.extend((!logs.is_empty()).then(|| logs.to_owned()));
             })?;
         }
@@ -56,7 +62,7 @@ pub fn ask(
         }
     }
     let mut field = |asks: &str, field: &str, default: &str| {
-        asked.until_accepted(asks, default, name.name, &mut changes, &|changes, answer| {
+        requested.until_accepted(asks, default, name.name, &mut changes, &|changes, answer| {
             changes.set.extend((answer != default).then(|| format!("{field}={answer}")));
         })
     };
@@ -67,7 +73,7 @@ pub fn ask(
     }
     let measure = plimsoll_plan::DurationNs(plan.phases.measure_ns).to_string();
     field("Duration of the measurement?", "phases.measure", &measure)?;
-    let out = if wants_file { Some(asked.file(&format!("{}.toml", name.name))?) } else { None };
+    let out = if wants_file { Some(requested.file(&format!("{}.toml", name.name))?) } else { None };
     Ok((name.name.to_owned(), changes, out))
 }
 
@@ -76,9 +82,9 @@ mod tests {
     use super::*;
 
     fn answered(answers: &str, wants_file: bool) -> Result<(String, Changes), String> {
-        let mut asked = Prompter { answers: &mut answers.as_bytes() };
-        let told = ask(Changes::default(), wants_file, &mut asked);
-        told.map(|(name, changes, _)| (name, changes)).map_err(|error| error.message)
+        let mut requested = Prompter { answers: &mut answers.as_bytes() };
+        let reported = ask(Changes::default(), wants_file, &mut requested);
+        reported.map(|(name, changes, _)| (name, changes)).map_err(|error| error.message)
     }
 
     #[test]
