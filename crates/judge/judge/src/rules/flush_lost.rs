@@ -2,9 +2,11 @@
 
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::DeviceTotals;
-use plimsoll_plan::{SyncKind, Workload};
+use plimsoll_plan::Workload;
 
-use super::volatile_cache_unflushed::{flushes_expected, has_own_flushes, may_bypass_cache};
+use super::volatile_cache_unflushed::{
+    flushes_expected, flushes_writes, has_own_flushes, may_bypass_cache,
+};
 use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
 use crate::finding::{Finding, Outcome};
@@ -36,7 +38,7 @@ pub const RULE: Rule = Rule {
 fn check(bundle: &Bundle) -> Option<Finding> {
     let requested = match &bundle.plan.workload {
         Workload::Mailbox(_) => true,
-        Workload::Matrix(m) => m.streams.iter().any(|stream| stream.sync.kind != SyncKind::None),
+        Workload::Matrix(m) => m.streams.iter().any(flushes_writes),
     };
     let writes = evidence::operations(bundle, false);
     // Other rules judge memory and remote storage.
@@ -111,6 +113,8 @@ fn flushes(bundle: &Bundle) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::super::fixtures;
+    use plimsoll_plan::SyncKind;
+
     use super::*;
 
     #[test]
@@ -140,5 +144,25 @@ mod tests {
         bundle.observed.devices[0].flushes = Some(600_000);
         bundle.environment.mounts[0].options = Some("rw,fsync=volatile".into());
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
+
+    /// Two draws of the honest runs: a stream that only reads has `sync`, and another one writes
+    /// without it.
+    #[test]
+    fn writes_of_a_stream_without_sync_need_no_flush() {
+        let mut bundle = fixtures::writes();
+        let Workload::Matrix(matrix) = &mut bundle.plan.workload else { panic!("a matrix") };
+        matrix.streams[0].sync.kind = SyncKind::Fsync;
+        let mut other = matrix.streams[0].clone();
+        other.sync.kind = SyncKind::None;
+        matrix.streams[0].read_percent = 100.0;
+        matrix.streams.push(other);
+        assert_eq!(fixtures::outcome(&RULE, &bundle), None);
+        let Workload::Matrix(matrix) = &mut bundle.plan.workload else { panic!("a matrix") };
+        matrix.streams[0].read_percent = 50.0;
+        bundle.run.classes.iter_mut().for_each(|class| class.instance = 1);
+        assert_eq!(flushes_expected(&bundle), 1, "the stream with sync wrote nothing");
+        bundle.run.classes.iter_mut().for_each(|class| class.instance = 0);
+        assert!(flushes_expected(&bundle) > 1, "all writes are of that stream");
     }
 }

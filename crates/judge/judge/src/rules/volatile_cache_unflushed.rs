@@ -1,7 +1,8 @@
 //! Checks that acknowledged writes would survive a power failure.
 
 use plimsoll_evidence::Bundle;
-use plimsoll_plan::{SyncKind, Workload};
+use plimsoll_evidence::run::ClassTotals;
+use plimsoll_plan::{Stream, SyncKind, Workload};
 
 use super::{Rule, Weight, evidence};
 use crate::claim::Claim;
@@ -195,16 +196,28 @@ pub(super) fn may_bypass_cache(bundle: &Bundle) -> bool {
         })
 }
 
-/// Returns the number of writes that require a flush: those of the plan, or log writes.
+/// Returns true if a stream writes, and makes its writes durable.
+pub(super) fn flushes_writes(stream: &Stream) -> bool {
+    stream.sync.kind != SyncKind::None && stream.read_percent < 100.0
+}
+
+/// Returns the number of writes that require a flush: those of such streams, or log writes.
 fn durable_writes(bundle: &Bundle) -> u64 {
     match &bundle.plan.workload {
         Workload::Mailbox(_) => {
             bundle.run.sum(|class| class.group == "log" && !class.is_read, |class| class.count)
         }
         Workload::Matrix(m) => {
-            let every = m.streams.iter().filter(|s| s.sync.kind != SyncKind::None);
-            let every = every.map(|s| u64::from(s.sync.every_writes.max(1))).max().unwrap_or(1);
-            evidence::operations(bundle, false) / every
+            let is_alone = m.streams.len() == 1;
+            let writes = |number: u32| {
+                let of = |class: &ClassTotals| {
+                    !class.is_read && class.size_bytes > 0 && (is_alone || class.instance == number)
+                };
+                bundle.run.sum(of, |class| class.count)
+            };
+            let flushed = (0..).zip(&m.streams).filter(|(_, stream)| flushes_writes(stream));
+            let every = |stream: &Stream| u64::from(stream.sync.every_writes.max(1));
+            flushed.map(|(number, stream)| writes(number) / every(stream)).sum()
         }
     }
 }
