@@ -23,6 +23,7 @@ mod real;
 mod rows;
 #[path = "../../../../measure/s3/tests/support/mod.rs"]
 mod s3;
+mod second_stream;
 mod stack;
 #[path = "../support/mod.rs"]
 mod support;

@@ -8,6 +8,7 @@ use crate::case::{Case, CaseResult};
 use crate::disturbance::{self, Kind as Disturbance};
 use crate::program::Going;
 use crate::s3::{KEY, SECRET};
+use crate::second_stream::SecondStream;
 use crate::stack::{Kind, Stack};
 use crate::support::draw::Draw;
 use crate::support::metrics::metrics;
@@ -36,6 +37,7 @@ struct StackCase {
     claims: &'static [&'static str],
     declared: Declaration,
     accepted: bool,
+    second: Option<SecondStream>,
     /// Drawn as an honest case.
     honest: bool,
 }
@@ -149,12 +151,25 @@ fn drawn(draw: &mut Draw) -> StackCase {
             Declaration::Metrics,
         ]),
         accepted: draw.once_in(4),
+        second: None,
         honest,
     };
     if honest {
         be_honest(&mut drawn, draw);
     }
     fit(&mut drawn);
+    // Where the truth about the first stream is also true of any other.
+    let is_alike = honest && stack != Kind::NfsOnDisk || stack.is_memory() && !stack.is_remote();
+    let is_beside = !matches!(
+        drawn.disturbance,
+        Disturbance::Stall
+            | Disturbance::HangAtTheEnd
+            | Disturbance::Overwritten
+            | Disturbance::Throttled
+    );
+    if is_alike && is_beside && draw.once_in(3) {
+        drawn.second = Some(SecondStream::drawn(draw, stack.is_device()));
+    }
     drawn
 }
 
@@ -327,21 +342,18 @@ fn plan(drawn: &StackCase, stack: &Stack) -> String {
         [] => String::new(),
         claims => format!("claims = {claims:?}\n"),
     };
-    let (observe, data) = match drawn.declared {
-        Declaration::Nothing => (String::new(), ""),
-        Declaration::SmallCache => ("[observe]\narray_cache = \"1MiB\"\n".to_owned(), ""),
-        Declaration::LargeCache => ("[observe]\narray_cache = \"1GiB\"\n".to_owned(), ""),
-        Declaration::NoReduction => ("[observe]\ndata_reduction = 1.0\n".to_owned(), ""),
-        Declaration::Media(media) => (format!("[observe]\nmedia = {media:?}\n"), ""),
-        Declaration::Reduction => ("[observe]\ndata_reduction = 40.0\n".to_owned(), ""),
+    let observe = match drawn.declared {
+        Declaration::Nothing => String::new(),
+        Declaration::SmallCache => "[observe]\narray_cache = \"1MiB\"\n".to_owned(),
+        Declaration::LargeCache => "[observe]\narray_cache = \"1GiB\"\n".to_owned(),
+        Declaration::NoReduction => "[observe]\ndata_reduction = 1.0\n".to_owned(),
+        Declaration::Media(media) => format!("[observe]\nmedia = {media:?}\n"),
+        Declaration::Reduction => "[observe]\ndata_reduction = 40.0\n".to_owned(),
         Declaration::Metrics => {
             let url = metrics(|requested| format!("uptime {}\nnothing 0\n", 1000 + requested * 60));
             let names = "\"read_source.ssd\" = \"uptime\"\n\"read_source.cache\" = \"nothing\"";
-            (
-                format!(
-                    "[[observe.metrics]]\nurl = \"{url}\"\ninterval = \"200ms\"\n[observe.metrics.names]\n{names}\n"
-                ),
-                "",
+            format!(
+                "[[observe.metrics]]\nurl = \"{url}\"\ninterval = \"200ms\"\n[observe.metrics.names]\n{names}\n"
             )
         }
     };
@@ -358,14 +370,19 @@ fn plan(drawn: &StackCase, stack: &Stack) -> String {
         false => "",
     };
     let (reads, depth, io_kib) = (drawn.reads, drawn.depth, drawn.io_kib);
+    let stream = format!(
+        "sizes = \"{io_kib}KiB\"\nreads = {reads}\nqueue_depth = {depth}\ncompressibility = {}\n{}{local}",
+        drawn.compressibility, drawn.order,
+    );
+    let workload = match &drawn.second {
+        Some(second) => second.beside(&stream, drawn.stack.is_device()),
+        None => format!("[workload.matrix]\n{stream}"),
+    };
     format!(
         "version = 1\nname = \"adversary\"\n[requirement]\n{requirement}{claims}[target]\n{}\n\
-         [workload.matrix]\nsizes = \"{io_kib}KiB\"\nreads = {reads}\nqueue_depth = {depth}\n\
-         compressibility = {}\n{}{data}{local}[phases]\ncache = {:?}\nwarm_up = \"200ms\"\nmeasure = \"{}ms\"\n\
+         {workload}[phases]\ncache = {:?}\nwarm_up = \"200ms\"\nmeasure = \"{}ms\"\n\
          verify = {}\n[evidence]\nmin_measure = \"500ms\"\ninterval = \"20ms\"\n{accepted}{observe}",
         stack.target,
-        drawn.compressibility,
-        drawn.order,
         if drawn.warm { "warm" } else { "cold" },
         drawn.measure_ms,
         drawn.verify,

@@ -117,6 +117,11 @@ impl Kind {
         }
     }
 
+    /// A block device without a file system.
+    pub fn is_device(self) -> bool {
+        matches!(self, Self::Device | Self::DeviceOnMemory | Self::Zram)
+    }
+
     /// Memory below, wherever.
     pub fn is_memory(self) -> bool {
         matches!(
