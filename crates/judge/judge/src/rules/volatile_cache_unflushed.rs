@@ -142,6 +142,11 @@ fn flushed(bundle: &Bundle, flushes: Option<u64>, volatile: &[&str]) -> Finding 
         return Finding::new(RULE.id, Outcome::Fail, says)
             .advise("find the mount option or setting that turns flushes off (nobarrier)");
     }
+    if flushes == 0 {
+        let says =
+            format!("no flush reached {names}, and too few durable writes completed to need one");
+        return Finding::new(RULE.id, Outcome::Unknown, says).advise("measure longer");
+    }
     if !has_own_flushes(bundle, flushes) {
         let says = format!(
             "{flushes} flushes reached {names}, and other processes may have requested them: the \
@@ -171,14 +176,19 @@ pub(super) fn has_own_flushes(bundle: &Bundle, flushes: u64) -> bool {
     of_others.is_some_and(|others| flushes.saturating_sub(others) >= flushes_expected(bundle))
 }
 
-/// Returns the minimum number of flushes that the requested durable writes need.
+/// Returns the minimum number of flushes that the requested durable writes need. 0 if no more
+/// completed than were in flight on average (Little's law): the device may have counted the flushes
+/// of those before the measurement.
 pub(super) fn flushes_expected(bundle: &Bundle) -> u64 {
-    let in_flight = match &bundle.plan.workload {
+    let outstanding = match &bundle.plan.workload {
         Workload::Mailbox(store) => u64::from(store.databases),
         Workload::Matrix(matrix) => matrix.outstanding(),
     };
-    let shared = WRITES_PER_FLUSH_MAX.max(in_flight.saturating_mul(SHARED_TIMES));
-    (durable_writes(bundle) / shared).max(1)
+    let shared = WRITES_PER_FLUSH_MAX.max(outstanding.saturating_mul(SHARED_TIMES));
+    let requests = flush_requests(bundle);
+    let measured_ns = bundle.run.measure().map_or(0, |phase| phase.duration_ns).max(1);
+    let in_flight = requests.latency_ns_sum.div_ceil(measured_ns).min(outstanding);
+    if requests.count <= in_flight { 0 } else { (requests.count / shared).max(1) }
 }
 
 /// Returns true if each durable write may bypass the cache of a device, without a flush.
@@ -201,25 +211,40 @@ pub(super) fn flushes_writes(stream: &Stream) -> bool {
     stream.sync.kind != SyncKind::None && stream.read_percent < 100.0
 }
 
-/// Returns the number of writes that require a flush: those of such streams, or log writes.
-fn durable_writes(bundle: &Bundle) -> u64 {
-    match &bundle.plan.workload {
-        Workload::Mailbox(_) => {
-            bundle.run.sum(|class| class.group == "log" && !class.is_read, |class| class.count)
-        }
-        Workload::Matrix(m) => {
-            let is_alone = m.streams.len() == 1;
-            let writes = |number: u32| {
-                let of = |class: &ClassTotals| {
-                    !class.is_read && class.size_bytes > 0 && (is_alone || class.instance == number)
-                };
-                bundle.run.sum(of, |class| class.count)
-            };
-            let flushed = (0..).zip(&m.streams).filter(|(_, stream)| flushes_writes(stream));
-            let every = |stream: &Stream| u64::from(stream.sync.every_writes.max(1));
-            flushed.map(|(number, stream)| writes(number) / every(stream)).sum()
-        }
+/// Flushes that completed in the measurement, and the sum of their latencies.
+#[derive(Default)]
+struct FlushRequests {
+    count: u64,
+    latency_ns_sum: u64,
+}
+
+/// Returns the flushes of such streams, or the durable log writes. A write whose flush has not
+/// completed needs none yet.
+fn flush_requests(bundle: &Bundle) -> FlushRequests {
+    let of = |pick: &dyn Fn(&ClassTotals) -> bool, every: u64| FlushRequests {
+        count: bundle.run.sum(pick, |class| class.count.saturating_sub(class.drained)) / every,
+        latency_ns_sum: bundle.run.sum(pick, |class| class.latency_ns_sum) / every,
+    };
+    let Workload::Matrix(matrix) = &bundle.plan.workload else {
+        return of(&|class| class.group == "log" && !class.is_read, 1);
+    };
+    let is_alone = matrix.streams.len() == 1;
+    let mut all = FlushRequests::default();
+    for (number, stream) in (0..).zip(&matrix.streams).filter(|(_, s)| flushes_writes(s)) {
+        let is_of = |class: &ClassTotals| !class.is_read && (is_alone || class.instance == number);
+        let is_call = |class: &ClassTotals| class.group == "sync" && is_of(class);
+        // Synchronous writes have no call of their own.
+        let requests = match bundle.run.classes.iter().any(is_call) {
+            true => of(&is_call, 1),
+            false => {
+                let every = u64::from(stream.sync.every_writes.max(1));
+                of(&|class| class.size_bytes > 0 && is_of(class), every)
+            }
+        };
+        all.count += requests.count;
+        all.latency_ns_sum = all.latency_ns_sum.saturating_add(requests.latency_ns_sum);
     }
+    all
 }
 
 #[cfg(test)]
