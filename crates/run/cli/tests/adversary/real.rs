@@ -422,7 +422,8 @@ fn tried(drawn: &StackCase, _seed: u64) -> CaseResult {
             .named("killed");
     }
     let is_read = |class: &str| class.ends_with(".read");
-    let repeats = bundle.is_none_or(|bundle| wrong::repeats_reads(bundle, is_read, 24 << 20));
+    let size_bytes: u64 = if stack.device.is_some() { 64 << 20 } else { 24 << 20 };
+    let repeats = bundle.is_none_or(|bundle| wrong::repeats_reads(bundle, is_read, size_bytes));
     let mut truth = truth(drawn, repeats);
     if drawn.disturbance == Disturbance::Throttled && done.in_time {
         truth = truth.and_no_pass("the kernel let a tenth of that through");
