@@ -10,12 +10,15 @@
 //! - `witness`: the records of acknowledgements, and the state of the blocks before a cut.
 //! - `check`: reads the blocks after a cut and classifies each.
 //! - `blocks`: the tested blocks and their location.
-//! - `target`: creates and opens them: a directory, a device, or an export (`nfs_blocks`).
+//! - `target`: creates and opens them: a directory, a device, an export (`nfs_blocks`), or a bucket
+//!   (`s3_blocks`).
 
 mod blocks;
 mod check;
 mod load;
 mod nfs_blocks;
+mod per_thread;
+mod s3_blocks;
 mod target;
 mod witness;
 
@@ -27,6 +30,7 @@ pub use blocks::{BlockTarget, FileSystemId, OpenBlocks, Reopened, TargetPlace, T
 pub use check::check_blocks;
 pub use load::{CutPhase, Load, LoadCounts};
 pub use nfs_blocks::NfsBlocks;
+pub use s3_blocks::BucketAddress;
 pub use witness::{AckWitness, Acknowledgement, BlockState, ExpectedBlock, WitnessDirectory};
 
 use crate::EngineError;

@@ -20,6 +20,7 @@
 mod data_set;
 mod queue;
 
+pub(crate) use data_set::call_each;
 pub use data_set::{S3DataSet, S3DataSetRequest};
 pub use queue::{Calls, S3Queue, S3Target};
 

@@ -122,6 +122,7 @@ pub fn carry_out(
         let cut = test.cut(ready, listener).map_err(|error| {
             let removal = match &request.place {
                 TargetPlace::Nfs(_) => "its directory `plimsoll-durability-…` from the export",
+                TargetPlace::S3(_) => "the objects below `plimsoll-durability-…/` from the bucket",
                 _ => "the data with `plimsoll clean`",
             };
             error.hint(format!(

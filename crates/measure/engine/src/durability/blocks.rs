@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use plimsoll_evidence::durability::SyncMethod;
 
+use super::s3_blocks::BucketAddress;
 use super::{BATCH_MAX, BlockFile};
 use crate::EngineError;
 
@@ -20,6 +21,8 @@ pub enum TargetPlace {
     Device(PathBuf),
     /// An NFS export, by its address. Plimsoll's own client accesses it, without a mount.
     Nfs(String),
+    /// A bucket of an S3 store. Credentials are read from the environment.
+    S3(BucketAddress),
 }
 
 /// Target of a durability test.
@@ -47,7 +50,7 @@ impl TargetPlace {
     pub fn path(&self) -> &Path {
         match self {
             Self::Directory(path) | Self::Device(path) => path,
-            Self::Nfs(url) => Path::new(url),
+            Self::Nfs(url) | Self::S3(BucketAddress { url, .. }) => Path::new(url),
         }
     }
 }
@@ -57,10 +60,15 @@ impl TargetPlace {
 pub type FileSystemId = (i64, String);
 
 impl BlockTarget {
+    /// Name of the test on a server.
+    pub(super) fn server_name(&self) -> String {
+        format!("durability-{:016x}", self.data_id)
+    }
+
     /// Returns the result for a missing directory or file of the test.
     ///
     /// # Errors
-    /// Fails unless the file system is the one of before the cut.
+    /// The file system is not the one that was tested before the cut.
     pub(super) fn missing(&self, is_same_file_system: bool) -> Result<Reopened, EngineError> {
         if is_same_file_system {
             return Ok(Reopened::FileLost);

@@ -3,12 +3,10 @@
 //! restarted server lost unstable writes, the client sends them again before their COMMIT
 //! completes: an acknowledged COMMIT always covers the batch.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use nfs3_types::nfs3::nfsstat3;
@@ -21,6 +19,7 @@ use plimsoll_workload::matrix::FileSet;
 
 use super::BlockFile;
 use super::blocks::{BlockTarget, FileSystemId, OpenBlocks, Reopened, TestedBlocks, batch_max};
+use super::per_thread::PerThread;
 use crate::nfs::{NfsDataSet, NfsDataSetRequest, data_name, failed, has_status};
 use crate::{EngineError, stop_request};
 
@@ -41,7 +40,7 @@ pub struct NfsBlocks {
     /// Directory to remove at the end, in the export.
     own_name: String,
     /// A thread has its own connection, whose COMMIT covers the writes of this thread.
-    connections: Mutex<HashMap<ThreadId, Arc<Mutex<Connection>>>>,
+    connections: PerThread<Connection>,
 }
 
 impl fmt::Debug for NfsBlocks {
@@ -103,12 +102,12 @@ impl NfsBlocks {
         timeout: Duration,
         own_name: String,
     ) -> Self {
-        Self { export, file, sync, timeout, own_name, connections: Mutex::default() }
+        Self { export, file, sync, timeout, own_name, connections: PerThread::new() }
     }
 
     /// Creates the file in a directory that only this test uses.
     pub(super) fn create(target: &BlockTarget, url: &str) -> Result<OpenBlocks, EngineError> {
-        let name = name_of(target);
+        let name = target.server_name();
         let files = FileSet {
             first_file: 0,
             shares: 1,
@@ -136,7 +135,7 @@ impl NfsBlocks {
         };
         let own_name = format!("plimsoll-{name}");
         let blocks = Self::new(export.clone(), file, target.sync, target.timeout, own_name);
-        let file_system = Some(blocks.file_system()?);
+        let file_system = Some(file_system_of(&mut blocks.connect()?)?);
         Ok(OpenBlocks { blocks: Arc::new(blocks), file_system })
     }
 
@@ -148,7 +147,7 @@ impl NfsBlocks {
     ) -> Result<Reopened, EngineError> {
         let parsed = NfsUrl::parse(url).map_err(|error| EngineError::Config(error.to_string()))?;
         let export = mount(&parsed).map_err(|error| failed(format!("mounting {url}"), &error))?;
-        let own_name = format!("plimsoll-{}", name_of(target));
+        let own_name = format!("plimsoll-{}", target.server_name());
         let mut connection = Connection::open(&export, Handle::EMPTY, target.timeout)?;
         let finding = |error: SetupError| failed(format!("looking at {own_name} on {url}"), &error);
         let path = format!("{own_name}/s000/{}", data_name(0));
@@ -171,22 +170,8 @@ impl NfsBlocks {
         Ok(Reopened::Open(OpenBlocks { blocks: Arc::new(blocks), file_system: Some(now) }))
     }
 
-    fn file_system(&self) -> Result<FileSystemId, EngineError> {
-        let connection = self.connection()?;
-        file_system_of(&mut lock(&connection))
-    }
-
-    /// Returns the connection of this thread.
-    fn connection(&self) -> Result<Arc<Mutex<Connection>>, EngineError> {
-        let thread = thread::current().id();
-        let known = lock(&self.connections).get(&thread).cloned();
-        if let Some(known) = known {
-            return Ok(known);
-        }
-        let new = Connection::open(&self.export, self.file, self.timeout)?;
-        let new = Arc::new(Mutex::new(new));
-        lock(&self.connections).insert(thread, Arc::clone(&new));
-        Ok(new)
+    fn connect(&self) -> Result<Connection, EngineError> {
+        Connection::open(&self.export, self.file, self.timeout)
     }
 
     /// Carries out one operation on this thread's connection.
@@ -194,22 +179,8 @@ impl NfsBlocks {
         &self,
         carry_out: impl FnOnce(&mut Connection) -> io::Result<T>,
     ) -> io::Result<T> {
-        let connection = self.connection().map_err(io::Error::other)?;
-        let result = carry_out(&mut lock(&connection));
-        if result.is_err() {
-            // Its call may still be in flight.
-            lock(&self.connections).remove(&thread::current().id());
-        }
-        result
+        self.connections.with(|| self.connect(), carry_out)
     }
-}
-
-fn name_of(target: &BlockTarget) -> String {
-    format!("durability-{:016x}", target.data_id)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn file_system_of(connection: &mut Connection) -> Result<FileSystemId, EngineError> {
@@ -289,7 +260,7 @@ impl TestedBlocks for NfsBlocks {
     }
 
     fn remove(&self) -> Result<(), EngineError> {
-        let mut connection = Connection::open(&self.export, self.file, self.timeout)?;
+        let mut connection = self.connect()?;
         let root = connection.root;
         connection
             .client

@@ -1,5 +1,6 @@
-//! Target of a durability test: a directory, a device or an NFS export. After each cut it is opened
-//! again by its path or address, because a restored target may be a new mount or a new device node.
+//! Target of a durability test: a directory, a device, an NFS export or an S3 bucket. After each cut
+//! it is opened again by its path or address, because a restored target may be a new mount or a new
+//! device node.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +18,7 @@ use super::blocks::{
     BlockTarget, FileSystemId, OpenBlocks, Reopened, TargetPlace, TestedBlocks, batch_max,
 };
 use super::nfs_blocks::NfsBlocks;
-use super::{BLOCK_BYTES, BlockFile, TARGET, content};
+use super::{BLOCK_BYTES, BlockFile, TARGET, content, s3_blocks};
 use crate::EngineError;
 use crate::matrix::device::Device;
 use crate::matrix::manifest::{DataFile, DataState, Manifest, VERSION};
@@ -67,6 +68,7 @@ impl BlockTarget {
             TargetPlace::Device(path) => self.open_device(path)?.opened(None),
             TargetPlace::Directory(path) => self.create_file(path)?.opened(file_system_of(path)),
             TargetPlace::Nfs(url) => NfsBlocks::create(self, url)?,
+            TargetPlace::S3(address) => s3_blocks::create(self, address)?,
         };
         match self.write_all_blocks(&*open.blocks) {
             Ok(()) => Ok(open),
@@ -198,6 +200,7 @@ impl BlockTarget {
                 return own.open_device(path).map(|open| Reopened::Open(open.opened(None)));
             }
             TargetPlace::Nfs(url) => return NfsBlocks::reopen(self, url, file_system),
+            TargetPlace::S3(address) => return s3_blocks::reopen(self, address),
             TargetPlace::Directory(path) => path,
         };
         let opening = |error: &io::Error| failed("opening the target", "open", path, error);

@@ -80,7 +80,27 @@ impl S3DataSet {
         Self::connect(request)?.has_own_objects().map(drop)
     }
 
-    fn connect(request: &S3DataSetRequest<'_>) -> Result<Self, EngineError> {
+    /// Connects to the objects of an earlier [`S3DataSet::create`]. `None` if the bucket has no
+    /// object that names their owner.
+    ///
+    /// # Errors
+    /// The errors of [`S3DataSet::probe`], except for other objects.
+    pub fn reopen(request: &S3DataSetRequest<'_>) -> Result<Option<Self>, EngineError> {
+        let mut data_set = Self::connect(request)?;
+        let (doing, manifest) = (data_set.looking(), data_set.manifest());
+        match data_set.client.call(&Op::Head { key: &manifest }, &mut []) {
+            Ok(_) => return Ok(Some(data_set)),
+            Err(CallError::Status { status: 404, .. }) => {}
+            Err(error) => return Err(failed(doing, &error)),
+        }
+        // The response to a HEAD is the same for a missing object and a missing bucket.
+        let list = Op::List { prefix: &manifest, names_max: 1 };
+        data_set.client.call(&list, &mut []).map_err(|error| failed(doing, &error))?;
+        Ok(None)
+    }
+
+    /// Addresses the objects of a run, without a request.
+    pub(crate) fn connect(request: &S3DataSetRequest<'_>) -> Result<Self, EngineError> {
         let S3DataSetRequest { name, url, endpoint, region, outage_max_ns } = *request;
         let target = Target::from_environment(url, endpoint, region)
             .map_err(|error| EngineError::Config(error.to_string()))?;
@@ -166,7 +186,7 @@ impl S3DataSet {
                 return Ok(());
             }
             let keys = self.client.listed().to_vec();
-            call_each(&mut self.client, &keys, |key| Op::Delete { key })
+            change_each(&mut self.client, &keys, |_, key| Op::Delete { key })
                 .map_err(|error| failed(doing(), &error))?;
         }
     }
@@ -194,9 +214,9 @@ impl S3DataSet {
                     keys_of.map(|name| format!("{}{}{name}", self.prefix, small_prefix(share))),
                 );
             }
-            let put = |key| Op::Put { key, size_bytes: 0, buffer_offset_bytes: 0 };
+            let put = |_, key| Op::Put { key, size_bytes: 0, buffer_offset_bytes: 0 };
             let url = &self.url;
-            call_each(&mut self.client, &keys, put)
+            change_each(&mut self.client, &keys, put)
                 .map_err(|error| failed(format!("making small objects in {url}"), &error))?;
         }
         Ok(())
@@ -235,19 +255,31 @@ impl S3DataSet {
     }
 }
 
-/// Sends one request for each key, with several in flight.
-fn call_each<'k>(
+/// Sends one request without data for each key.
+fn change_each<'k>(
     client: &mut Client,
     keys: &'k [String],
-    op: impl Fn(&'k str) -> Op<'k>,
+    op: impl Fn(usize, &'k str) -> Op<'k>,
 ) -> Result<(), CallError> {
-    let (mut keys, mut out) = (keys.iter().peekable(), Vec::new());
+    call_each(client, keys, &mut [], op, |_, result| result.map(drop))
+}
+
+/// Sends one request for each key, with several in flight. `op` receives the number of the key, and
+/// `done` the number and the result. After the first error of `done`, no further request is sent.
+pub(crate) fn call_each<'k>(
+    client: &mut Client,
+    keys: &'k [String],
+    arena: &mut [u8],
+    op: impl Fn(usize, &'k str) -> Op<'k>,
+    mut done: impl FnMut(usize, Result<u32, CallError>) -> Result<(), CallError>,
+) -> Result<(), CallError> {
+    let (mut keys, mut out) = (keys.iter().enumerate().peekable(), Vec::new());
     let mut result = Ok(());
     loop {
         while result.is_ok()
-            && let Some(key) = keys.peek()
+            && let Some((number, key)) = keys.peek()
         {
-            if client.submit(0, &op(key)).is_err() {
+            if client.submit(*number as u64, &op(*number, key)).is_err() {
                 break;
             }
             keys.next();
@@ -255,11 +287,9 @@ fn call_each<'k>(
         if client.outstanding() == 0 {
             return result;
         }
-        client.poll(&mut [], Timeout::Completion, &mut out);
+        client.poll(arena, Timeout::Completion, &mut out);
         for completion in out.drain(..) {
-            if let Err(error) = completion.result {
-                result = result.and(Err(error));
-            }
+            result = result.and(done(completion.token as usize, completion.result));
         }
     }
 }

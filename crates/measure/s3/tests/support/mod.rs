@@ -14,6 +14,9 @@ use plimsoll_s3::Target;
 pub mod port;
 use port::free_port;
 
+/// Stops and restarts a server from a shell.
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../measure/s3/tests/support/s3.sh");
+
 pub const KEY: &str = "plimsoll";
 pub const SECRET: &str = "load line";
 
@@ -80,6 +83,20 @@ impl Server {
         }
     }
 
+    /// Shell command of `s3.sh`: `kill` stops the server like a crash, `again` restarts it.
+    pub fn command(&self, word: &str) -> String {
+        let directory = self.directory.path();
+        let id = self.child.as_ref().map_or(0, Child::id);
+        for (name, number) in [("pid", id), ("port", u32::from(self.port))] {
+            let file = directory.join(name);
+            if !file.exists() {
+                std::fs::write(file, number.to_string()).unwrap();
+            }
+        }
+        let program = program().display().to_string();
+        format!("PLIMSOLL_S3S_FS='{program}' bash '{SCRIPT}' {word} '{}'", directory.display())
+    }
+
     /// Shell command that stops the server and removes its objects if this process dies.
     pub fn stop_command(&self) -> String {
         let id = self.child.as_ref().map_or(String::new(), |child| child.id().to_string());
@@ -98,5 +115,9 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
+        if self.directory.path().join("pid").exists() {
+            // The server that `again` started, if it is running.
+            drop(Command::new("sh").args(["-c", &self.command("kill")]).status());
+        }
     }
 }

@@ -3,6 +3,8 @@
 
 #[path = "../../../../measure/nfs/tests/support/mod.rs"]
 mod ganesha;
+#[path = "../../../../measure/s3/tests/support/mod.rs"]
+mod s3;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -12,3 +14,4 @@ mod full_disk;
 mod interrupted;
 mod kills;
 mod nfs_cuts;
+mod s3_cuts;

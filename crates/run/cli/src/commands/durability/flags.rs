@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::place::TargetFlags;
+
 /// Options of `durability`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -13,27 +15,18 @@ use clap::{Args, ValueEnum};
   plimsoll durability --device /dev/sdx --witness /net/host/w --cut-by-hand --resume
   plimsoll durability --nfs nfs://server/export --witness w --kind process \\
       --cut 'ssh server kill-nfs' --restore 'ssh server start-nfs'
+  plimsoll durability --s3 s3://bucket --endpoint https://store:9000 --witness w --kind machine \\
+      --cut 'ssh bmc reset-node-3' --restore './wait-for-node-3'
 
 The witness must be outside the target, and must not lose power. PASS requires --cuts cuts without a
 loss. Exit code 4: an acknowledged write is lost or damaged. 3: too few cuts count. See
 docs/durability.md.")]
 pub struct Options {
-    /// Plan whose target is tested, instead of --path, --device or --nfs.
-    #[arg(conflicts_with_all = ["path", "device", "nfs"])]
+    /// Plan whose target is tested, instead of --path, --device, --nfs or --s3.
+    #[arg(conflicts_with_all = ["path", "device", "nfs", "s3"])]
     pub(super) plan: Option<String>,
-    /// Directory under test. The test uses a directory of its own in it.
-    #[arg(long, value_name = "DIR", conflicts_with = "device")]
-    pub(super) path: Option<PathBuf>,
-    /// Block device under test, which is overwritten.
-    #[arg(long, value_name = "DEVICE")]
-    pub(super) device: Option<PathBuf>,
-    /// NFS export under test, without a mount: `nfs://HOST/EXPORT`. The test uses a directory of its
-    /// own in it. fsync and fdatasync are a COMMIT, dsync a stable WRITE.
-    #[arg(long, value_name = "URL", conflicts_with_all = ["path", "device", "direct"])]
-    pub(super) nfs: Option<String>,
-    /// Block device that may be overwritten although it has data: `--destroy /dev/sdx`.
-    #[arg(long, value_name = "DEVICE")]
-    pub(super) destroy: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) target: TargetFlags,
     /// Directory for the witness and the evidence, outside the target.
     #[arg(long, value_name = "DIR")]
     pub(super) witness: PathBuf,
@@ -61,9 +54,9 @@ pub struct Options {
     /// Number of cuts, given as the loss probability to exclude: `--bound 1%` is 299 cuts.
     #[arg(long, value_name = "SHARE", conflicts_with = "cuts")]
     pub(super) bound: Option<String>,
-    /// How a write becomes durable.
-    #[arg(long, value_name = "HOW", default_value = "fdatasync")]
-    pub(super) sync: SyncWord,
+    /// How a write becomes durable. Default: `fdatasync`; `dsync` for objects.
+    #[arg(long, value_name = "HOW")]
+    pub(super) sync: Option<SyncWord>,
     /// Write with O_DIRECT.
     #[arg(long)]
     pub(super) direct: bool,

@@ -20,6 +20,17 @@ fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
     text.parse().map_err(|error| CliError::usage(format!("{name} {text}: {error}")))
 }
 
+impl SyncWord {
+    fn method(self) -> SyncMethod {
+        match self {
+            Self::Fsync => SyncMethod::Fsync,
+            Self::Fdatasync => SyncMethod::Fdatasync,
+            Self::Dsync => SyncMethod::Dsync,
+            Self::DirectOnly => SyncMethod::DirectOnly,
+        }
+    }
+}
+
 impl Options {
     pub(super) fn request(&self) -> Result<DurabilityRequest, CliError> {
         let place = self.place()?;
@@ -43,12 +54,17 @@ impl Options {
             return Err(CliError::usage("--cuts 0 shows nothing").hint("use at least 1"));
         }
         let is_device = matches!(place, TargetPlace::Device(_));
+        let is_s3 = matches!(place, TargetPlace::S3(_));
         let sync = match self.sync {
-            SyncWord::Fsync => SyncMethod::Fsync,
-            SyncWord::Fdatasync => SyncMethod::Fdatasync,
-            SyncWord::Dsync => SyncMethod::Dsync,
-            SyncWord::DirectOnly => SyncMethod::DirectOnly,
+            None if is_s3 => SyncMethod::Dsync,
+            None => SyncMethod::Fdatasync,
+            Some(word) => word.method(),
         };
+        if is_s3 && (sync != SyncMethod::Dsync || self.direct) {
+            return Err(CliError::usage("S3 has no flush, and no direct I/O").hint(
+                "leave out --sync and --direct: an object is durable when its PUT is acknowledged",
+            ));
+        }
         if matches!(place, TargetPlace::Nfs(_)) && (sync == SyncMethod::DirectOnly || self.direct) {
             return Err(CliError::usage("an NFS export has no direct I/O")
                 .hint("use --sync fsync (COMMIT) or dsync (stable writes), without --direct"));
@@ -81,7 +97,7 @@ impl Options {
         };
         Ok(DurabilityRequest {
             place,
-            destroy: self.destroy.clone(),
+            destroy: self.target.destroy.clone(),
             settings,
             witness: self.witness.clone(),
             load: duration("--load", &self.load)?,
