@@ -1,9 +1,13 @@
-//! Functions of the commands `model show`, `model fit` and `model size`. They run no plan.
+//! Functions of the commands `model show`, `model fit`, `model predict` and `model size`. They run no
+//! plan.
 //!
 //! - [`parameters`]: report of a model's parameters.
 //! - [`fit`]: fits free parameters to a measured table, and predicts another table.
+//! - [`prediction`]: predicts cells that a measured table lacks, by [`interpolation`].
 //! - [`sizing`]: finds the number of nodes that a mail store needs.
 
 pub mod fit;
+pub mod interpolation;
 pub mod parameters;
+pub mod prediction;
 pub mod sizing;

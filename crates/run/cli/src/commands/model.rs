@@ -4,6 +4,7 @@
 mod count;
 mod fit;
 mod list;
+mod predict;
 mod run;
 mod serve;
 mod show;
@@ -49,6 +50,8 @@ enum ModelCommand {
     Serve(serve::Options),
     /// Fit the free parameters of a model to a measured table, and predict another.
     Fit(fit::Options),
+    /// Predict cells that a measured table lacks, with intervals.
+    Predict(predict::Options),
 }
 
 /// Runs a subcommand.
@@ -63,6 +66,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         ModelCommand::Serve(options) => serve::carry_out(options, common),
         ModelCommand::Size(options) => size::carry_out(options, common),
         ModelCommand::Fit(options) => fit::carry_out(options, common),
+        ModelCommand::Predict(options) => predict::carry_out(options, common),
     }
 }
 

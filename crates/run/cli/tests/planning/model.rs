@@ -204,6 +204,44 @@ fn a_fit_finds_what_made_the_table() {
     sandbox.run(&["model", "fit", "./tiny.toml", "bad.csv"]).expect(2).says("latency_ms");
 }
 
+/// A published table with one size left out: the prediction and its interval contain these rows.
+#[test]
+fn cells_between_measured_rows_are_predicted() {
+    let sandbox = Sandbox::new();
+    let data =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../../measure/model/data/zfs-mirrors-random.csv");
+    let table = std::fs::read_to_string(data).unwrap();
+    let is_left_out = |line: &&str| line.starts_with("32,");
+    let kept: Vec<&str> = table.lines().filter(|line| !is_left_out(line)).collect();
+    std::fs::write(sandbox.path("rows.csv"), kept.join("\n")).unwrap();
+    let columns: Vec<&str> =
+        table.lines().find(|line| line.starts_with("io_kib")).unwrap().split(',').collect();
+    let column = |name: &str| columns.iter().position(|column| *column == name).unwrap();
+    let (reads, rate) = (column("read_percent"), column("ops_per_s"));
+    let (mut inside, mut errors) = (0, Vec::new());
+    let left_out: Vec<&str> = table.lines().filter(is_left_out).collect();
+    for line in &left_out {
+        let values: Vec<&str> = line.split(',').collect();
+        let cell = format!("io_kib=32,read_percent={}", values[reads]);
+        let all = ["model", "predict", "rows.csv", "--cell", &cell, "--json", "-q"];
+        let json = sandbox.run(&all).expect(0).json();
+        let predicted = &json["cells"][0]["figures"]["ops_per_s"];
+        let number = |name: &str| predicted[name].as_f64().unwrap();
+        let truth: f64 = values[rate].parse().unwrap();
+        errors.push((number("value") / truth - 1.0).abs());
+        inside += usize::from((number("low")..=number("high")).contains(&truth));
+    }
+    errors.sort_by(f64::total_cmp);
+    assert!(left_out.len() >= 5 && inside + 1 >= left_out.len(), "{inside} of {errors:?}");
+    assert!(errors[errors.len() / 2] < 0.1, "{errors:?}");
+    let outside = ["model", "predict", "rows.csv", "--cell", "io_kib=512,read_percent=50"];
+    let refused = sandbox.run(&outside).expect(3);
+    refused.says("NOT PREDICTED");
+    refused.says("4 to 128 was measured");
+    let bad = ["model", "predict", "rows.csv", "--cell", "io_kib=8"];
+    sandbox.run(&bad).expect(2).says("`read_percent` is missing");
+}
+
 /// A missed goal is reported with its rows, their direction and the model's limits. A goal on the
 /// command line replaces the default. Rows may be streams or other depths.
 #[test]

@@ -1,0 +1,235 @@
+//! Prediction of cells that a measured table lacks, by interpolation between its rows.
+
+mod table;
+mod text;
+
+use std::collections::BTreeMap;
+
+use plimsoll_report::document::Document;
+use plimsoll_runner::error::RunnerError;
+use serde::Serialize;
+
+pub use self::table::MeasuredTable;
+use self::table::{Axis, Position};
+use crate::interpolation::{COVERAGE, Interpolation};
+
+/// Predicted cells and the errors of the method, in the form of the JSON output.
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    /// Share of measured figures that an interval contains.
+    coverage: f64,
+    axes: Vec<AxisOut>,
+    figures: Vec<FigureOut>,
+    cells: Vec<CellOut>,
+    /// Columns that are neither axes nor figures.
+    columns_ignored: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct AxisOut {
+    name: String,
+    /// Measured values, smallest first.
+    values: Vec<String>,
+}
+
+/// Errors of a figure's rows, predicted without all rows of the same value of an axis.
+#[derive(Debug, Serialize)]
+struct FigureOut {
+    name: String,
+    rows: usize,
+    error_median: f64,
+    error_p90: f64,
+    /// Median error of a copy of the nearest other row.
+    copying_error_median: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct CellOut {
+    cell: BTreeMap<String, String>,
+    /// Why the cell has no prediction.
+    outside: Option<String>,
+    figures: BTreeMap<String, ValueOut>,
+}
+
+#[derive(Debug, Serialize)]
+struct ValueOut {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Outcome {
+    /// True if all cells are predicted.
+    #[must_use]
+    pub fn is_complete(&self) -> bool {
+        self.cells.iter().all(|cell| cell.outside.is_none())
+    }
+
+    /// Returns the report.
+    #[must_use]
+    pub fn document(&self) -> Document {
+        text::document(self)
+    }
+}
+
+/// Predicts cells such as `io_kib=16,read_percent=70` from a measured table. Calls `progress` with a
+/// line of text before each figure.
+///
+/// # Errors
+/// A cell that does not name each axis once, or a table with too few or too many rows.
+pub fn predict(
+    table: &MeasuredTable,
+    cells: &[String],
+    progress: &dyn Fn(&str),
+) -> Result<Outcome, RunnerError> {
+    let cells: Vec<(BTreeMap<String, String>, Position)> =
+        cells.iter().map(|text| table.cell(text)).collect::<Result<_, _>>()?;
+    let mut out: Vec<CellOut> = cells
+        .iter()
+        .map(|(cell, position)| CellOut {
+            cell: cell.clone(),
+            outside: position.outside.clone(),
+            figures: BTreeMap::new(),
+        })
+        .collect();
+    let mut figures = Vec::new();
+    for figure in &table.figures {
+        let rows = figure.values.len();
+        progress(&format!("interpolating {} between {rows} rows", figure.name));
+        let points = figure.rows.iter().map(|row| table.points[*row].clone()).collect();
+        let Some(interpolation) = Interpolation::new(points, &figure.values) else {
+            let (least, most) = (Interpolation::ROWS_MIN, Interpolation::ROWS_MAX);
+            let says = format!(
+                "`{}` has {rows} usable rows: an interpolation needs {least} to {most}",
+                figure.name
+            );
+            return Err(RunnerError::usage(says));
+        };
+        figures.push(FigureOut {
+            name: figure.name.clone(),
+            rows,
+            error_median: quantile(&interpolation.left_out_errors, 0.5),
+            error_p90: quantile(&interpolation.left_out_errors, 0.9),
+            copying_error_median: quantile(&interpolation.copying_errors, 0.5),
+        });
+        for (out, (_, position)) in out.iter_mut().zip(&cells) {
+            if out.outside.is_some() {
+                continue;
+            }
+            let Some(predicted) = interpolation.at(&position.point) else {
+                out.outside = Some(
+                    "an axis was measured at two values only, and the cell is between them"
+                        .to_owned(),
+                );
+                out.figures.clear();
+                continue;
+            };
+            let [low, high] = predicted.interval;
+            let value = ValueOut { value: predicted.value, low, high };
+            out.figures.insert(figure.name.clone(), value);
+        }
+    }
+    Ok(Outcome {
+        coverage: COVERAGE,
+        axes: table.axes.iter().map(axis_out).collect(),
+        figures,
+        cells: out,
+        columns_ignored: table.ignored.clone(),
+    })
+}
+
+fn axis_out(axis: &Axis) -> AxisOut {
+    AxisOut { name: axis.name.clone(), values: axis.values() }
+}
+
+/// Quantile of absolute errors, interpolated between order statistics (type 7 of Hyndman and Fan,
+/// 1996).
+pub(crate) fn quantile(errors: &[f64], q: f64) -> f64 {
+    let mut sorted: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
+    sorted.sort_by(f64::total_cmp);
+    let at = q * (sorted.len().max(1) - 1) as f64;
+    let low = sorted.get(at as usize).copied().unwrap_or(f64::NAN);
+    let high = sorted.get(at as usize + 1).copied().unwrap_or(low);
+    low + (high - low) * at.fract()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use plimsoll_report::text::Style;
+
+    use super::*;
+
+    /// A table whose rate is a product of powers of its axes.
+    fn table() -> MeasuredTable {
+        let mut text =
+            "# a made table\nio_kib,read_percent,depth,pattern,ops_per_s,note\n".to_owned();
+        for io_kib in [4, 8, 16, 32, 64] {
+            for reads in [0, 50, 100] {
+                for pattern in ["random", "sequential"] {
+                    let factor = if pattern == "random" { 1.0 } else { 2.0 };
+                    let rate = 1e5 * factor * (1.0 + f64::from(reads) / 100.0) / f64::from(io_kib);
+                    text.push_str(&format!("{io_kib},{reads},4,{pattern},{rate:.1},x\n"));
+                }
+            }
+        }
+        MeasuredTable::parse(&text, &[]).unwrap()
+    }
+
+    #[test]
+    fn cells_are_predicted_with_an_interval() {
+        let cell = "io_kib=12,read_percent=50%,pattern=random".to_owned();
+        let found = predict(&table(), &[cell], &|_| {}).unwrap();
+        let rate = &found.cells[0].figures["ops_per_s"];
+        let truth = 1e5 * 1.5 / 12.0;
+        assert!((rate.value / truth - 1.0).abs() < 0.02, "{rate:?}, and not {truth}");
+        assert!((rate.low..=rate.high).contains(&truth), "{rate:?}");
+        assert!(found.is_complete());
+        assert_eq!(found.columns_ignored, ["note"]);
+        assert!(found.figures[0].error_median < 0.1 * found.figures[0].copying_error_median);
+    }
+
+    #[test]
+    fn cells_outside_the_measured_range_are_not_predicted() {
+        let cells = [
+            "io_kib=128,read_percent=50,pattern=random",
+            "io_kib=8,read_percent=50,pattern=random",
+        ];
+        let found = predict(&table(), &cells.map(str::to_owned), &|_| {}).unwrap();
+        assert!(!found.is_complete());
+        assert!(found.cells[0].figures.is_empty());
+        let text = plimsoll_report::text::document(&found.document(), &Style::default());
+        assert!(text.starts_with("NOT PREDICTED"), "{text}");
+        assert!(text.contains("io_kib is 128, and 4 to 64 was measured"), "{text}");
+    }
+
+    #[test]
+    fn bad_cells_say_what_is_wrong() {
+        let error =
+            |cell: &str| predict(&table(), &[cell.to_owned()], &|_| {}).unwrap_err().to_string();
+        assert!(error("io_kib=8,read_percent=50").contains("`pattern` is missing"));
+        assert!(error("io_kib=8,read_percent=50,pattern=strided").contains("random, sequential"));
+        assert!(error("io_kib=eight,read_percent=50,pattern=random").contains("not a number"));
+        assert!(error("io_kib=0,read_percent=50,pattern=random").contains("above 0"));
+        assert!(error("io_kib=8,io_kib=8,read_percent=5,pattern=random").contains("twice"));
+        assert!(
+            error("io_kib=8,read_percent=50,pattern=random,depth=8").contains("depth is always 4")
+        );
+        assert!(
+            error("io_kib=8,read_percent=50,pattern=random,colour=red")
+                .contains("no axis `colour`")
+        );
+        assert!(error("io_kib").contains("NAME=VALUE"));
+    }
+
+    #[test]
+    fn the_report_is_readable() {
+        let cells = [
+            "io_kib=12,read_percent=25,pattern=random",
+            "io_kib=48,read_percent=75,pattern=sequential",
+        ];
+        let found = predict(&table(), &cells.map(str::to_owned), &|_| {}).unwrap();
+        let text = plimsoll_report::text::document(&found.document(), &Style::default());
+        insta::assert_snapshot!(text);
+    }
+}

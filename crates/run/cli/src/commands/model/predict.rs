@@ -1,0 +1,56 @@
+//! `plimsoll model predict DATA.csv`: predicts cells that a measured table lacks.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use plimsoll_fitting::prediction::{self, MeasuredTable};
+
+use super::show;
+use crate::commands::bundle;
+use crate::common::Globals;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::notes;
+
+/// Options of `model predict`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  plimsoll model predict measured.csv --cell io_kib=16,read_percent=70
+  plimsoll model predict fio.csv --axis numjobs --cell 'block_kib=8,numjobs=3,pattern=random'
+
+A table is CSV. Axes are columns such as io_kib, pattern, read_percent, depth, clients and threads;
+figures are columns whose names end with _per_s, iops, _ms, _us or _ns. The prediction interpolates
+between rows, never outside their range. An interval contains the measured figure of nine rows of ten
+that were left out together with all rows of their value. See docs/models.md.
+
+Exit codes: 0 PREDICTED; 3 NOT PREDICTED: a cell is outside the measured range,
+or between the only two values of an axis.")]
+pub struct Options {
+    /// The measured table.
+    data: PathBuf,
+    /// Cell to predict: a value for each axis.
+    #[arg(long, value_name = "AXIS=VALUE,...", required = true)]
+    cell: Vec<String>,
+    /// Column that is an axis too.
+    #[arg(long, value_name = "COLUMN")]
+    axis: Vec<String>,
+}
+
+/// Predicts the cells.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
+    let path = options.data.display();
+    let text = std::fs::read_to_string(&options.data)
+        .map_err(|error| CliError::usage(format!("cannot read {path}: {error}")))?;
+    let table = MeasuredTable::parse(&text, &options.axis)?;
+    let note = |text: &str| {
+        if !common.quiet {
+            notes::tell(text);
+        }
+    };
+    let outcome = prediction::predict(&table, &options.cell, &note)?;
+    match common.json {
+        true => bundle::print(&bundle::json(&outcome)?)?,
+        false => show(&outcome.document(), common)?,
+    }
+    Ok(if outcome.is_complete() { Exit::Ok } else { Exit::NoVerdict })
+}
