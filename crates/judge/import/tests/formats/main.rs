@@ -8,4 +8,5 @@ mod fio_jobs;
 mod fio_model;
 mod fio_options;
 mod garbage;
+mod samples;
 mod tampered;

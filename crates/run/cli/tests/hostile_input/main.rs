@@ -1,0 +1,113 @@
+//! Mutated inputs for every parser of files and answers of others: no panic, no hang, no more than
+//! 1 GiB of memory, and random bytes are rejected.
+//!
+//! Each parser has two seconds. `PLIMSOLL_HOSTILE_MINUTES` sets more, `PLIMSOLL_HOSTILE_PARSER`
+//! selects one parser by a part of its name, and `PLIMSOLL_HOSTILE_SEED` sets the first seed. A
+//! failure prints the seed of its input, which `PLIMSOLL_HOSTILE_SEED` repeats. The NFS client has
+//! its own fuzzer, `crates/measure/nfs/fuzz`.
+#![allow(clippy::unwrap_used)]
+
+mod mutation;
+mod parsers;
+#[path = "../../../../judge/import/tests/formats/samples.rs"]
+mod samples;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use mutation::{Random, mutated};
+use parsers::Parser;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Longest time for one input.
+const TIME_MAX: Duration = Duration::from_secs(10);
+/// Memory that the process may map besides what it has mapped at the start.
+const MEMORY_BYTES: u64 = 1 << 30;
+/// One input in so many is random bytes.
+const GARBAGE_EVERY: u64 = 16;
+
+/// Seed of the current input; 0 between inputs.
+static CURRENT: AtomicU64 = AtomicU64::new(0);
+/// Number of inputs that were started.
+static STARTED: AtomicU64 = AtomicU64::new(0);
+
+fn number(name: &str) -> Option<f64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap())
+}
+
+/// Ends the process if one input takes too long.
+fn watch() {
+    std::thread::spawn(|| {
+        let mut before = 0;
+        loop {
+            std::thread::sleep(TIME_MAX);
+            let (now, seed) = (STARTED.load(Ordering::SeqCst), CURRENT.load(Ordering::SeqCst));
+            if seed != 0 && now == before {
+                eprintln!("an input took more than {TIME_MAX:?}: PLIMSOLL_HOSTILE_SEED={seed}");
+                std::process::exit(101);
+            }
+            before = now;
+        }
+    });
+}
+
+/// An allocation beyond the limit ends the process.
+fn limit_memory() {
+    let status = std::fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = status.split_whitespace().next().unwrap().parse().unwrap();
+    let most = pages * rustix::param::page_size() as u64 + MEMORY_BYTES;
+    let maximum = getrlimit(Resource::As).maximum;
+    setrlimit(Resource::As, Rlimit { current: Some(most), maximum }).unwrap();
+}
+
+/// Tries inputs for some time. Returns their number and how many were accepted.
+fn attack(parser: &mut Parser, seed: u64, time: Duration) -> (u64, u64) {
+    let (start, mut accepted) = (Instant::now(), 0);
+    let mut count = 0;
+    while count == 0 || start.elapsed() < time {
+        let seed = seed.wrapping_add(count).max(1);
+        let mut random = Random::of(seed);
+        let is_garbage = seed.is_multiple_of(GARBAGE_EVERY);
+        let input =
+            if is_garbage { random.garbage() } else { mutated(&mut random, &parser.inputs) };
+        CURRENT.store(seed, Ordering::SeqCst);
+        STARTED.fetch_add(1, Ordering::SeqCst);
+        let result = catch_unwind(AssertUnwindSafe(|| (parser.parse)(&input)));
+        CURRENT.store(0, Ordering::SeqCst);
+        let shown = String::from_utf8_lossy(&input[..input.len().min(2000)]).into_owned();
+        let again = format!(
+            "PLIMSOLL_HOSTILE_PARSER='{}' PLIMSOLL_HOSTILE_SEED={seed}, {} bytes:\n{shown}",
+            parser.name,
+            input.len()
+        );
+        match result {
+            Ok(was_accepted) => {
+                assert!(!(is_garbage && was_accepted), "random bytes were accepted: {again}");
+                accepted += u64::from(was_accepted);
+            }
+            Err(_) => panic!("a panic: {again}"),
+        }
+        count += 1;
+    }
+    (count, accepted)
+}
+
+#[test]
+fn hostile_input_is_rejected_or_read() {
+    let directory = tempfile::tempdir().unwrap();
+    let minutes = number("PLIMSOLL_HOSTILE_MINUTES");
+    let time = minutes.map_or(Duration::from_secs(2), |m| Duration::from_secs_f64(60.0 * m));
+    let seed = number("PLIMSOLL_HOSTILE_SEED").map_or(1, |seed| seed as u64);
+    let selected = std::env::var("PLIMSOLL_HOSTILE_PARSER").unwrap_or_default();
+    let mut parsers = parsers::all(directory.path());
+    watch();
+    limit_memory();
+    for parser in parsers.iter_mut().filter(|parser| parser.name.contains(&selected)) {
+        let inputs = parser.inputs.clone();
+        let valid = inputs.iter().filter(|input| (parser.parse)(input)).count();
+        assert!(valid > 0, "{} accepts none of its valid inputs", parser.name);
+        let (count, accepted) = attack(parser, seed, time);
+        println!("{}: {count} inputs, {accepted} accepted", parser.name);
+    }
+}
