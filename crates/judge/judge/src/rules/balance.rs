@@ -15,6 +15,7 @@
 //!   the counters of the kernel's own threads, which do its work, and of other processes separate
 //!   it.
 
+mod in_flight;
 mod layers;
 mod server;
 pub(crate) mod wire;
@@ -126,7 +127,7 @@ pub(crate) fn read_from_cache(bundle: &Bundle) -> Option<f64> {
 pub(crate) fn least_own(bundle: &Bundle, is_read: bool) -> Option<u64> {
     let scale = Scale::of(bundle, is_read)?;
     let counts = scale.counts_own() && scale.late_ns().is_none();
-    (counts && scale.requested >= REQUESTED_MIN).then_some(scale.least)
+    (counts && scale.requested >= REQUESTED_MIN).then(|| scale.without_in_flight().least)
 }
 
 /// Inputs to the balance of one direction.
@@ -225,20 +226,32 @@ impl<'a> Scale<'a> {
         evidence::size(bytes)
     }
 
-    fn judge(&self) -> BalanceResult {
+    /// Returns the worst result of all layers; `None` if all moved the bytes.
+    fn worst(&self) -> Option<BalanceResult> {
         let steps = match self.judge_server_target() {
             Some(server) => vec![server],
             None => std::iter::once(self.judge_top()).chain(self.judge_layers()).collect(),
         };
         let short = |result: &&BalanceResult| matches!(result, BalanceResult::Short(_));
         let open = |result: &&BalanceResult| matches!(result, BalanceResult::Open(_));
-        let worst = steps.iter().find(short).or_else(|| steps.iter().find(open)).cloned();
-        match worst {
+        steps.iter().find(short).or_else(|| steps.iter().find(open)).cloned()
+    }
+
+    fn judge(&self) -> BalanceResult {
+        match self.worst() {
             Some(BalanceResult::Short(says)) if self.requested < REQUESTED_MIN => {
                 BalanceResult::Open(format!("too little was {} to judge: {says}", self.verb()))
             }
             Some(BalanceResult::Short(says)) if self.is_brief() => {
                 BalanceResult::Open(format!("too short a time was measured to judge: {says}"))
+            }
+            Some(BalanceResult::Short(says))
+                if !matches!(self.without_in_flight().worst(), Some(BalanceResult::Short(_))) =>
+            {
+                BalanceResult::Open(format!(
+                    "{says}; up to {} were in flight when the measurement began",
+                    self.size(self.in_flight_bytes())
+                ))
             }
             Some(BalanceResult::Short(says)) => match self.late_ns() {
                 Some(late_ns) => BalanceResult::Open(format!(
@@ -306,7 +319,7 @@ impl<'a> Scale<'a> {
             return None;
         }
         let slack = (self.requested as f64 * TIMING_SLACK) as u64;
-        let most = of_buffered + slack;
+        let most = of_buffered + slack.max(self.in_flight_bytes());
         let (asked, verb) = (self.size(streams_bytes.buffered_bytes), self.verb());
         Some(if (most as f64) < least {
             BalanceResult::Short(format!(

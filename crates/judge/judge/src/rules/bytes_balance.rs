@@ -16,7 +16,8 @@ pub const RULE: Rule = Rule {
         for direct and buffered I/O alike. If they moved less than 80 %, the page cache, a hole or \
         a layer in between answered other reads or kept other writes. The flag of direct I/O \
         proves nothing: ext4 with journalled data, Btrfs on compressed files and others accept it \
-        and buffer anyway. The rule excludes I/O of other processes. At the top layer it uses the \
+        and buffer anyway. Bytes that were in flight at the start may have moved before: if they \
+        explain the difference, the outcome is unknown. The rule excludes I/O of other processes. At the top layer it uses the \
         process's own counters (read_bytes and write_bytes in /proc/PID/io): reads count if they \
         reach a block device, writes if they bypass the page cache or dirty a clean page, less the \
         pages still dirty at the end. If a load has buffered and direct streams, the rule judges \
