@@ -36,6 +36,9 @@ pub struct PlanErrors {
     pub errors: Vec<PlanError>,
 }
 
+/// Maximum number of errors that are located. Each needs a search of its line: without a limit, the
+/// time for 1 MiB of errors would be hours.
+pub(crate) const ERRORS_MAX: usize = 100;
 /// Maximum number of errors shown. A file with more is probably not a plan.
 const SHOWN_MAX: usize = 20;
 /// Maximum number of characters shown of a line.
@@ -105,7 +108,8 @@ impl fmt::Display for PlanErrors {
         }
         let more = self.errors.len().saturating_sub(SHOWN_MAX);
         if more > 0 {
-            write!(f, "\n\nand {more} more")?;
+            let least = if self.errors.len() < ERRORS_MAX { "" } else { "at least " };
+            write!(f, "\n\nand {least}{more} more")?;
         }
         Ok(())
     }

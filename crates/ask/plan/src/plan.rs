@@ -5,7 +5,7 @@ use std::path::Path;
 
 use toml::de::{DeTable, DeValue};
 
-use crate::error::{PlanError, PlanErrors};
+use crate::error::{ERRORS_MAX, PlanError, PlanErrors};
 use crate::job::{Job, JobSource, JobText, ReadJob, no_job};
 use crate::overlay::{Change, overlay};
 use crate::raw::Root;
@@ -159,16 +159,31 @@ fn read(text: &str) -> Result<(Cx, Option<Root>), Vec<PlanError>> {
     }
     let (table, errors) = DeTable::parse_recoverable(text);
     if !errors.is_empty() {
-        // One mistake can confuse the parser for the rest of the line, so show one error per line.
-        let mut shown: Vec<PlanError> = errors.iter().map(|e| syntax_error(text, e)).collect();
-        shown.sort_by_key(|e| (e.line, e.column));
-        shown.dedup_by_key(|e| e.line);
-        return Err(shown);
+        return Err(syntax_errors(text, errors));
     }
     let mut cx = Cx::default();
     let at = Position { field: String::new(), span: 0..0 };
     let root = Root::read(&DeValue::Table(table.into_inner()), &at, &mut cx);
     Ok((cx, root))
+}
+
+/// Returns the first error of each line: one mistake can confuse the parser for the rest of it.
+fn syntax_errors(text: &str, mut errors: Vec<toml::de::Error>) -> Vec<PlanError> {
+    let start = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
+    errors.sort_by_key(start);
+    let (mut shown, mut line_end) = (Vec::new(), 0);
+    for error in &errors {
+        if shown.len() == ERRORS_MAX {
+            break;
+        }
+        let at = start(error);
+        if shown.is_empty() || at > line_end {
+            let rest = text.get(at..).and_then(|rest| rest.find('\n'));
+            line_end = rest.map_or(text.len(), |length| at + length);
+            shown.push(syntax_error(text, error));
+        }
+    }
+    shown
 }
 
 fn syntax_error(text: &str, error: &toml::de::Error) -> PlanError {

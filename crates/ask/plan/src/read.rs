@@ -11,7 +11,7 @@ pub(crate) mod word;
 
 use std::ops::Range;
 
-use crate::error::PlanError;
+use crate::error::{ERRORS_MAX, PlanError};
 
 /// Position in the plan: field name and text range.
 #[derive(Clone, Debug, Default)]
@@ -93,11 +93,12 @@ impl Cx {
         self.problems.is_empty()
     }
 
-    /// Returns the errors with their lines, in text order.
+    /// Returns the first [`ERRORS_MAX`] errors with their lines, in text order.
     pub(crate) fn into_errors(mut self, text: &str) -> Vec<PlanError> {
         self.problems.sort_by_key(|(at, _, _)| at.span.start);
         self.problems
             .into_iter()
+            .take(ERRORS_MAX)
             .map(|(at, message, help)| PlanError::new(text, &at.span, at.field, message, help))
             .collect()
     }

@@ -84,6 +84,21 @@ fn plan_of_random_fields() -> impl Strategy<Value = String> {
     })
 }
 
+/// Inputs of `hostile_input` that took minutes: thousands of errors in one line, or in many.
+#[test]
+fn thousands_of_errors_take_no_longer_than_one() {
+    let in_one_line = format!("target.databases = [\"/a\"{}]\n", "\"/mnt/db2\"".repeat(60_000));
+    let in_many_lines = "word\n".repeat(150_000);
+    let of_fields = (0..2_000).map(|n| format!("field{n} = 1\n")).collect::<String>();
+    for (text, count) in [(in_one_line, 1), (in_many_lines, 100), (of_fields, 100)] {
+        let start = std::time::Instant::now();
+        let errors = Plan::parse(&text, "any.toml").expect_err("errors");
+        assert_eq!(errors.errors.len(), count);
+        let took = start.elapsed();
+        assert!(took.as_secs() < 20, "{took:?}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 

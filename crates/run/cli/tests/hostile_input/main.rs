@@ -13,6 +13,8 @@ mod parsers;
 mod samples;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -27,8 +29,8 @@ const MEMORY_BYTES: u64 = 1 << 30;
 /// One input in so many is random bytes.
 const GARBAGE_EVERY: u64 = 16;
 
-/// Seed of the current input; 0 between inputs.
-static CURRENT: AtomicU64 = AtomicU64::new(0);
+/// How to repeat the current input, and the input; `None` between inputs.
+static CURRENT: Mutex<Option<(String, Vec<u8>)>> = Mutex::new(None);
 /// Number of inputs that were started.
 static STARTED: AtomicU64 = AtomicU64::new(0);
 
@@ -37,14 +39,17 @@ fn number(name: &str) -> Option<f64> {
 }
 
 /// Ends the process if one input takes too long.
-fn watch() {
-    std::thread::spawn(|| {
+fn watch(directory: PathBuf) {
+    std::thread::spawn(move || {
         let mut before = 0;
         loop {
             std::thread::sleep(TIME_MAX);
-            let (now, seed) = (STARTED.load(Ordering::SeqCst), CURRENT.load(Ordering::SeqCst));
-            if seed != 0 && now == before {
-                eprintln!("an input took more than {TIME_MAX:?}: PLIMSOLL_HOSTILE_SEED={seed}");
+            let now = STARTED.load(Ordering::SeqCst);
+            let current = CURRENT.lock().unwrap().clone();
+            if let Some((again, input)) = current.filter(|_| now == before) {
+                let copy = directory.with_extension("input");
+                std::fs::write(&copy, input).unwrap();
+                eprintln!("more than {TIME_MAX:?} for the input in {}: {again}", copy.display());
                 std::process::exit(101);
             }
             before = now;
@@ -71,16 +76,14 @@ fn attack(parser: &mut Parser, seed: u64, time: Duration) -> (u64, u64) {
         let is_garbage = seed.is_multiple_of(GARBAGE_EVERY);
         let input =
             if is_garbage { random.garbage() } else { mutated(&mut random, &parser.inputs) };
-        CURRENT.store(seed, Ordering::SeqCst);
+        let again =
+            format!("PLIMSOLL_HOSTILE_PARSER='{}' PLIMSOLL_HOSTILE_SEED={seed}", parser.name);
+        *CURRENT.lock().unwrap() = Some((again.clone(), input.clone()));
         STARTED.fetch_add(1, Ordering::SeqCst);
         let result = catch_unwind(AssertUnwindSafe(|| (parser.parse)(&input)));
-        CURRENT.store(0, Ordering::SeqCst);
+        *CURRENT.lock().unwrap() = None;
         let shown = String::from_utf8_lossy(&input[..input.len().min(2000)]).into_owned();
-        let again = format!(
-            "PLIMSOLL_HOSTILE_PARSER='{}' PLIMSOLL_HOSTILE_SEED={seed}, {} bytes:\n{shown}",
-            parser.name,
-            input.len()
-        );
+        let again = format!("{again}, {} bytes:\n{shown}", input.len());
         match result {
             Ok(was_accepted) => {
                 assert!(!(is_garbage && was_accepted), "random bytes were accepted: {again}");
@@ -101,7 +104,7 @@ fn hostile_input_is_rejected_or_read() {
     let seed = number("PLIMSOLL_HOSTILE_SEED").map_or(1, |seed| seed as u64);
     let selected = std::env::var("PLIMSOLL_HOSTILE_PARSER").unwrap_or_default();
     let mut parsers = parsers::all(directory.path());
-    watch();
+    watch(directory.path().to_path_buf());
     limit_memory();
     for parser in parsers.iter_mut().filter(|parser| parser.name.contains(&selected)) {
         let inputs = parser.inputs.clone();
