@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -18,8 +18,10 @@ use plimsoll_plan::is_unprintable;
 
 /// Maximum number of queued notes; further notes are dropped.
 const WAITING_MAX: usize = 256;
-/// Time limit for writing queued notes at the end of a command.
+/// Time limit for queued notes if stderr blocks.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+/// How often this time passes before notes are dropped if the writing thread gets no processor.
+const FLUSH_TRIES: u32 = 20;
 /// Time limit for unread results after the operator stopped the process.
 const RESULT_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -27,6 +29,9 @@ const RESULT_TIMEOUT: Duration = Duration::from_secs(3);
 static UNWRITTEN: Mutex<Option<String>> = Mutex::new(None);
 /// Something was written to stdout.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
+
+/// True while a note is written. A full or paused stderr blocks.
+static WRITING: AtomicBool = AtomicBool::new(false);
 
 /// A note for stderr. Bars are identified by number.
 enum Note {
@@ -128,17 +133,29 @@ pub fn bar_ends(bar: u64) {
     send(Note::BarEnds(bar));
 }
 
-/// Waits until queued notes are written, for at most a second.
+/// Waits until queued notes are written: for a second if stderr blocks, and longer on a busy host.
 pub fn flush() {
     let (done, wait) = channel();
     send(Note::Flush(done));
-    // Unread notes are dropped.
-    let _ = wait.recv_timeout(FLUSH_TIMEOUT);
+    wait_for_notes(&wait, &WRITING);
+}
+
+/// Returns false if notes were dropped.
+fn wait_for_notes(written: &Receiver<()>, is_writing: &AtomicBool) -> bool {
+    for _ in 0..FLUSH_TRIES {
+        match written.recv_timeout(FLUSH_TIMEOUT) {
+            Ok(()) => return true,
+            Err(RecvTimeoutError::Timeout) if !is_writing.load(Ordering::SeqCst) => {}
+            Err(_) => return false,
+        }
+    }
+    false
 }
 
 fn write(notes: &Receiver<Note>) {
     let mut bars: BTreeMap<u64, ProgressBar> = BTreeMap::new();
     for note in notes {
+        WRITING.store(!matches!(note, Note::Flush(_)), Ordering::SeqCst);
         match note {
             Note::Line(text) => match bars.values().next() {
                 Some(bar) => bar.suspend(|| put(&text)),
@@ -161,6 +178,7 @@ fn write(notes: &Receiver<Note>) {
             // The waiting thread may have timed out.
             Note::Flush(done) => drop(done.send(())),
         }
+        WRITING.store(false, Ordering::SeqCst);
     }
 }
 
@@ -210,6 +228,22 @@ pub fn unwritten() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// On a busy host, a command ended before its error was written.
+    #[test]
+    fn notes_wait_for_a_processor_but_not_for_a_blocked_stderr() {
+        let (done, written) = channel();
+        let late = std::thread::spawn(move || {
+            std::thread::sleep(FLUSH_TIMEOUT * 3 / 2);
+            done.send(())
+        });
+        assert!(wait_for_notes(&written, &AtomicBool::new(false)));
+        assert!(late.join().is_ok_and(|sent| sent.is_ok()));
+        let (_done, written) = channel();
+        let start = std::time::Instant::now();
+        assert!(!wait_for_notes(&written, &AtomicBool::new(true)));
+        assert!(start.elapsed() < FLUSH_TIMEOUT * 3, "{:?}", start.elapsed());
+    }
 
     #[test]
     fn a_note_can_hold_no_escape_sequence_and_no_flood() {
