@@ -19,7 +19,7 @@ impl Scale<'_> {
             .sum();
         let streams = evidence::streams(self.bundle).iter().map(|stream| {
             let sizes = stream.sizes.iter().chain(&stream.write_sizes);
-            let largest = sizes.map(|size| u64::from(size.size_bytes)).max().unwrap_or(0);
+            let largest = sizes.map(|size| size.size_bytes).max().unwrap_or(0);
             stream.outstanding().saturating_mul(largest)
         });
         let possible = streams.fold(0, u64::saturating_add);
