@@ -26,11 +26,12 @@ use std::io;
 
 use plimsoll_workload::content::{Content, ContentSpec};
 
-pub use blocks::{BlockTarget, FileSystemId, OpenBlocks, Reopened, TargetPlace, TestedBlocks};
+pub use blocks::{
+    BlockTarget, BucketAddress, FileSystemId, OpenBlocks, Reopened, TargetPlace, TestedBlocks,
+};
 pub use check::check_blocks;
 pub use load::{CutPhase, Load, LoadCounts};
 pub use nfs_blocks::NfsBlocks;
-pub use s3_blocks::BucketAddress;
 pub use witness::{AckWitness, Acknowledgement, BlockState, ExpectedBlock, WitnessDirectory};
 
 use crate::EngineError;

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use plimsoll_evidence::durability::SyncMethod;
 
-use super::s3_blocks::BucketAddress;
 use super::{BATCH_MAX, BlockFile};
 use crate::EngineError;
 
@@ -23,6 +22,17 @@ pub enum TargetPlace {
     Nfs(String),
     /// A bucket of an S3 store. Credentials are read from the environment.
     S3(BucketAddress),
+}
+
+/// Address of a bucket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BucketAddress {
+    /// `s3://bucket/prefix`.
+    pub url: String,
+    /// Address of the store, `https://host:port` or `http://host:port`.
+    pub endpoint: String,
+    /// Region in the signature.
+    pub region: String,
 }
 
 /// Target of a durability test.

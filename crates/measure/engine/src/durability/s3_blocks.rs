@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use plimsoll_s3::{CallError, Client, Config, Op, Target};
 
-use super::blocks::{BlockTarget, OpenBlocks, Reopened, TestedBlocks};
+use super::blocks::{BlockTarget, BucketAddress, OpenBlocks, Reopened, TestedBlocks};
 use super::per_thread::PerThread;
 use super::{BLOCK_BYTES, BlockFile};
 use crate::s3::{S3DataSet, S3DataSetRequest, call_each};
@@ -17,17 +17,6 @@ use crate::{EngineError, stop_request};
 
 /// Requests in flight while all blocks are written or read.
 const CONNECTIONS: u32 = 8;
-
-/// Address of a bucket.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BucketAddress {
-    /// `s3://bucket/prefix`.
-    pub url: String,
-    /// Address of the store, `https://host:port` or `http://host:port`.
-    pub endpoint: String,
-    /// Region in the signature.
-    pub region: String,
-}
 
 impl BucketAddress {
     fn request<'a>(&'a self, name: &'a str, timeout: Duration) -> S3DataSetRequest<'a> {

@@ -3,6 +3,7 @@
 mod flags;
 mod place;
 mod request;
+mod target_flags;
 
 use std::io::BufRead;
 use std::sync::atomic::{AtomicBool, Ordering};

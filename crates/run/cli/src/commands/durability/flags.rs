@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::place::TargetFlags;
+use super::target_flags::TargetFlags;
 
 /// Options of `durability`.
 #[derive(Debug, Args)]

@@ -1,48 +1,13 @@
 //! Target of `durability`, from the flags or the plan.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::Args;
 use plimsoll_engine::durability::{BucketAddress, TargetPlace};
 use plimsoll_plan::TargetKind;
 
 use super::flags::Options;
 use crate::commands::plan_changes;
 use crate::error::CliError;
-
-/// Flags that name the target.
-#[derive(Debug, Args)]
-pub struct TargetFlags {
-    /// Directory under test. The test uses a directory of its own in it.
-    #[arg(long, value_name = "DIR", conflicts_with = "device")]
-    path: Option<PathBuf>,
-    /// Block device under test, which is overwritten.
-    #[arg(long, value_name = "DEVICE")]
-    device: Option<PathBuf>,
-    /// NFS export under test, without a mount: `nfs://HOST/EXPORT`. The test uses a directory of its
-    /// own in it. fsync and fdatasync are a COMMIT, dsync a stable WRITE.
-    #[arg(long, value_name = "URL", conflicts_with_all = ["path", "device", "direct"])]
-    nfs: Option<String>,
-    /// S3 bucket under test: `s3://BUCKET/PREFIX`. Each block is an object below a prefix of the
-    /// test's own, durable when its PUT is acknowledged. Credentials: AWS_ACCESS_KEY_ID and
-    /// AWS_SECRET_ACCESS_KEY.
-    #[arg(
-        long,
-        value_name = "URL",
-        requires = "endpoint",
-        conflicts_with_all = ["path", "device", "nfs", "direct"]
-    )]
-    s3: Option<String>,
-    /// Address of the S3 store: `https://HOST:PORT` or `http://HOST:PORT`.
-    #[arg(long, value_name = "URL", requires = "s3")]
-    endpoint: Option<String>,
-    /// Region in the signatures of S3 requests.
-    #[arg(long, value_name = "NAME", default_value = "us-east-1")]
-    region: String,
-    /// Block device that may be overwritten although it has data: `--destroy /dev/sdx`.
-    #[arg(long, value_name = "DEVICE")]
-    pub(super) destroy: Vec<PathBuf>,
-}
 
 /// Adds the plan's user and group to an export's address, unless the address has its own.
 fn with_ids(url: &str, uid: u32, gid: u32) -> String {
@@ -93,11 +58,7 @@ impl Options {
             Some(TargetKind::Nfs { exports, uid, gid, .. }) if !exports.is_empty() => {
                 Ok(TargetPlace::Nfs(with_ids(&exports[0], *uid, *gid)))
             }
-            Some(TargetKind::S3 { url, endpoint, region }) => Ok(TargetPlace::S3(BucketAddress {
-                url: url.clone(),
-                endpoint: endpoint.clone(),
-                region: region.clone(),
-            })),
+            Some(TargetKind::S3 { url, endpoint, region }) => Ok(bucket(url, endpoint, region)),
             _ => Err(CliError::usage("the plan's target stores nothing that a cut could lose")
                 .hint("test a directory, a device, an NFS export or a bucket")),
         }

@@ -1,0 +1,39 @@
+//! The flags of `durability` that name the target.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Flags that name the target.
+#[derive(Debug, Args)]
+pub struct TargetFlags {
+    /// Directory under test. The test uses a directory of its own in it.
+    #[arg(long, value_name = "DIR", conflicts_with = "device")]
+    pub(super) path: Option<PathBuf>,
+    /// Block device under test, which is overwritten.
+    #[arg(long, value_name = "DEVICE")]
+    pub(super) device: Option<PathBuf>,
+    /// NFS export under test, without a mount: `nfs://HOST/EXPORT`. The test uses a directory of its
+    /// own in it. fsync and fdatasync are a COMMIT, dsync a stable WRITE.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["path", "device", "direct"])]
+    pub(super) nfs: Option<String>,
+    /// S3 bucket under test: `s3://BUCKET/PREFIX`. Each block is an object below a prefix of the
+    /// test's own, durable when its PUT is acknowledged. Credentials: AWS_ACCESS_KEY_ID and
+    /// AWS_SECRET_ACCESS_KEY.
+    #[arg(
+        long,
+        value_name = "URL",
+        requires = "endpoint",
+        conflicts_with_all = ["path", "device", "nfs", "direct"]
+    )]
+    pub(super) s3: Option<String>,
+    /// Address of the S3 store: `https://HOST:PORT` or `http://HOST:PORT`.
+    #[arg(long, value_name = "URL", requires = "s3")]
+    pub(super) endpoint: Option<String>,
+    /// Region in the signatures of S3 requests.
+    #[arg(long, value_name = "NAME", default_value = "us-east-1")]
+    pub(super) region: String,
+    /// Block device that may be overwritten although it has data: `--destroy /dev/sdx`.
+    #[arg(long, value_name = "DEVICE")]
+    pub(super) destroy: Vec<PathBuf>,
+}
