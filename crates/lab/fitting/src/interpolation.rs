@@ -215,8 +215,9 @@ impl Interpolation {
         Some(Self { mean, process, widths, left_out_errors, copying_errors, points })
     }
 
-    /// Predicts the figure at a point. `None` if the point is between two levels of an axis that
-    /// has no others: how the figure changes there cannot be checked.
+    /// Predicts the figure at a point. `None` outside the range of the rows, or if the point is
+    /// between two levels of an axis that has no others: how the figure changes there cannot be
+    /// checked.
     #[must_use]
     pub fn at(&self, point: &[f64]) -> Option<Prediction> {
         let kernel = &self.process.kernel;
@@ -235,6 +236,11 @@ impl Interpolation {
         let logarithm = self.mean + dot(&near, &self.process.weights);
         let mut width = self.widths.row;
         for (axis, of_levels) in self.widths.levels.iter().enumerate() {
+            let is_at_least = |other: &Vec<f64>| other[axis] >= point[axis] - 1e-9;
+            let is_at_most = |other: &Vec<f64>| other[axis] <= point[axis] + 1e-9;
+            if !self.points.iter().any(is_at_least) || !self.points.iter().any(is_at_most) {
+                return None;
+            }
             if self.points.iter().all(|other| (other[axis] - point[axis]).abs() > 1e-9) {
                 width = width.max((*of_levels)?);
             }
@@ -477,7 +483,9 @@ mod tests {
             let found = Interpolation::new(points, &figures).unwrap();
             for _ in 0..50 {
                 let point = vec![numbers.next(), numbers.next(), numbers.next()];
-                let [low, high] = found.at(&point).unwrap().interval;
+                // Outside the range of the random points.
+                let Some(predicted) = found.at(&point) else { continue };
+                let [low, high] = predicted.interval;
                 all += 1;
                 inside += u32::from((low..=high).contains(&noisy(&mut numbers, &point)));
             }
@@ -494,6 +502,7 @@ mod tests {
         let found = Interpolation::new(points, &figures).unwrap();
         assert!(found.at(&[0.4, 1.0]).is_some());
         assert_eq!(found.at(&[0.4, 0.5]), None);
+        assert_eq!(found.at(&[1.2, 1.0]), None);
     }
 
     #[test]

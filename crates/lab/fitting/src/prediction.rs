@@ -116,18 +116,17 @@ pub fn predict(
             if out.outside.is_some() {
                 continue;
             }
-            let Some(predicted) = interpolation.at(&position.point) else {
-                out.outside = Some(
-                    "an axis was measured at two values only, and the cell is between them"
-                        .to_owned(),
-                );
-                out.figures.clear();
-                continue;
-            };
+            // Rows without this figure, such as writes of a load that only reads, may be missing.
+            let Some(predicted) = interpolation.at(&position.point) else { continue };
             let [low, high] = predicted.interval;
             let value = ValueOut { value: predicted.value, low, high };
             out.figures.insert(figure.name.clone(), value);
         }
+    }
+    for cell in out.iter_mut().filter(|cell| cell.figures.is_empty()) {
+        let why =
+            "the cell is between the only two values of an axis, or no row near it has a figure";
+        cell.outside.get_or_insert_with(|| why.to_owned());
     }
     Ok(Outcome {
         coverage: COVERAGE,
@@ -163,13 +162,13 @@ mod tests {
     /// A table whose rate is a product of powers of its axes.
     fn table() -> MeasuredTable {
         let mut text =
-            "# a made table\nio_kib,read_percent,depth,pattern,ops_per_s,note\n".to_owned();
+            "# a made table\nio_kib,read_percent,depth,layout,pattern,ops_per_s,note\n".to_owned();
         for io_kib in [4, 8, 16, 32, 64] {
             for reads in [0, 50, 100] {
                 for pattern in ["random", "sequential"] {
                     let factor = if pattern == "random" { 1.0 } else { 2.0 };
                     let rate = 1e5 * factor * (1.0 + f64::from(reads) / 100.0) / f64::from(io_kib);
-                    text.push_str(&format!("{io_kib},{reads},4,{pattern},{rate:.1},x\n"));
+                    text.push_str(&format!("{io_kib},{reads},4,raidz,{pattern},{rate:.1},x\n"));
                 }
             }
         }
@@ -219,6 +218,8 @@ mod tests {
             error("io_kib=8,read_percent=50,pattern=random,colour=red")
                 .contains("no axis `colour`")
         );
+        let other = error("io_kib=8,read_percent=50,pattern=random,layout=mirror");
+        assert!(other.contains("layout is always raidz"), "{other}");
         assert!(error("io_kib").contains("NAME=VALUE"));
     }
 

@@ -74,6 +74,14 @@ fn parse_number(text: &str) -> Option<f64> {
     (number.is_finite() && number >= 0.0).then_some(number)
 }
 
+/// True for equal numbers, or equal words in any case.
+fn is_same(a: &str, b: &str) -> bool {
+    match (parse_number(a), parse_number(b)) {
+        (Some(a), Some(b)) => a == b,
+        _ => a.eq_ignore_ascii_case(b),
+    }
+}
+
 impl Axis {
     fn new(name: &str, values: &[&str]) -> Self {
         let numbers: Option<Vec<f64>> = values.iter().map(|value| parse_number(value)).collect();
@@ -215,7 +223,7 @@ impl MeasuredTable {
                 .ok_or_else(|| wrong(format!("{part:?} is not in the form NAME=VALUE")))?;
             let (name, value) = (name.trim().to_lowercase(), value.trim().to_owned());
             if let Some(constant) = self.constants.get(&name)
-                && parse_number(constant) != parse_number(&value)
+                && !is_same(constant, &value)
             {
                 return Err(wrong(format!("{name} is always {constant} in the table")));
             }

@@ -87,7 +87,7 @@ pub(super) fn create(
 }
 
 /// Finds the objects after a cut. Without the object that names their owner, the store has lost
-/// an acknowledged PUT. Without the bucket, it is not the store of before the cut.
+/// an acknowledged PUT. A store without the bucket is not the tested store.
 pub(super) fn reopen(
     target: &BlockTarget,
     address: &BucketAddress,

@@ -26,7 +26,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const TIME_MAX: Duration = Duration::from_secs(10);
 /// Memory that the process may map besides what it has mapped at the start.
 const MEMORY_BYTES: u64 = 1 << 30;
-/// One input in so many is random bytes.
+/// Interval, in inputs, between inputs of random bytes.
 const GARBAGE_EVERY: u64 = 16;
 
 /// How to repeat the current input, and the input; `None` between inputs.
