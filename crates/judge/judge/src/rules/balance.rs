@@ -130,6 +130,13 @@ pub(crate) fn least_own(bundle: &Bundle, is_read: bool) -> Option<u64> {
     (counts && scale.requested >= REQUESTED_MIN).then(|| scale.without_in_flight().least)
 }
 
+/// Returns the bytes that devices may have moved before the counters were first read: those of
+/// operations that completed before, and those in flight.
+pub(crate) fn uncounted_bytes_max(bundle: &Bundle, is_read: bool) -> u64 {
+    let Some(scale) = Scale::of(bundle, is_read) else { return 0 };
+    scale.early_bytes().saturating_add(scale.in_flight_bytes())
+}
+
 /// Inputs to the balance of one direction.
 struct Scale<'a> {
     bundle: &'a Bundle,
@@ -274,12 +281,17 @@ impl<'a> Scale<'a> {
     fn late_ns(&self) -> Option<u64> {
         let (phase, from_ns) = (measured(self.bundle)?, self.bundle.observed.counted_from_ns?);
         let late_ns = from_ns.saturating_sub(phase.start_ns);
-        let pick = if self.is_read { Pick::Reads(None) } else { Pick::Writes(None) };
         // A load that began fast may have moved much in a short time.
-        let early_bytes = figures::bytes_before(self.bundle, pick, from_ns);
         let is_late = late_ns as f64 > phase.duration_ns as f64 * LATE_SHARE
-            || early_bytes > self.requested as f64 * LATE_SHARE;
+            || self.early_bytes() as f64 > self.requested as f64 * LATE_SHARE;
         is_late.then_some(late_ns)
+    }
+
+    /// Returns the bytes of operations that completed before the counters were first read.
+    fn early_bytes(&self) -> u64 {
+        let Some(from_ns) = self.bundle.observed.counted_from_ns else { return 0 };
+        let pick = if self.is_read { Pick::Reads(None) } else { Pick::Writes(None) };
+        figures::bytes_before(self.bundle, pick, from_ns) as u64
     }
 
     /// Returns the bytes of this direction that streams requested through the page cache and past

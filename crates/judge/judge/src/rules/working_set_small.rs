@@ -3,7 +3,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::observed::{DeviceTotals, OpenedFile};
 use plimsoll_evidence::run::Driver;
-use plimsoll_plan::{DirectIo, Stream};
+use plimsoll_plan::{DirectIo, Stream, SyncKind};
 
 use super::balance::{self, BalanceResult};
 use super::{Rule, Weight, evidence};
@@ -33,8 +33,9 @@ pub const RULE: Rule = Rule {
                data was there. Between one and five times the memory it is a warning (MLPerf \
                Storage requires five). Memory is not compared if it answered no reads and \
                absorbed no writes: if the process's own counters show that storage moved 95 % of \
-               the bytes read and written. If the process flushed its writes and the counters are \
-               not exact enough for that, the outcome is unknown. For a watched command, the sizes \
+               the bytes read and written. The outcome is unknown if the counters are not exact \
+               enough for that, and the process flushed its writes, read the counters late, or may \
+               have used direct I/O. For a watched command, the sizes \
                of the files that it used are an upper bound of the working set.",
     bears_on: &[
         (Claim::MediaRead, Weight::Mandatory),
@@ -124,32 +125,70 @@ fn memory_bytes(bundle: &Bundle) -> Option<u64> {
 /// process. A watched tool's counters include files that its result does not name.
 ///
 /// # Errors
-/// For writes that the load flushed, the counters cannot decide; the error is the reason.
+/// The counters cannot decide; the error is the reason.
 fn used_memory(bundle: &Bundle) -> Result<bool, String> {
     let counts = bundle.run.driver == Driver::Real
         && !evidence::is_remote(bundle)
         && evidence::top_devices(bundle).is_some();
+    if !counts {
+        return Ok(true);
+    }
+    let sides = [true, false].map(|is_read| side_used_memory(bundle, is_read));
+    if sides.contains(&Ok(true)) {
+        return Ok(true);
+    }
+    sides.into_iter().find(Result::is_err).unwrap_or(Ok(false))
+}
+
+/// The same for reads, or for writes.
+fn side_used_memory(bundle: &Bundle, is_read: bool) -> Result<bool, String> {
     // Reads that bypass the page cache do not use that memory. Other rules check that they did.
     let streams = evidence::streams(bundle);
     let reads_bypass =
         |stream: &Stream| stream.read_percent <= 0.0 || stream.direct == DirectIo::Required;
-    let bypassed = !streams.is_empty() && streams.iter().all(reads_bypass);
-    if !counts || !bypassed && !moved_all(bundle, true) {
-        return Ok(true);
-    }
-    if moved_all(bundle, false) {
+    let bypassed = is_read && !streams.is_empty() && streams.iter().all(reads_bypass);
+    if bypassed || moved_all(bundle, is_read) {
         return Ok(false);
     }
-    let flushed = balance::unflushed_bytes_max(bundle).and(balance::side(bundle, false));
-    match flushed.map(|side| side.result) {
-        Some(BalanceResult::Open(why)) => Err(why),
-        Some(BalanceResult::Moved) => Err(format!(
-            "storage moved less than {:.0} % of the flushed writes: memory absorbed the rest, or \
-             the counters were read too late",
-            MOVED_SHARE_MIN * 100.0
+    let Some(side) = balance::side(bundle, is_read) else { return Ok(false) };
+    let may_be_open = may_be_direct(streams, is_read)
+        || is_read && counted_late(bundle, &side)
+        || !is_read && balance::unflushed_bytes_max(bundle).is_some();
+    match side.result {
+        BalanceResult::Short(_) => Ok(true),
+        _ if !may_be_open => Ok(true),
+        BalanceResult::Open(why) => Err(why),
+        BalanceResult::Moved => Err(format!(
+            "storage moved less than {:.0} % of the bytes {}: memory had the rest, or the counters \
+             were read too late",
+            MOVED_SHARE_MIN * 100.0,
+            side.word
         )),
-        Some(BalanceResult::Short(_)) | None => Ok(true),
     }
+}
+
+/// Returns true if a buffered stream of the same path may be the reason why that path was used
+/// through the page cache: all other streams of this direction may have used direct I/O, or flushed
+/// their writes.
+fn may_be_direct(streams: &[Stream], is_read: bool) -> bool {
+    let uses = |stream: &&Stream| match is_read {
+        true => stream.read_percent > 0.0,
+        false => stream.read_percent < 100.0,
+    };
+    let is_open = |stream: &Stream| {
+        let is_flushed = !is_read && stream.sync.kind != SyncKind::None;
+        stream.direct != DirectIo::Off || is_flushed
+    };
+    streams.iter().any(|stream| stream.direct == DirectIo::Off)
+        && streams.iter().filter(uses).all(is_open)
+}
+
+/// Returns true if the bytes that moved before the first counter reading explain the missing ones.
+fn counted_late(bundle: &Bundle, side: &balance::DirectionBalance) -> bool {
+    let counted = side.requested.saturating_sub(balance::uncounted_bytes_max(bundle, true));
+    let moved = side.own.zip(side.top).map(|(own, top)| own.min(top));
+    moved.is_some_and(|moved| moved as f64 >= counted as f64 * MOVED_SHARE_MIN)
+        && !may_read_ahead(bundle)
 }
 
 fn moved_all(bundle: &Bundle, is_read: bool) -> bool {
@@ -219,6 +258,7 @@ mod tests {
 
     use super::super::fixtures;
     use super::*;
+    use crate::figures::measured;
 
     fn outcome(bundle: &Bundle) -> Outcome {
         fixtures::finding(&RULE, bundle).outcome
@@ -324,6 +364,41 @@ mod tests {
         let mut bundle = buffered(fixtures::reads());
         bundle.observed.neighbours.storage_read_bytes = Some(asked);
         assert_eq!(outcome(&bundle), Outcome::Fail, "others' small reads may hide it");
+    }
+
+    #[test]
+    fn bytes_before_the_first_counters_are_not_from_memory() {
+        let mut bundle = buffered(fixtures::reads());
+        let requested = evidence::read_bytes(&bundle);
+        bundle.observed.generator.storage_read_bytes = Some(requested / 100 * 94);
+        assert_eq!(outcome(&bundle), Outcome::Fail);
+        let phase = measured(&bundle).unwrap().clone();
+        bundle.observed.counted_from_ns = Some(phase.start_ns + phase.duration_ns / 20);
+        assert_eq!(outcome(&bundle), Outcome::Unknown, "they were read late");
+        bundle.observed.generator.storage_read_bytes = Some(requested / 100 * 85);
+        assert_eq!(outcome(&bundle), Outcome::Fail, "more is missing than preceded them");
+    }
+
+    /// A case of the adversary: reads with automatic direct I/O beside buffered, flushed writes.
+    #[test]
+    fn a_buffered_stream_does_not_make_another_one_buffered() {
+        let streams = |reads: &str, writes: &str| {
+            let from = "[workload.matrix]\nfile_size = \"1GiB\"\nreads = 100\nqueue_depth = 8";
+            let to = format!(
+                "[[workload.matrix]]\nname = \"a\"\nreads = 100\nqueue_depth = 8\n\
+                 file_size = \"1GiB\"\ndirect = \"{reads}\"\n[[workload.matrix]]\nname = \"b\"\n\
+                 reads = 0\nqueue_depth = 8\nfile_size = \"1GiB\"\n\
+                 direct = \"{writes}\"\nsync = \"dsync\""
+            );
+            let mut bundle = buffered(fixtures::reads_with(from, &to));
+            let requested = evidence::read_bytes(&bundle);
+            bundle.observed.generator.storage_read_bytes = Some(requested / 100 * 94);
+            outcome(&bundle)
+        };
+        assert_eq!(streams("auto", "off"), Outcome::Unknown);
+        assert_eq!(streams("off", "off"), Outcome::Fail);
+        // Without a stream that requests the cache, the file system refused direct I/O.
+        assert_eq!(streams("auto", "auto"), Outcome::Fail);
     }
 
     #[test]
