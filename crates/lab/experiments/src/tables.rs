@@ -180,7 +180,7 @@ fn gigabytes(bytes_per_s: f64) -> String {
 
 /// Checks the table's identities, and then the required bandwidth of its ports.
 fn arithmetic(table: &TableText, measured: &Measured) -> Vec<String> {
-    let checks = fit::check(measured, table.outstanding);
+    let checks = fit::check(measured, |_| table.outstanding);
     let mut says = identities(&checks, table);
     if let Some(limit) = table.ports_bytes_per_s {
         let most = checks.network_bytes_per_s_max;

@@ -11,12 +11,16 @@ use plimsoll_model::fit::{
     Checks, Fit, FitOptions, FitProgress, Row, RowScore, Scores, Table as Measured, check, fit,
     predict, score,
 };
-use plimsoll_model::run::{ConfiguredModel, MatrixLoad};
+use plimsoll_model::run::{ConfiguredModel, MatrixLoad, Pattern};
 use plimsoll_model::spec::Spec;
 use plimsoll_report::document::Document;
+use plimsoll_report::number::Unit;
+use plimsoll_report::table;
 use plimsoll_runner::error::RunnerError;
 use plimsoll_runner::model_run::{fit_error, model_error};
 use serde::Serialize;
+
+use crate::interpolation::Interpolation;
 
 /// Shortest time between two lines of progress.
 const NOTE_INTERVAL: Duration = Duration::from_secs(2);
@@ -45,6 +49,8 @@ pub struct Outcome {
     fits: bool,
     fitted: ScoresOut,
     left_out: Option<ScoresOut>,
+    /// Errors of each row interpolated from all others, without a model.
+    interpolated: Option<ScoresOut>,
     free_parameters: usize,
     rows: Vec<RowOut>,
     parameters: Vec<ParameterOut>,
@@ -100,12 +106,26 @@ struct Prediction {
     checks: ChecksOut,
 }
 
+/// Errors over the rows of a table, as fractions.
 #[derive(Clone, Copy, Default, Serialize)]
-struct ScoresOut {
-    ops_error_median: f64,
-    ops_error_p90: f64,
-    latency_error_median: f64,
-    latency_error_p90: f64,
+pub(crate) struct ScoresOut {
+    pub(crate) ops_error_median: f64,
+    pub(crate) ops_error_p90: f64,
+    pub(crate) latency_error_median: f64,
+    pub(crate) latency_error_p90: f64,
+}
+
+impl ScoresOut {
+    /// Cells of a table, in the order of the fields.
+    pub(crate) fn cells(self) -> [table::Cell; 4] {
+        [
+            self.ops_error_median,
+            self.ops_error_p90,
+            self.latency_error_median,
+            self.latency_error_p90,
+        ]
+        .map(|error| table::Cell::number(Unit::Share, error))
+    }
 }
 
 #[derive(Serialize)]
@@ -196,6 +216,11 @@ pub fn carry_out(
     Ok((fitted, outcome))
 }
 
+/// Returns the outcome of a fit without a predicted table.
+pub(crate) fn outcome_of(fitted: &Fit, table: &Measured, goals: &[Goal]) -> Outcome {
+    outcome(fitted, table, None, goals)
+}
+
 fn outcome(
     fitted: &Fit,
     table: &Measured,
@@ -226,6 +251,7 @@ fn outcome(
         fits,
         fitted: fitted.scores.into(),
         left_out: fitted.left_out.map(Into::into),
+        interpolated: interpolated_scores(&fitted.rows),
         free_parameters: fitted.parameters.len(),
         rows: fitted.rows.iter().map(Into::into).collect(),
         parameters: parameters(fitted),
@@ -323,7 +349,10 @@ fn parameters(fitted: &Fit) -> Vec<ParameterOut> {
 /// Checks the table's arithmetic, with limits from the model.
 fn checks_of(spec: &Spec, table: &Measured) -> ChecksOut {
     let load = MatrixLoad::of(spec).ok();
-    let outstanding = load.map(|load| f64::from(load.clients) * f64::from(load.depth));
+    let outstanding = |row: &Row| {
+        let load = load.as_ref()?;
+        Some(f64::from(load.clients) * f64::from(row.depth.unwrap_or(load.depth)))
+    };
     let Checks {
         unit_bytes,
         protocol_bytes,
@@ -351,11 +380,38 @@ fn checks_of(spec: &Spec, table: &Measured) -> ChecksOut {
         identity_odd_rows: identity_odd,
         concurrency_least: concurrency.0,
         concurrency_most: concurrency.1,
-        concurrency_possible: outstanding,
+        concurrency_possible: table.matrix().filter_map(outstanding).reduce(f64::max),
         concurrency_impossible_rows: concurrency_impossible,
         network_bytes_per_s_max,
         network_limit_bytes_per_s: limits.reduce(f64::min),
     }
+}
+
+/// Scores the interpolation of each row from all others. `None` if the rows are too few.
+fn interpolated_scores(rows: &[RowScore]) -> Option<ScoresOut> {
+    let axes: [fn(&Row) -> f64; 4] = [
+        |row| libm::log(row.io_bytes.unwrap_or(1) as f64),
+        |row| row.read_share.unwrap_or(0.0),
+        |row| if row.pattern == Pattern::Sequential { 1.0 } else { 0.0 },
+        |row| libm::log(f64::from(row.depth.unwrap_or(1))),
+    ];
+    let mut points = vec![Vec::new(); rows.len()];
+    for axis in axes {
+        let values: Vec<f64> = rows.iter().map(|score| axis(&score.row)).collect();
+        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if high > low {
+            for (point, value) in points.iter_mut().zip(values) {
+                point.push((value - low) / (high - low));
+            }
+        }
+    }
+    let errors = |figure: fn(&Row) -> f64| {
+        let figures: Vec<f64> = rows.iter().map(|score| figure(&score.row)).collect();
+        Some(Interpolation::new(points.clone(), &figures)?.row_errors)
+    };
+    let (ops, latency) = (errors(|row| row.ops_per_s)?, errors(|row| row.latency_ms)?);
+    Some(Scores::of_errors(&ops, &latency).into())
 }
 
 /// Scores a prediction that copies rows of the fitted table.

@@ -169,6 +169,8 @@ pub struct Interpolation {
     pub left_out_errors: Vec<f64>,
     /// Relative errors of the same rows, copied from the nearest row that is not left out.
     pub copying_errors: Vec<f64>,
+    /// Relative errors of single rows, each predicted from all others.
+    pub row_errors: Vec<f64>,
 }
 
 impl Interpolation {
@@ -195,12 +197,17 @@ impl Interpolation {
         let axes = all.first().map_or(0, |point| point.len());
         let mut distances: Vec<Vec<f64>> = vec![Vec::new(); axes + 1];
         let (mut left_out_errors, mut copying_errors) = (Vec::new(), Vec::new());
+        let mut row_errors = Vec::new();
         for group in &groups {
             let rows = process.left_out(&group.rows)?;
             let of_axis = &mut distances[group.axis.unwrap_or(axes)];
             of_axis.extend(rows.iter().map(|row| (row.error / row.deviation).abs()));
+            let errors = rows.iter().map(|row| libm::expm1(-row.error));
+            if group.axis.is_none() {
+                row_errors.extend(errors.clone());
+            }
             if group.axis.is_some() == has_levels {
-                left_out_errors.extend(rows.iter().map(|row| libm::expm1(-row.error)));
+                left_out_errors.extend(errors);
                 copying_errors.extend(group.rows.iter().map(|row| {
                     let others = (0..n).filter(|other| !group.rows.contains(other));
                     let distance = |other: &usize| squared_distance(all[*row], all[*other]);
@@ -212,7 +219,7 @@ impl Interpolation {
         let row = width(distances.pop()?)?;
         let levels = distances.into_iter().map(width).collect();
         let widths = Widths { row, levels };
-        Some(Self { mean, process, widths, left_out_errors, copying_errors, points })
+        Some(Self { mean, process, widths, left_out_errors, copying_errors, row_errors, points })
     }
 
     /// Predicts the figure at a point. `None` outside the range of the rows, or if the point is

@@ -1,13 +1,15 @@
-//! Functions of the commands `model show`, `model fit`, `model predict` and `model size`. They run no
-//! plan.
+//! Functions of the commands `model show`, `model fit`, `model new`, `model predict` and `model
+//! size`. They run no plan.
 //!
 //! - [`parameters`]: report of a model's parameters.
 //! - [`fit`]: fits free parameters to a measured table, and predicts another table.
 //! - [`prediction`]: predicts cells that a measured table lacks, by [`interpolation`].
 //! - [`sizing`]: finds the number of nodes that a mail store needs.
+//! - [`structures`]: chooses the blocks of a new model for a measured table, and fits them.
 
 pub mod fit;
 pub mod interpolation;
 pub mod parameters;
 pub mod prediction;
 pub mod sizing;
+pub mod structures;

@@ -5,6 +5,7 @@ mod text;
 
 use std::collections::BTreeMap;
 
+use plimsoll_model::stats::quantile;
 use plimsoll_report::document::Document;
 use plimsoll_runner::error::RunnerError;
 use serde::Serialize;
@@ -23,6 +24,10 @@ pub struct Outcome {
     cells: Vec<CellOut>,
     /// Columns that are neither axes nor figures.
     columns_ignored: Vec<String>,
+    /// Figures with too few rows for a prediction.
+    figures_ignored: Vec<String>,
+    /// Rows that were left out because their verdict is INVALID.
+    invalid_rows: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -92,25 +97,21 @@ pub fn predict(
             figures: BTreeMap::new(),
         })
         .collect();
-    let mut figures = Vec::new();
+    let (mut figures, mut ignored) = (Vec::new(), Vec::new());
     for figure in &table.figures {
         let rows = figure.values.len();
         progress(&format!("interpolating {} between {rows} rows", figure.name));
         let points = figure.rows.iter().map(|row| table.points[*row].clone()).collect();
         let Some(interpolation) = Interpolation::new(points, &figure.values) else {
-            let (least, most) = (Interpolation::ROWS_MIN, Interpolation::ROWS_MAX);
-            let says = format!(
-                "`{}` has {rows} usable rows: an interpolation needs {least} to {most}",
-                figure.name
-            );
-            return Err(RunnerError::usage(says));
+            ignored.push(format!("{} ({rows} rows)", figure.name));
+            continue;
         };
         figures.push(FigureOut {
             name: figure.name.clone(),
             rows,
-            error_median: quantile(&interpolation.left_out_errors, 0.5),
-            error_p90: quantile(&interpolation.left_out_errors, 0.9),
-            copying_error_median: quantile(&interpolation.copying_errors, 0.5),
+            error_median: quantile_of_absolute(&interpolation.left_out_errors, 0.5),
+            error_p90: quantile_of_absolute(&interpolation.left_out_errors, 0.9),
+            copying_error_median: quantile_of_absolute(&interpolation.copying_errors, 0.5),
         });
         for (out, (_, position)) in out.iter_mut().zip(&cells) {
             if out.outside.is_some() {
@@ -123,6 +124,13 @@ pub fn predict(
             out.figures.insert(figure.name.clone(), value);
         }
     }
+    if figures.is_empty() {
+        let (least, most) = (Interpolation::ROWS_MIN, Interpolation::ROWS_MAX);
+        return Err(RunnerError::usage(format!(
+            "an interpolation needs {least} to {most} usable rows; the table has {}",
+            ignored.join(", ")
+        )));
+    }
     for cell in out.iter_mut().filter(|cell| cell.figures.is_empty()) {
         let why =
             "the cell is between the only two values of an axis, or no row near it has a figure";
@@ -134,6 +142,8 @@ pub fn predict(
         figures,
         cells: out,
         columns_ignored: table.ignored.clone(),
+        figures_ignored: ignored,
+        invalid_rows: table.invalid_rows,
     })
 }
 
@@ -141,15 +151,9 @@ fn axis_out(axis: &Axis) -> AxisOut {
     AxisOut { name: axis.name.clone(), values: axis.values() }
 }
 
-/// Quantile of absolute errors, interpolated between order statistics (type 7 of Hyndman and Fan,
-/// 1996).
-pub(crate) fn quantile(errors: &[f64], q: f64) -> f64 {
-    let mut sorted: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
-    sorted.sort_by(f64::total_cmp);
-    let at = q * (sorted.len().max(1) - 1) as f64;
-    let low = sorted.get(at as usize).copied().unwrap_or(f64::NAN);
-    let high = sorted.get(at as usize + 1).copied().unwrap_or(low);
-    low + (high - low) * at.fract()
+fn quantile_of_absolute(errors: &[f64], q: f64) -> f64 {
+    let mut absolute: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
+    quantile(&mut absolute, q).unwrap_or(f64::NAN)
 }
 
 #[cfg(test)]
@@ -186,6 +190,31 @@ mod tests {
         assert!(found.is_complete());
         assert_eq!(found.columns_ignored, ["note"]);
         assert!(found.figures[0].error_median < 0.1 * found.figures[0].copying_error_median);
+    }
+
+    #[test]
+    fn a_sweep_is_predicted_without_its_invalid_rows() {
+        let mut text =
+            "queue_depth,size_bytes,rate_per_s,latency_ns_p99,stalls_per_s,verdict\n".to_owned();
+        for depth in [1, 2, 4, 8] {
+            for size in [4096, 8192, 16384] {
+                let rate = 1e4 * f64::from(depth) / f64::from(size / 4096);
+                let p99 = 1e8 * f64::from(size) / 4096.0;
+                text.push_str(&format!("{depth},{size},{rate},{p99},unknown,PASS\n"));
+            }
+        }
+        text.push_str("8,4096,9e9,1,1,INVALID\n");
+        let table = MeasuredTable::parse(&text, &[]).unwrap();
+        let found =
+            predict(&table, &["queue_depth=3,size_bytes=4096".to_owned()], &|_| {}).unwrap();
+        let figure = |name: &str| found.cells[0].figures[name].value;
+        assert!((figure("rate_per_s") / 3e4 - 1.0).abs() < 0.02, "{found:?}");
+        assert!((figure("latency_ns_p99") / 1e8 - 1.0).abs() < 0.02, "{found:?}");
+        assert_eq!(found.invalid_rows, 1);
+        let few = text.lines().take(6).collect::<Vec<_>>().join("\n");
+        let few = MeasuredTable::parse(&few, &[]).unwrap();
+        let error = predict(&few, &["queue_depth=1,size_bytes=8192".to_owned()], &|_| {});
+        assert!(error.unwrap_err().to_string().contains("rate_per_s (5 rows)"));
     }
 
     #[test]

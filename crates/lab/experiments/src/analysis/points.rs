@@ -6,6 +6,7 @@
 //! `model fit`.
 
 use plimsoll_judge::sweep::IoShape;
+use plimsoll_model::stats::quantile;
 use serde::{Deserialize, Serialize};
 
 use super::arm::{ArmAnalysis, RATE};
@@ -266,15 +267,6 @@ pub(super) fn interpolated(arms: &[ArmAnalysis], arm: &ArmAnalysis, key: &str) -
     between(&of_group(arms, &arm.group), arm.point.as_ref()?, key)
 }
 
-/// Interpolates between order statistics; `None` for an empty list.
-pub(super) fn quantile(errors: &mut [f64], q: f64) -> Option<f64> {
-    errors.sort_by(f64::total_cmp);
-    let at = q * (errors.len().max(1) - 1) as f64;
-    let low = errors.get(at as usize).copied()?;
-    let high = errors.get(at as usize + 1).copied().unwrap_or(low);
-    Some(low + (high - low) * (at - libm::floor(at)))
-}
-
 /// Returns the goals of tables that ran.
 pub(super) fn goals(input: &Input<'_>, tables: &[TableAnalysis]) -> Vec<GoalAnalysis> {
     let one = |goal: &Goal| {
@@ -460,15 +452,6 @@ pub(super) fn layouts(tables: &[TableAnalysis], arms: &[ArmAnalysis]) -> Vec<Lay
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quantiles_lie_between_order_statistics() {
-        assert_eq!(quantile(&mut [], 0.5), None);
-        assert_eq!(quantile(&mut [3.0], 0.9), Some(3.0));
-        assert_eq!(quantile(&mut [4.0, 1.0, 2.0, 3.0], 0.5), Some(2.5));
-        let mut ten: Vec<f64> = (0..=10).map(f64::from).collect();
-        assert_eq!(quantile(&mut ten, 0.9), Some(9.0));
-    }
 
     #[test]
     fn a_read_among_writes_costs_what_the_writes_do_not_explain() {

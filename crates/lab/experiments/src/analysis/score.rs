@@ -5,6 +5,7 @@
 //! Errors are |ln(predicted / published)|, so that half and double have equal errors; medians over
 //! the figures.
 
+use plimsoll_model::stats::quantile;
 use serde::{Deserialize, Serialize};
 
 use super::arm::ArmAnalysis;
@@ -82,7 +83,7 @@ pub(super) fn score(input: &Input<'_>, arms: &[ArmAnalysis]) -> Option<Score> {
     }
     let over = |value: &dyn Fn(&ScoreLine) -> Option<f64>| {
         let errors = lines.iter().filter_map(|line| Some(line.error_of(value(line)?)));
-        points::quantile(&mut errors.collect::<Vec<_>>(), 0.5)
+        quantile(&mut errors.collect::<Vec<_>>(), 0.5)
     };
     Some(Score {
         model_error_median: over(&|line| Some(line.predicted)).unwrap_or(0.0),

@@ -16,6 +16,7 @@ pub(super) fn document(result: &Outcome) -> Document {
         Section::brief("parameters", "Parameters").with(Block::Table(parameter_table(result))),
     ];
     sections[0].blocks.push(Block::Table(goals_table(&result.goals)));
+    sections[0].blocks.extend(interpolation_text(result).map(Block::Words));
     if let Some(gaps) = gaps_section(result) {
         sections.insert(1, gaps);
     }
@@ -71,6 +72,25 @@ pub(super) fn document(result: &Outcome) -> Document {
         sections,
         ..Document::default()
     }
+}
+
+/// States whether interpolation predicts rows better than the model, if rows were left out of the
+/// fit.
+fn interpolation_text(result: &Outcome) -> Option<String> {
+    let (model, between) = (result.left_out?, result.interpolated?);
+    let figures = [
+        ("rate", model.ops_error_median, between.ops_error_median),
+        ("latency", model.latency_error_median, between.latency_error_median),
+    ];
+    let better = figures.iter().filter(|(_, model, between)| between < model);
+    let better: Vec<&str> = better.map(|(name, ..)| *name).collect();
+    (!better.is_empty()).then(|| {
+        format!(
+            "Between measured rows, interpolation predicts the {} better than the model: use \
+             `plimsoll model predict` there. Only the model predicts other systems and loads.",
+            better.join(" and the ")
+        )
+    })
 }
 
 fn are(n: usize) -> &'static str {
@@ -198,20 +218,17 @@ fn scores_table(result: &Outcome) -> Table {
         ],
     );
     let mut add = |name: String, scores: ScoresOut| {
-        let errors = [
-            scores.ops_error_median,
-            scores.ops_error_p90,
-            scores.latency_error_median,
-            scores.latency_error_p90,
-        ];
         let mut cells = vec![Cell::text(name)];
-        cells.extend(errors.into_iter().map(|error| Cell::number(Unit::Share, error)));
+        cells.extend(scores.cells());
         table.rows.push(cells);
     };
     let plural = if result.free_parameters == 1 { "" } else { "s" };
     add(format!("fitted, {} free parameter{plural}", result.free_parameters), result.fitted);
     if let Some(left_out) = result.left_out {
         add("each left out in turn".to_owned(), left_out);
+    }
+    if let Some(interpolated) = result.interpolated {
+        add("each interpolated from the others".to_owned(), interpolated);
     }
     if let Some(predicted) = &result.predicted {
         add("predicted".to_owned(), predicted.scores);
@@ -371,6 +388,7 @@ mod tests {
             fits: true,
             fitted: ScoresOut::default(),
             left_out: None,
+            interpolated: None,
             free_parameters: 1,
             rows: Vec::new(),
             parameters: Vec::new(),

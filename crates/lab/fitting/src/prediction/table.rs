@@ -6,12 +6,14 @@ use plimsoll_evidence::cells::{Cells, Line, TableError};
 use plimsoll_runner::error::RunnerError;
 
 /// Columns that are axes without being named as such.
-const AXES: [&str; 14] = [
+const AXES: [&str; 16] = [
     "io_kib",
     "size_kib",
     "block_kib",
+    "size_bytes",
     "pattern",
     "read_percent",
+    "read_share",
     "depth",
     "queue_depth",
     "outstanding",
@@ -24,6 +26,8 @@ const AXES: [&str; 14] = [
 ];
 /// Ends of the names of figures.
 const FIGURE_ENDS: [&str; 5] = ["_per_s", "_ms", "_us", "_ns", "iops"];
+/// A part of the names of latencies in the tables of `plimsoll sweep`, such as `latency_ns_p99`.
+const LATENCY_PART: &str = "latency_ns_";
 
 /// A measured table.
 #[derive(Debug)]
@@ -36,6 +40,8 @@ pub struct MeasuredTable {
     pub(super) figures: Vec<Figure>,
     /// Columns that are neither axes nor figures.
     pub(super) ignored: Vec<String>,
+    /// Rows that were left out because their verdict is INVALID.
+    pub(super) invalid_rows: usize,
 }
 
 /// A figure and its rows; rows without it are left out.
@@ -55,7 +61,7 @@ pub(super) struct Axis {
 
 #[derive(Debug)]
 enum Scale {
-    /// Numbers in order. A percentage is linear, any other number above 0 logarithmic.
+    /// Numbers in order. A percentage or share is linear, any other number above 0 logarithmic.
     Numbers { sorted: Vec<f64>, is_logarithmic: bool },
     /// Words. Each has a dimension of its own.
     Words(Vec<String>),
@@ -89,7 +95,8 @@ impl Axis {
             Some(mut sorted) => {
                 sorted.sort_by(f64::total_cmp);
                 sorted.dedup();
-                let is_logarithmic = !name.contains("percent") && sorted[0] > 0.0;
+                let is_share = name.contains("percent") || name.ends_with("_share");
+                let is_logarithmic = !is_share && sorted[0] > 0.0;
                 Scale::Numbers { sorted, is_logarithmic }
             }
             None => {
@@ -162,14 +169,21 @@ impl MeasuredTable {
             )));
         }
         let is_axis = |name: &str| AXES.contains(&name) || more_axes.iter().any(|n| n == name);
-        let is_figure =
-            |name: &str| !is_axis(name) && FIGURE_ENDS.iter().any(|end| name.ends_with(end));
+        let is_figure = |name: &str| {
+            let is_known = FIGURE_ENDS.iter().any(|end| name.ends_with(end));
+            !is_axis(name) && (is_known || name.contains(LATENCY_PART))
+        };
         let names: Vec<&str> = cells.names().collect();
         let with_axes = |line: &Line<'_>| {
             names.iter().filter(|name| is_axis(name)).all(|name| line.text(name).is_some())
         };
+        let is_invalid = |line: &Line<'_>| {
+            line.text("verdict").is_some_and(|verdict| verdict.eq_ignore_ascii_case("INVALID"))
+        };
+        let invalid_rows = cells.lines().filter(is_invalid).count();
         // A row without an axis is a fill, or a total.
-        let lines: Vec<Line<'_>> = cells.lines().filter(with_axes).collect();
+        let lines: Vec<Line<'_>> =
+            cells.lines().filter(|line| with_axes(line) && !is_invalid(line)).collect();
         let mut constants = BTreeMap::new();
         let mut axes = Vec::new();
         for name in names.iter().filter(|name| is_axis(name)) {
@@ -207,7 +221,7 @@ impl MeasuredTable {
         let points = lines.iter().map(point).collect::<Result<_, RunnerError>>()?;
         let ignored = names.iter().filter(|name| !is_axis(name) && !is_figure(name));
         let ignored = ignored.map(|name| (*name).to_owned()).collect();
-        Ok(Self { axes, constants, points, figures, ignored })
+        Ok(Self { axes, constants, points, figures, ignored, invalid_rows })
     }
 
     /// Parses a cell, such as `io_kib=16,read_percent=70`.
@@ -253,6 +267,9 @@ fn figure(name: &str, lines: &[Line<'_>]) -> Result<Figure, TableError> {
     let mut figure = Figure { name: name.to_owned(), rows: Vec::new(), values: Vec::new() };
     for (row, line) in lines.iter().enumerate() {
         // Without writes, a column about writes is empty or 0: there is nothing to interpolate.
+        if line.text(name).is_some_and(|text| text.eq_ignore_ascii_case("unknown")) {
+            continue;
+        }
         if let Some(value) = line.number(name)?.filter(|value| *value > 0.0) {
             figure.rows.push(row);
             figure.values.push(value);

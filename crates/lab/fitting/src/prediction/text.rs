@@ -127,5 +127,11 @@ fn remarks(found: &Outcome) -> Vec<String> {
             found.columns_ignored.join(", ")
         ));
     }
+    if !found.figures_ignored.is_empty() {
+        remarks.push(format!("Too few rows to predict: {}.", found.figures_ignored.join(", ")));
+    }
+    if found.invalid_rows > 0 {
+        remarks.push(format!("INVALID rows, which were left out: {}.", found.invalid_rows));
+    }
     remarks
 }

@@ -172,7 +172,8 @@ impl Sim {
             Discipline::Disk(arm) => {
                 arm.mean_service_ns(amount as f64, address & crate::core::program::DISK_WRITE != 0)
             }
-            Discipline::Gate { .. } | Discipline::Doors { .. } | Discipline::Bucket { .. } => 0.0,
+            Discipline::Gate { .. } | Discipline::Doors { .. } => 0.0,
+            Discipline::Bucket { ns_per_token, .. } => amount as f64 * ns_per_token,
             _ => amount as f64,
         }
     }
@@ -186,6 +187,11 @@ impl Sim {
                 | Discipline::Doors { .. }
                 | Discipline::Bucket { .. }
         )
+    }
+
+    /// True if a station limits the rate without a queue of its own.
+    pub fn is_limit(&self, station: StationId) -> bool {
+        matches!(self.stations[station.0 as usize].discipline, Discipline::Bucket { .. })
     }
 
     /// Returns the number of processed events.

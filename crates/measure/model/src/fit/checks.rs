@@ -44,8 +44,8 @@ fn complete(table: &Table) -> Vec<(&Row, f64, f64, f64)> {
         .collect()
 }
 
-/// Checks a table. `outstanding_max` is clients × depth, if known.
-pub fn check(table: &Table, outstanding_max: Option<f64>) -> Checks {
+/// Checks a table. `outstanding_max` returns clients × depth of a row, if known.
+pub fn check(table: &Table, outstanding_max: impl Fn(&Row) -> Option<f64>) -> Checks {
     let rows = complete(table);
     let fit = |unit: f64| {
         // Small I/Os determine the protocol bytes best, and the median over rows resists outliers.
@@ -68,7 +68,7 @@ pub fn check(table: &Table, outstanding_max: Option<f64>) -> Checks {
     // A latency printed with one decimal may be off by half of its last digit.
     let possible = |row: &Row, n: f64| {
         let rounding = row.ops_per_s * 0.05e-3;
-        outstanding_max.is_none_or(|most| n - rounding <= most)
+        outstanding_max(row).is_none_or(|most| n - rounding <= most)
     };
     let shares: Vec<f64> =
         table.matrix().filter_map(|r| r.data_ops_per_s().map(|d| 1.0 - d / r.ops_per_s)).collect();
@@ -116,7 +116,7 @@ mod tests {
             include_str!("../../data/zfs-mirrors-random.csv"),
             include_str!("../../data/zfs-raidz2-random.csv"),
         ] {
-            let checks = check(&Table::parse(text).unwrap(), Some(480.0));
+            let checks = check(&Table::parse(text).unwrap(), |_| Some(480.0));
             assert_eq!(checks.unit_bytes, 1_048_576.0);
             assert!((checks.protocol_bytes - 280.0).abs() < 10.0, "{}", checks.protocol_bytes);
             assert!(checks.identity_median < 0.0006, "{}", checks.identity_median);
@@ -133,7 +133,7 @@ mod tests {
     fn a_row_with_another_unit_stands_out() {
         let text = include_str!("../../data/zfs-mirrors-random.csv")
             .replace("32,random,100,3778,", "32,random,100,3961,");
-        let checks = check(&Table::parse(&text).unwrap(), Some(300.0));
+        let checks = check(&Table::parse(&text).unwrap(), |_| Some(300.0));
         assert_eq!(checks.identity_odd.len(), 1);
         assert!(checks.identity_odd[0].0.starts_with("32 KiB"));
         assert!(!checks.concurrency_impossible.is_empty());

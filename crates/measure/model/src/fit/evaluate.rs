@@ -104,6 +104,8 @@ pub(crate) struct Group {
     pub(crate) servers: f64,
     pub(crate) demand_s: f64,
     pub(crate) delay: bool,
+    /// A rate limit: the rate is at most one operation per demand.
+    pub(crate) limit: bool,
 }
 
 /// The demands of one operation of a load.
@@ -139,6 +141,7 @@ pub(crate) fn demands(system: &mut System, load: &MatrixLoad, count: u32, seed: 
                 servers: f64::from(system.sim().servers(id)),
                 demand_s,
                 delay: system.sim().is_delay(id),
+                limit: system.sim().is_limit(id),
             }),
         }
     }
@@ -147,6 +150,8 @@ pub(crate) fn demands(system: &mut System, load: &MatrixLoad, count: u32, seed: 
 
 /// Returns the rate of a closed load with `population` outstanding operations, by analysis.
 pub(crate) fn closed_rate(groups: &[Group], population: f64, think_s: f64) -> f64 {
+    let (limits, groups): (Vec<&Group>, Vec<&Group>) = groups.iter().partition(|g| g.limit);
+    let longest_s = limits.iter().map(|g| g.demand_s).fold(0.0, f64::max);
     // A station with several servers is a queue of demand / servers, followed by a delay of the
     // remaining demand.
     let queueing = |g: &Group| if g.delay { 0.0 } else { g.demand_s / g.stations / g.servers };
@@ -170,7 +175,7 @@ pub(crate) fn closed_rate(groups: &[Group], population: f64, think_s: f64) -> f6
             break;
         }
     }
-    rate
+    if longest_s > 0.0 { rate.min(1.0 / longest_s) } else { rate }
 }
 
 /// Returns rate and latency of one row by analysis.

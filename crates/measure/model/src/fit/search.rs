@@ -7,6 +7,7 @@ use super::table::{Row, Table};
 use crate::core::rng::Stream;
 use crate::run::Limits;
 use crate::spec::Spec;
+use crate::stats::quantile;
 
 /// Typical relative errors: a residual of one counts the same in rate and in latency. Latencies are
 /// printed with one decimal, so small latencies have an additional rounding error.
@@ -73,6 +74,22 @@ pub struct Scores {
     pub latency_p90: f64,
 }
 
+impl Scores {
+    /// Returns the scores of relative errors, which may be negative. Not a number without errors.
+    pub fn of_errors(ops: &[f64], latency: &[f64]) -> Self {
+        let of = |errors: &[f64], q: f64| {
+            let mut absolute: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
+            quantile(&mut absolute, q).unwrap_or(f64::NAN)
+        };
+        Self {
+            ops_median: of(ops, 0.5),
+            ops_p90: of(ops, 0.9),
+            latency_median: of(latency, 0.5),
+            latency_p90: of(latency, 0.9),
+        }
+    }
+}
+
 /// Precision to which the data determines one parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
@@ -134,7 +151,8 @@ fn free_of(spec: &Spec) -> Vec<FreeParameter> {
         .filter_map(|(path, fact)| {
             let (low, high) = fact.free?;
             // A lower bound of 0 has no logarithm: a thousandth of the upper bound is used instead.
-            Some(FreeParameter { path, low: low.max(high * 1e-3), high })
+            let low = if low > 0.0 { low } else { high * 1e-3 };
+            Some(FreeParameter { path, low, high })
         })
         .collect()
 }
@@ -404,22 +422,9 @@ fn row_score(row: &Row, modelled: Point) -> RowScore {
 
 /// Returns the scores of some rows.
 pub fn score(rows: &[RowScore]) -> Scores {
-    let quantile = |mut errors: Vec<f64>, q: f64| -> f64 {
-        errors.sort_by(f64::total_cmp);
-        // Linear interpolation between order statistics (type 7 of Hyndman and Fan, 1996).
-        let at = q * (errors.len().max(1) - 1) as f64;
-        let low = errors.get(at as usize).copied().unwrap_or(f64::NAN);
-        let high = errors.get(at as usize + 1).copied().unwrap_or(low);
-        low + (high - low) * at.fract()
-    };
-    let ops: Vec<f64> = rows.iter().map(|r| r.ops_error.abs()).collect();
-    let latency: Vec<f64> = rows.iter().map(|r| r.latency_error.abs()).collect();
-    Scores {
-        ops_median: quantile(ops.clone(), 0.5),
-        ops_p90: quantile(ops, 0.9),
-        latency_median: quantile(latency.clone(), 0.5),
-        latency_p90: quantile(latency, 0.9),
-    }
+    let ops: Vec<f64> = rows.iter().map(|r| r.ops_error).collect();
+    let latency: Vec<f64> = rows.iter().map(|r| r.latency_error).collect();
+    Scores::of_errors(&ops, &latency)
 }
 
 /// Predicts the rows of a table by simulation and scores them.

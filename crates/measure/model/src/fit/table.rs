@@ -2,9 +2,10 @@
 //!
 //! The format is that of [`plimsoll_evidence::cells`]. Columns: `io_kib`, `pattern` (`random` or
 //! `sequential`), `read_percent`, `ops_per_s`, `latency_ms`, and optionally `depth` (outstanding
-//! operations of each client, if different from the model's load; `queue_depth` and `outstanding`
-//! are synonyms), `bandwidth_mb_per_s`, `read_ops_per_s`, `write_ops_per_s`. A row without an I/O
-//! size, such as a fill, is used for the checks but not fitted.
+//! operations of each client, if different from the model's load), `bandwidth_mb_per_s`,
+//! `read_ops_per_s`, `write_ops_per_s`. The columns of `plimsoll sweep --format csv` are synonyms. A
+//! row without an I/O size, such as a fill, is used for the checks but not fitted. Rows of a sweep
+//! whose verdict is INVALID are not used at all.
 
 use plimsoll_evidence::cells::{Cells, Line, TableError};
 
@@ -70,6 +71,8 @@ pub struct Table {
     pub rows: Vec<Row>,
     /// Columns that a fit does not use.
     pub passed_over: Vec<String>,
+    /// Rows that were left out because their verdict is INVALID.
+    pub invalid_rows: usize,
 }
 
 impl Table {
@@ -79,20 +82,29 @@ impl Table {
     /// [`FitError::Table`] with the line and the error.
     pub fn parse(text: &str) -> Result<Self, FitError> {
         let cells = Cells::read(text)?;
-        let missing: Vec<&str> = NEEDED.into_iter().filter(|name| !cells.has(name)).collect();
+        let columns = COLUMNS.map(|synonyms| synonyms.iter().find(|(name, _)| cells.has(name)));
+        let missing: Vec<&str> = COLUMNS[..NEEDED]
+            .iter()
+            .zip(&columns)
+            .filter(|(_, column)| column.is_none())
+            .map(|(synonyms, _)| synonyms[0].0)
+            .collect();
         if !missing.is_empty() {
             let has = cells.names().collect::<Vec<_>>().join(", ");
             let reason = format!("has no column {}; it has {has}", missing.join(", "));
             return Err(TableError::new(cells.header_line(), reason).into());
         }
-        // If there are several, the first is used: audits use `outstanding` together with `depth`
-        // for all clients together.
-        let depth = DEPTHS.into_iter().find(|name| cells.has(name));
-        let known = |name: &&str| NEEDED.iter().chain(&OTHERS).chain(&depth).any(|k| k == name);
-        let passed_over = cells.names().filter(|name| !known(name)).map(str::to_owned).collect();
+        let is_used = |name: &&str| {
+            ["pattern", VERDICT].contains(name)
+                || columns.iter().flatten().any(|(used, _)| used == name)
+        };
+        let passed_over = cells.names().filter(|name| !is_used(name)).map(str::to_owned).collect();
+        let (invalid, valid): (Vec<_>, Vec<_>) = cells.lines().partition(|line| {
+            line.text(VERDICT).is_some_and(|verdict| verdict.eq_ignore_ascii_case("INVALID"))
+        });
         let rows: Result<Vec<Row>, TableError> =
-            cells.lines().map(|line| row(&line, depth)).collect();
-        Ok(Self { rows: rows?, passed_over })
+            valid.iter().map(|line| row(line, &columns)).collect();
+        Ok(Self { rows: rows?, passed_over, invalid_rows: invalid.len() })
     }
 
     /// Returns the rows of the matrix.
@@ -101,15 +113,28 @@ impl Table {
     }
 }
 
-/// Required columns.
-const NEEDED: [&str; 4] = ["io_kib", "read_percent", "ops_per_s", "latency_ms"];
-/// Optional columns.
-const OTHERS: [&str; 4] = ["pattern", "bandwidth_mb_per_s", "read_ops_per_s", "write_ops_per_s"];
-/// Column names for the outstanding operations of each client.
-const DEPTHS: [&str; 3] = ["depth", "queue_depth", "outstanding"];
+/// Names of a column in tables of different origin, and the factor to the unit of the first name (a
+/// share of reads is read as it is). If
+/// a table has several, the first is used: audits use `outstanding` together with `depth` for all
+/// clients together.
+type Synonyms = &'static [(&'static str, f64)];
+/// Columns with numbers. The first [`NEEDED`] are required.
+const COLUMNS: [Synonyms; 8] = [
+    &[("io_kib", 1.0), ("size_kib", 1.0), ("block_kib", 1.0), ("size_bytes", 1.0 / 1024.0)],
+    &[("read_percent", 1.0), ("read_share", 1.0)],
+    &[("ops_per_s", 1.0), ("rate_per_s", 1.0), ("iops", 1.0)],
+    &[("latency_ms", 1.0), ("latency_us", 1e-3), ("latency_ns_avg", 1e-6)],
+    &[("depth", 1.0), ("queue_depth", 1.0), ("outstanding", 1.0)],
+    &[("bandwidth_mb_per_s", 1.0), ("bandwidth_bytes_per_s", 1e-6)],
+    &[("read_ops_per_s", 1.0), ("read_rate_per_s", 1.0)],
+    &[("write_ops_per_s", 1.0), ("write_rate_per_s", 1.0)],
+];
+const NEEDED: usize = 4;
+/// Column of a sweep with the verdict of each row.
+const VERDICT: &str = "verdict";
 const DEPTH_MAX: f64 = 65_536.0;
 
-fn row(line: &Line<'_>, depth_name: Option<&str>) -> Result<Row, TableError> {
+fn row(line: &Line<'_>, columns: &[Option<&(&'static str, f64)>; 8]) -> Result<Row, TableError> {
     let pattern = match line.text("pattern").map(str::to_lowercase).as_deref() {
         None | Some("random") => Pattern::Random,
         Some("sequential") => Pattern::Sequential,
@@ -118,25 +143,44 @@ fn row(line: &Line<'_>, depth_name: Option<&str>) -> Result<Row, TableError> {
             return Err(line.error(reason));
         }
     };
-    let depth = match depth_name.map(|name| Ok((name, line.number(name)?))).transpose()? {
-        None | Some((_, None)) => None,
-        Some((_, Some(n))) if n >= 1.0 && n.fract() == 0.0 && n <= DEPTH_MAX => Some(n as u32),
-        Some((name, Some(n))) => {
+    let number = |column: usize| -> Result<Option<f64>, TableError> {
+        let Some((name, factor)) = columns[column] else { return Ok(None) };
+        if line.text(name).is_some_and(|text| text.eq_ignore_ascii_case("unknown")) {
+            return Ok(None);
+        }
+        Ok(line.number(name)?.map(|value| value * factor))
+    };
+    let positive = |column: usize| {
+        let name = columns[column].map_or("", |(name, _)| name);
+        line.positive(name).map(|value| value * columns[column].map_or(1.0, |(_, factor)| *factor))
+    };
+    let read_share = match columns[1] {
+        // A percentage may have a percent sign.
+        Some(("read_percent", _)) => line.share("read_percent")?,
+        _ => number(1)?,
+    };
+    if let Some(share) = read_share.filter(|share| *share > 1.0) {
+        return Err(line.error(format!("`read_share` is {share}, not a number from 0 to 1")));
+    }
+    let depth = match (number(4)?, columns[4]) {
+        (Some(n), _) if n >= 1.0 && n.fract() == 0.0 && n <= DEPTH_MAX => Some(n as u32),
+        (Some(n), Some((name, _))) => {
             let reason = format!("a {name} of {n} is not a count from 1 to {DEPTH_MAX}");
             return Err(line.error(reason));
         }
+        _ => None,
     };
     Ok(Row {
         line: line.number,
         depth,
-        io_bytes: line.number("io_kib")?.map(|k| (k * 1024.0) as u64).filter(|b| *b > 0),
+        io_bytes: number(0)?.map(|k| (k * 1024.0) as u64).filter(|b| *b > 0),
         pattern,
-        read_share: line.share("read_percent")?,
-        bandwidth_mb_per_s: line.number("bandwidth_mb_per_s")?,
-        ops_per_s: line.positive("ops_per_s")?,
-        latency_ms: line.positive("latency_ms")?,
-        read_ops_per_s: line.number("read_ops_per_s")?,
-        write_ops_per_s: line.number("write_ops_per_s")?,
+        read_share,
+        ops_per_s: positive(2)?,
+        latency_ms: positive(3)?,
+        bandwidth_mb_per_s: number(5)?,
+        read_ops_per_s: number(6)?,
+        write_ops_per_s: number(7)?,
     })
 }
 
@@ -187,6 +231,27 @@ mod tests {
         }
         let says = error(&format!("{header},pattern\n4,100,1,2,sideways\n"));
         assert!(says.contains("\"sideways\""), "{says}");
+    }
+
+    #[test]
+    fn reads_a_sweep_without_its_invalid_rows() {
+        let text = "pattern,queue_depth,size_bytes,read_share,bandwidth_bytes_per_s,rate_per_s,\
+            latency_ns_avg,read_rate_per_s,write_rate_per_s,verdict,note\n\
+            random,8,16384,0.7,163840000,10000,800000,7000,3000,MEASURED,\n\
+            random,8,4096,1,1,9e9,1,9e9,0,INVALID,from memory\n\
+            random,8,4096,1,unknown,20000,400000,unknown,0,PASS,\n";
+        let table = Table::parse(text).unwrap();
+        assert_eq!((table.rows.len(), table.invalid_rows), (2, 1));
+        assert_eq!(table.passed_over, ["note"]);
+        let row = &table.rows[0];
+        assert_eq!((row.io_bytes, row.read_share, row.depth), (Some(16384), Some(0.7), Some(8)));
+        assert_eq!(row.ops_per_s, 10_000.0);
+        assert!((row.latency_ms - 0.8).abs() < 1e-9, "{row:?}");
+        assert!((row.bandwidth_mb_per_s.unwrap() - 163.84).abs() < 1e-9, "{row:?}");
+        assert_eq!((row.read_ops_per_s, row.write_ops_per_s), (Some(7000.0), Some(3000.0)));
+        assert_eq!(table.rows[1].bandwidth_mb_per_s, None);
+        let above = Table::parse(&text.replace("0.7", "70")).unwrap_err().to_string();
+        assert!(above.contains("from 0 to 1"), "{above}");
     }
 
     #[test]

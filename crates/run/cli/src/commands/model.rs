@@ -4,6 +4,7 @@
 mod count;
 mod fit;
 mod list;
+mod new;
 mod predict;
 mod run;
 mod serve;
@@ -50,6 +51,8 @@ enum ModelCommand {
     Serve(serve::Options),
     /// Fit the free parameters of a model to a measured table, and predict another.
     Fit(fit::Options),
+    /// Write a model file for a measured system: choose its blocks, and fit them.
+    New(new::Options),
     /// Predict cells that a measured table lacks, with intervals.
     Predict(predict::Options),
 }
@@ -66,6 +69,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         ModelCommand::Serve(options) => serve::carry_out(options, common),
         ModelCommand::Size(options) => size::carry_out(options, common),
         ModelCommand::Fit(options) => fit::carry_out(options, common),
+        ModelCommand::New(options) => new::carry_out(options, common),
         ModelCommand::Predict(options) => predict::carry_out(options, common),
     }
 }

@@ -11,6 +11,8 @@ mod mutation;
 mod parsers;
 #[path = "../../../../judge/import/tests/formats/samples.rs"]
 mod samples;
+#[path = "../support/mod.rs"]
+mod support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -18,9 +20,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use mutation::{Random, mutated};
+use mutation::{garbage, mutated};
 use parsers::Parser;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use support::draw::Draw;
 
 /// Longest time for one input.
 const TIME_MAX: Duration = Duration::from_secs(10);
@@ -72,10 +75,10 @@ fn attack(parser: &mut Parser, seed: u64, time: Duration) -> (u64, u64) {
     let mut count = 0;
     while count == 0 || start.elapsed() < time {
         let seed = seed.wrapping_add(count).max(1);
-        let mut random = Random::of(seed);
+        let mut draw = Draw::of(seed);
         let is_garbage = seed.is_multiple_of(GARBAGE_EVERY);
         let input =
-            if is_garbage { random.garbage() } else { mutated(&mut random, &parser.inputs) };
+            if is_garbage { garbage(&mut draw) } else { mutated(&mut draw, &parser.inputs) };
         let again =
             format!("PLIMSOLL_HOSTILE_PARSER='{}' PLIMSOLL_HOSTILE_SEED={seed}", parser.name);
         *CURRENT.lock().unwrap() = Some((again.clone(), input.clone()));

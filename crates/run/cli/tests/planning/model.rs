@@ -293,6 +293,37 @@ fn a_missed_goal_says_what_makes_the_gap() {
     sandbox.run(&wrong).expect(2).says("predicted.latency.p90");
 }
 
+/// A sweep's table makes a model, which then predicts the sweep. A file that exists is not replaced.
+#[test]
+fn a_sweep_makes_a_model() {
+    let sandbox = Sandbox::new();
+    let drive = "[model]\nname = \"drive\"\nentry = \"drive\"\nfrom = \"chosen\"\n[block.drive]\n\
+        kind = \"drive\"\nfrom = \"chosen\"\nlanes = 4\nmedia = \"ssd\"\nread_us = 200\nwrite_us = 100\n\
+        read_bytes_per_s = 2e9\nwrite_bytes_per_s = 8e8\n";
+    std::fs::write(sandbox.path("drive.toml"), drive).unwrap();
+    let shape = ["--size", "4KiB,64KiB,256KiB", "--reads", "100,0", "--depth", "1,8"];
+    let sweep = ["sweep", "--model", "./drive.toml", "--for", "2s", "-q", "--format", "csv"];
+    let sweep: Vec<&str> = sweep.into_iter().chain(shape).collect();
+    let table = sandbox.run(&sweep).expect(0).stdout;
+    std::fs::write(sandbox.path("sweep.csv"), &table).unwrap();
+    let new = ["model", "new", "--from", "sweep.csv", "--quick", "-q"];
+    let made = sandbox.run(&new).expect(0);
+    made.says("FITTED");
+    made.says("drive, 4 lanes");
+    made.says("each interpolated from the others");
+    sandbox.run(&new).expect(2).says("sweep.toml exists already");
+    let fitted =
+        ["model", "fit", "./sweep.toml", "sweep.csv", "--quick", "--starts", "0", "--json"];
+    let json = sandbox.run(&fitted).expect(0).json();
+    assert!(json["fitted"]["ops_error_median"].as_f64().unwrap() < 0.05, "{json}");
+    // A rate that grows with the size of the I/Os: no structure has that.
+    let odd = "io_kib,read_percent,ops_per_s,latency_ms\n4,100,100,10\n8,100,400,2.5\n\
+        16,100,1600,0.6\n32,100,6400,0.15\n64,100,25600,0.04\n128,100,99999,0.01\n";
+    std::fs::write(sandbox.path("odd.csv"), odd).unwrap();
+    let odd = ["model", "new", "--from", "odd.csv", "--quick", "-q"];
+    sandbox.run(&odd).expect(3).says("DOES NOT FIT");
+}
+
 /// More disks sustain more load. The command finds the smallest number that sustains the load; with
 /// one disk less, the load is not sustained.
 #[test]

@@ -24,7 +24,7 @@ use crate::notes;
     --with arc.unit_bytes=131072 --with pool.chunk_bytes=131072\n\nA table is CSV with the \
     columns io_kib, pattern, read_percent, ops_per_s, latency_ms, and\noptionally depth \
     (outstanding operations of each client), bandwidth_mb_per_s, \
-    read_ops_per_s,\nwrite_ops_per_s; lines with # are comments.\n\nExit codes: 0 FITTED or \
+    read_ops_per_s,\nwrite_ops_per_s, or the CSV of a sweep; lines with # are comments.\n\nExit codes: 0 FITTED or \
     PREDICTED; 3 DOES NOT FIT: a goal of the fitted rows is missed."
 )]
 pub struct Options {
@@ -100,7 +100,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     Ok(if outcome.fits() { Exit::Ok } else { Exit::NoVerdict })
 }
 
-fn read(path: &Path) -> Result<Measured, CliError> {
+pub(super) fn read(path: &Path) -> Result<Measured, CliError> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
     Measured::parse(&text).map_err(|error| CliError::usage(format!("{}: {error}", path.display())))

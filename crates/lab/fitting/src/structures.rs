@@ -1,0 +1,514 @@
+//! Chooses the blocks of a new model for a measured table, and fits them.
+//!
+//! Four structures are tried: a flash drive with a number of lanes, the same behind a network link
+//! or behind a rate limit, and a disk. Each is fitted quickly. A structure with more free parameters
+//! is only chosen if its error is lower by [`GAIN_MIN`]. The chosen one is fitted again with all
+//! checks of `model fit`.
+
+mod text;
+
+use plimsoll_model::fit::goals::Goal;
+use plimsoll_model::fit::{
+    Fit, FitOptions, FitProgress, Row, Scores, Table as Measured, fit, predict, score,
+};
+use plimsoll_model::run::Limits;
+use plimsoll_model::spec::{Spec, shipped};
+use plimsoll_model::stats::quantile;
+use plimsoll_report::document::Document;
+use plimsoll_runner::error::RunnerError;
+use plimsoll_runner::model_run::{fit_error, model_error};
+use serde::Serialize;
+
+use crate::fit::{self, ScoresOut};
+
+/// Numbers of lanes that are tried: operations that a drive serves at once.
+const LANES: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+/// Ratio of errors by which a structure with more free parameters must be better.
+const GAIN_MIN: f64 = 1.25;
+/// Start of a limit, relative to the highest rate of the table.
+const LIMIT_START: f64 = 0.98;
+/// Length of the simulations that compare structures.
+const QUICK: Limits = Limits { warm_up_ops: 3_000, measure_ops: 6_000 };
+/// Size of the file of each client; it decides how far a disk's arm moves.
+const FILE_BYTES: u64 = 16 << 30;
+
+/// Blocks of a model, with the free parameters that the table may determine.
+struct Structure {
+    name: &'static str,
+    says: &'static str,
+    entry: &'static str,
+    /// Lines of the blocks. `LANES` is replaced by a number.
+    blocks: &'static str,
+    parameters: &'static [Parameter],
+}
+
+/// A free parameter.
+struct Parameter {
+    block: &'static str,
+    field: &'static str,
+    bounds: (f64, f64),
+    /// Operations that the parameter concerns.
+    of: Operations,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Operations {
+    All,
+    Reads,
+    Writes,
+}
+
+const fn parameter(
+    block: &'static str,
+    field: &'static str,
+    bounds: (f64, f64),
+    of: Operations,
+) -> Parameter {
+    Parameter { block, field, bounds, of }
+}
+
+const READ_US: Parameter = parameter("drive", "read_us", (1.0, 1e5), Operations::Reads);
+const WRITE_US: Parameter = parameter("drive", "write_us", (1.0, 1e5), Operations::Writes);
+
+const STRUCTURES: [Structure; 4] = [
+    Structure {
+        name: "drive",
+        says: "a flash drive that serves several operations at once",
+        entry: "drive",
+        blocks: "[block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\ncount = 1\nlanes = LANES\n\
+                 media = \"ssd\"\nvariation_ratio = { value = 0.3, from = \"assumed\" }\n",
+        parameters: &[
+            READ_US,
+            WRITE_US,
+            parameter("drive", "read_bytes_per_s", (5e6, 1e11), Operations::Reads),
+            parameter("drive", "write_bytes_per_s", (5e6, 1e11), Operations::Writes),
+        ],
+    },
+    Structure {
+        name: "link and drive",
+        says: "a flash drive behind a network link, which limits the bytes each way",
+        entry: "link",
+        blocks: "[block.link]\nkind = \"link\"\nfrom = \"chosen\"\nbelow = \"drive\"\nports = 1\n\
+                 [block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\ncount = 1\nlanes = LANES\n\
+                 media = \"ssd\"\nread_bytes_per_s = 1e12\nwrite_bytes_per_s = 1e12\n\
+                 variation_ratio = { value = 0.3, from = \"assumed\" }\n",
+        parameters: &[
+            READ_US,
+            WRITE_US,
+            parameter("link", "rate_bytes_per_s", (5e6, 1e11), Operations::All),
+            parameter("link", "latency_us", (1.0, 1e5), Operations::All),
+        ],
+    },
+    Structure {
+        name: "limit and drive",
+        says: "a flash drive behind a limit of operations and bytes, as of a cloud volume",
+        entry: "limit",
+        blocks: "[block.limit]\nkind = \"limit\"\nfrom = \"chosen\"\nbelow = \"drive\"\n\
+                 [block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\ncount = 1\nlanes = LANES\n\
+                 media = \"ssd\"\nread_bytes_per_s = 1e12\nwrite_bytes_per_s = 1e12\n\
+                 variation_ratio = { value = 0.3, from = \"assumed\" }\n",
+        parameters: &[
+            READ_US,
+            WRITE_US,
+            parameter("limit", "baseline_ops_per_s", (10.0, 1e7), Operations::All),
+            parameter("limit", "rate_bytes_per_s", (1e6, 1e11), Operations::All),
+        ],
+    },
+    Structure {
+        name: "disk",
+        says: "a disk of 7,200 rpm whose write cache is off",
+        entry: "disk",
+        blocks: "[block.disk]\nkind = \"hdd\"\nfrom = \"chosen\"\ncount = 1\n\
+                 capacity_bytes = \"4 TB\"\nrotation_rpm = 7200\n",
+        parameters: &[
+            parameter("disk", "seek_ms_mean", (1.0, 30.0), Operations::All),
+            parameter("disk", "outer_bytes_per_s", (2e7, 6e8), Operations::All),
+        ],
+    },
+];
+
+/// A structure with a number of lanes.
+#[derive(Clone, Copy)]
+struct Candidate {
+    structure: &'static Structure,
+    lanes: Option<u32>,
+}
+
+/// Load of a table: clients with the outstanding operations of a row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Load {
+    clients: u32,
+    reads: bool,
+    writes: bool,
+    /// Highest rates of the rows.
+    ops_per_s_max: f64,
+    bytes_per_s_max: f64,
+}
+
+/// A new model, in the form of the JSON output.
+#[derive(Serialize)]
+pub struct Outcome {
+    structure: &'static str,
+    lanes: Option<u32>,
+    #[serde(skip)]
+    says: &'static str,
+    structures: Vec<StructureOut>,
+    /// Shipped models on the same rows, the closest first.
+    shipped: Vec<ShippedOut>,
+    clients: u32,
+    fit: fit::Outcome,
+}
+
+/// Errors of a structure after a quick fit.
+#[derive(Serialize)]
+struct StructureOut {
+    structure: &'static str,
+    lanes: Option<u32>,
+    free_parameters: usize,
+    scores: ScoresOut,
+}
+
+#[derive(Serialize)]
+struct ShippedOut {
+    model: String,
+    title: String,
+    scores: ScoresOut,
+}
+
+impl Outcome {
+    /// Returns whether the model fits its table.
+    pub fn fits(&self) -> bool {
+        self.fit.fits()
+    }
+
+    /// Returns the report.
+    pub fn document(&self) -> Document {
+        text::document(self)
+    }
+}
+
+/// Input of [`new_model`].
+pub struct NewModelRequest<'a> {
+    /// Name of the new model.
+    pub name: &'a str,
+    /// Where the table is from, for the provenance of the parameters.
+    pub source: &'a str,
+    /// Measured table.
+    pub table: &'a Measured,
+    /// Required accuracy.
+    pub goals: &'a [Goal],
+    /// Options of the last fit.
+    pub options: FitOptions,
+}
+
+/// Chooses the blocks of a model for a measured table, and fits them. Returns the model file and the
+/// report.
+///
+/// # Errors
+/// A table with too few rows, or without any structure that can be fitted.
+pub fn new_model(
+    request: &NewModelRequest<'_>,
+    progress: &dyn Fn(FitProgress),
+) -> Result<(String, Outcome), RunnerError> {
+    let NewModelRequest { table, options, .. } = request;
+    let load = Load::of(table).ok_or_else(|| {
+        RunnerError::usage("the table has no row with an I/O size and a read share")
+    })?;
+    let quick = FitOptions { starts: 0, rounds: 1, limits: QUICK, diagnose: false, ..*options };
+    let candidates: Vec<Candidate> = candidates(table).collect();
+    let mut tried = Vec::new();
+    let mut last_error = None;
+    for (done, candidate) in candidates.iter().enumerate() {
+        progress(FitProgress { stage: "structures", done, total: candidates.len() });
+        let spec = spec_of(request, *candidate, load, None)?;
+        match fit(&spec, table, &quick, &|_| {}) {
+            Ok(fitted) => tried.push((*candidate, fitted)),
+            Err(error) => last_error = Some(error),
+        }
+    }
+    let best = best_of_each(&tried);
+    let Some((candidate, first)) = chosen(&best) else {
+        return Err(
+            last_error.map_or_else(|| RunnerError::usage("no structure"), |e| fit_error(&e))
+        );
+    };
+    let start = spec_of(request, candidate, load, Some(first))?;
+    let fitted = fit(&start, table, options, progress).map_err(|error| fit_error(&error))?;
+    let text = model_text(request, candidate, load, Some(&fitted));
+    let shipped = shipped_scores(&start, table, options.seed, progress);
+    let structures = best.iter().map(|(candidate, fitted)| StructureOut {
+        structure: candidate.structure.name,
+        lanes: candidate.lanes,
+        free_parameters: fitted.parameters.len(),
+        scores: fitted.scores.into(),
+    });
+    let outcome = Outcome {
+        structure: candidate.structure.name,
+        lanes: candidate.lanes,
+        says: candidate.structure.says,
+        structures: structures.collect(),
+        shipped,
+        clients: load.clients,
+        fit: fit::outcome_of(&fitted, table, request.goals),
+    };
+    Ok((text, outcome))
+}
+
+impl Load {
+    /// Clients follow from Little's law: rate x mean latency is the number of operations in flight.
+    /// `None` without usable rows.
+    fn of(table: &Measured) -> Option<Self> {
+        let mut clients: Vec<f64> = table
+            .matrix()
+            .map(|row| row.ops_per_s * row.latency_ms * 1e-3 / f64::from(row.depth.unwrap_or(1)))
+            .collect();
+        let clients = quantile(&mut clients, 0.5)?;
+        let max = |rate: fn(&Row) -> f64| table.matrix().map(rate).fold(0.0, f64::max);
+        Some(Self {
+            ops_per_s_max: max(|row| row.ops_per_s),
+            bytes_per_s_max: max(|row| row.ops_per_s * row.io_bytes.unwrap_or(0) as f64),
+            clients: (clients + 0.5).clamp(1.0, 1e6) as u32,
+            reads: table.matrix().any(|row| row.read_share != Some(0.0)),
+            writes: table.matrix().any(|row| row.read_share != Some(1.0)),
+        })
+    }
+
+    /// Start of a search. A limit must be reached at the start: above it, it has no effect, and the
+    /// search no direction.
+    fn start_of(self, parameter: &Parameter) -> f64 {
+        let (low, high) = parameter.bounds;
+        let value = match parameter.field {
+            "baseline_ops_per_s" => LIMIT_START * self.ops_per_s_max,
+            field if field.ends_with("bytes_per_s") => LIMIT_START * self.bytes_per_s_max,
+            _ => libm::sqrt(low * high),
+        };
+        value.clamp(low, high)
+    }
+
+    fn has(self, operations: Operations) -> bool {
+        match operations {
+            Operations::All => true,
+            Operations::Reads => self.reads,
+            Operations::Writes => self.writes,
+        }
+    }
+}
+
+/// Candidates for a table. More lanes than operations in flight make no difference.
+fn candidates(table: &Measured) -> impl Iterator<Item = Candidate> {
+    let in_flight = |row: &Row| row.ops_per_s * row.latency_ms * 1e-3;
+    let most = table.matrix().map(in_flight).fold(1.0, f64::max);
+    STRUCTURES.iter().flat_map(move |structure| {
+        let has_lanes = structure.blocks.contains("LANES");
+        let lanes = LANES.iter().filter(move |lanes| f64::from(**lanes) < 2.0 * most);
+        let with_lanes = lanes.map(move |lanes| Candidate { structure, lanes: Some(*lanes) });
+        let without = (!has_lanes).then_some(Candidate { structure, lanes: None });
+        with_lanes.filter(move |_| has_lanes).chain(without)
+    })
+}
+
+/// Error by which structures are compared.
+fn error_of(scores: &Scores) -> f64 {
+    scores.ops_median + scores.latency_median + 0.25 * (scores.ops_p90 + scores.latency_p90)
+}
+
+/// The best number of lanes of each structure, the lowest error first.
+fn best_of_each(tried: &[(Candidate, Fit)]) -> Vec<(Candidate, &Fit)> {
+    let of = |structure: &Structure| {
+        let own = tried.iter().filter(|(c, _)| c.structure.name == structure.name);
+        own.min_by(|a, b| error_of(&a.1.scores).total_cmp(&error_of(&b.1.scores)))
+    };
+    let mut best: Vec<(Candidate, &Fit)> =
+        STRUCTURES.iter().filter_map(of).map(|(candidate, fitted)| (*candidate, fitted)).collect();
+    best.sort_by(|a, b| error_of(&a.1.scores).total_cmp(&error_of(&b.1.scores)));
+    best
+}
+
+/// The structure with the fewest blocks whose error is close to the lowest.
+fn chosen<'a>(best: &[(Candidate, &'a Fit)]) -> Option<(Candidate, &'a Fit)> {
+    let lowest = error_of(&best.first()?.1.scores);
+    let blocks = |candidate: &Candidate| candidate.structure.blocks.matches("[block.").count();
+    let close = best.iter().filter(|(_, fit)| error_of(&fit.scores) <= GAIN_MIN * lowest);
+    close.min_by_key(|(candidate, _)| blocks(candidate)).copied()
+}
+
+fn spec_of(
+    request: &NewModelRequest<'_>,
+    candidate: Candidate,
+    load: Load,
+    fitted: Option<&Fit>,
+) -> Result<Spec, RunnerError> {
+    let text = model_text(request, candidate, load, fitted);
+    Spec::parse(request.name, &text).map_err(|error| model_error(&error))
+}
+
+/// Returns a model file. Without a fit, each free parameter has the start of the search.
+fn model_text(
+    request: &NewModelRequest<'_>,
+    candidate: Candidate,
+    load: Load,
+    fitted: Option<&Fit>,
+) -> String {
+    let Candidate { structure, lanes } = candidate;
+    // JSON strings are TOML strings.
+    let quoted = |text: &str| serde_json::Value::from(text).to_string();
+    let title = format!("{}, from {}", structure.says, request.source);
+    let mut text = format!(
+        "[model]\nname = {}\ntitle = {}\nmissing = \"\"\"\nCaches, queues and limits that the table \
+         does not show: the model has only {}.\n\"\"\"\nentry = {:?}\nnodes = 1\nfrom = \"chosen\"\n",
+        quoted(request.name),
+        quoted(&title),
+        structure.says,
+        structure.entry,
+    );
+    let lanes = lanes.map(|lanes| lanes.to_string()).unwrap_or_default();
+    for block in structure.blocks.split("[block.") {
+        let Some((name, lines)) = block.split_once("]\n") else { continue };
+        text.push_str(&format!("\n[block.{name}]\n{}", lines.replace("LANES", &lanes)));
+        for parameter in structure.parameters.iter().filter(|p| p.block == name) {
+            text.push_str(&parameter_line(parameter, request.source, load, fitted));
+        }
+    }
+    text.push_str(&format!(
+        "\n[load]\nfrom = \"chosen\"\nclients = {}\ndepth = 1\nfiles = {}\nfile_bytes = {FILE_BYTES}\n",
+        load.clients, load.clients
+    ));
+    text
+}
+
+fn parameter_line(parameter: &Parameter, source: &str, load: Load, fitted: Option<&Fit>) -> String {
+    let Parameter { field, bounds: (low, high), .. } = parameter;
+    if !load.has(parameter.of) {
+        let value = libm::sqrt(low * high);
+        let from = "assumed: the table has no such operations";
+        return format!("{field} = {{ value = {value:.4e}, from = {from:?} }}\n");
+    }
+    let path = format!("{}.{field}", parameter.block);
+    let profile = fitted.and_then(|fit| fit.parameters.iter().find(|p| p.path == path));
+    let value = profile.map_or(load.start_of(parameter), |profile| profile.fitted);
+    let vague = match profile {
+        Some(profile) if !profile.identified => ", which does not determine it",
+        _ => "",
+    };
+    let from = serde_json::Value::from(format!("fitted: {source}{vague}"));
+    format!("{field} = {{ value = {value:.4e}, from = {from}, free = [{low:?}, {high:?}] }}\n")
+}
+
+/// Scores of the shipped models under the load of the table, the closest first. A model that cannot
+/// run this load is left out.
+fn shipped_scores(
+    own: &Spec,
+    table: &Measured,
+    seed: u64,
+    progress: &dyn Fn(FitProgress),
+) -> Vec<ShippedOut> {
+    let total = shipped().len();
+    let mut scores: Vec<(Scores, Spec)> = Vec::new();
+    for (done, model) in shipped().iter().enumerate() {
+        progress(FitProgress { stage: "shipped models", done, total });
+        let Ok(mut spec) = Spec::load(model.name) else { continue };
+        spec.load.clone_from(&own.load);
+        if let Ok(rows) = predict(&spec, table, QUICK, seed) {
+            scores.push((score(&rows), spec));
+        }
+    }
+    scores.sort_by(|a, b| error_of(&a.0).total_cmp(&error_of(&b.0)));
+    let out = |(scores, spec): (Scores, Spec)| ShippedOut {
+        model: spec.name.clone(),
+        title: spec.title.clone(),
+        scores: scores.into(),
+    };
+    scores.into_iter().map(out).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use plimsoll_model::fit::goals::Goal;
+    use plimsoll_model::fit::simulate_rows;
+    use plimsoll_report::text::Style;
+
+    use super::*;
+
+    const LIMITS: Limits = Limits { warm_up_ops: 2_000, measure_ops: 8_000 };
+
+    /// Rows of a model of known blocks, as a table.
+    fn rows_of(blocks: &str, entry: &str, reads: &[u32]) -> Measured {
+        let mut text = "io_kib,read_percent,depth,ops_per_s,latency_ms\n".to_owned();
+        for size in [4, 32, 256] {
+            for read in reads {
+                for depth in [1, 16] {
+                    text.push_str(&format!("{size},{read},{depth},1,1\n"));
+                }
+            }
+        }
+        let empty = Measured::parse(&text).unwrap();
+        let model = format!(
+            "[model]\nname = \"truth\"\nentry = {entry:?}\nfrom = \"chosen\"\n{blocks}\n[load]\n\
+             from = \"chosen\"\nclients = 4\ndepth = 1\nfiles = 4\nfile_bytes = 17179869184\n"
+        );
+        let spec = Spec::parse("truth", &model).unwrap();
+        let rows: Vec<_> = empty.matrix().collect();
+        let points = simulate_rows(&spec, &rows, LIMITS, 7).unwrap();
+        let mut table = empty.clone();
+        for (row, point) in table.rows.iter_mut().zip(points) {
+            (row.ops_per_s, row.latency_ms) = (point.ops_per_s, point.latency_ms);
+        }
+        table
+    }
+
+    fn new_of(table: &Measured) -> (String, Outcome) {
+        let request = NewModelRequest {
+            name: "mine",
+            source: "rows.csv",
+            table,
+            goals: &Goal::DEFAULTS,
+            options: FitOptions {
+                starts: 1,
+                limits: LIMITS,
+                diagnose: false,
+                ..Default::default()
+            },
+        };
+        new_model(&request, &|_| {}).unwrap()
+    }
+
+    const DRIVE: &str = "[block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\nlanes = 8\n\
+        media = \"ssd\"\nread_us = 90\nwrite_us = 40\nread_bytes_per_s = 3e9\n\
+        write_bytes_per_s = 1e9\nvariation_ratio = 0.3\n";
+
+    #[test]
+    fn the_blocks_of_a_drive_are_found() {
+        let (text, found) = new_of(&rows_of(DRIVE, "drive", &[100, 0]));
+        assert_eq!((found.structure, found.lanes, found.clients), ("drive", Some(8), 4));
+        let report = plimsoll_report::text::document(&found.document(), &Style::default());
+        assert!(found.fits(), "{report}");
+        assert!(
+            report.contains("a flash drive that serves several operations at once"),
+            "{report}"
+        );
+        assert!(report.contains("The closest shipped model is"), "{report}");
+        assert_eq!(found.shipped.len(), shipped().len());
+        let spec = Spec::parse("mine", &text).unwrap();
+        for (path, truth) in
+            [("drive.read_us", 90.0), ("drive.write_us", 40.0), ("drive.write_bytes_per_s", 1e9)]
+        {
+            let value = spec.value(path).unwrap();
+            assert!((value / truth - 1.0).abs() < 0.1, "{path} is {value}, and not {truth}");
+        }
+    }
+
+    #[test]
+    fn a_limit_is_found_and_writes_that_no_row_has_are_assumed() {
+        let blocks = format!(
+            "[block.limit]\nkind = \"limit\"\nfrom = \"chosen\"\nbelow = \"drive\"\n\
+             baseline_ops_per_s = 6000\nrate_bytes_per_s = 2.5e8\n{DRIVE}"
+        );
+        let (text, found) = new_of(&rows_of(&blocks, "limit", &[100]));
+        assert_eq!(found.structure, "limit and drive");
+        assert!(found.fits());
+        assert!(text.contains("from = \"assumed: the table has no such operations\""), "{text}");
+        let value = Spec::parse("mine", &text).unwrap().value("limit.baseline_ops_per_s").unwrap();
+        assert!((value / 6000.0 - 1.0).abs() < 0.05, "{value}");
+    }
+}

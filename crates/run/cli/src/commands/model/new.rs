@@ -1,0 +1,108 @@
+//! `plimsoll model new --from TABLE.csv`: writes a model file for a measured system.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use plimsoll_fitting::fit;
+use plimsoll_fitting::structures::{NewModelRequest, new_model};
+use plimsoll_model::fit::FitOptions;
+
+use super::fit::read;
+use super::show;
+use crate::commands::bundle;
+use crate::common::Globals;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::notes;
+
+/// Options of `model new`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  plimsoll sweep --path /mnt/db --size 4KiB,64KiB --reads 100,70,0 --depth 1,8,32 \\
+      --format csv > sweep.csv
+  plimsoll model new --from sweep.csv --save mine.toml
+  plimsoll model run plan.toml --model ./mine.toml
+
+Tries a flash drive, one behind a network link or a rate limit, and a disk; fits the best, and
+compares it with the shipped models and with interpolation. A table is a CSV of a sweep, or has the
+columns of `plimsoll model fit`. Rows need the operations in flight of each client (queue_depth) if
+they differ.
+
+Exit codes: 0 FITTED; 3 DOES NOT FIT: a goal is missed. The file is written in both cases.")]
+pub struct Options {
+    /// The measured table.
+    #[arg(long, value_name = "CSV")]
+    from: PathBuf,
+    /// Write the model to this new file, instead of the table's name with .toml in this directory.
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Seed of the starting points and the simulations.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Skip parameter profiles and leave-one-out checks.
+    #[arg(long)]
+    quick: bool,
+    /// A goal in per cent, instead of the default.
+    #[arg(long, value_name = "NAME=PERCENT")]
+    goal: Vec<String>,
+}
+
+/// Chooses and fits a model, and writes its file.
+pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
+    let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let source = options.from.file_name().map(|name| name.to_string_lossy().into_owned());
+    let (Some(source), Some(own)) = (source, stem(&options.from)) else {
+        let says = format!("{} is not a file", options.from.display());
+        return Err(CliError::usage(says));
+    };
+    let path = options.save.clone().unwrap_or_else(|| PathBuf::from(format!("{own}.toml")));
+    // A fit takes minutes: an existing file must be reported before.
+    if path.exists() {
+        return Err(exists(&path));
+    }
+    let table = read(&options.from)?;
+    let goals = fit::goals_of(&options.goal)?;
+    let request = NewModelRequest {
+        name: &stem(&path).unwrap_or(own),
+        source: &source,
+        table: &table,
+        goals: &goals,
+        options: FitOptions {
+            seed: options.seed,
+            diagnose: !options.quick,
+            ..FitOptions::default()
+        },
+    };
+    let note = |text: &str| {
+        if !common.quiet {
+            notes::tell(text);
+        }
+    };
+    let (text, outcome) = new_model(&request, &fit::progress_lines(&note))?;
+    save(&path, &text)?;
+    match common.json {
+        true => bundle::print(&bundle::json(&outcome)?)?,
+        false => show(&outcome.document(), common)?,
+    }
+    note(&format!("wrote {}", path.display()));
+    Ok(if outcome.fits() { Exit::Ok } else { Exit::NoVerdict })
+}
+
+fn exists(path: &Path) -> CliError {
+    CliError::usage(format!("{} exists already", path.display()))
+        .hint("pass another file with --save")
+}
+
+fn save(path: &Path, text: &str) -> Result<(), CliError> {
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| match error.kind() {
+        std::io::ErrorKind::AlreadyExists => exists(path),
+        _ => CliError::environment(format!("cannot write {}: {error}", path.display())),
+    })
+}
