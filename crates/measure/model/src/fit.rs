@@ -40,7 +40,7 @@ pub enum FitError {
     },
     /// The table has too few usable rows.
     #[error(
-        "the table has {rows} rows with an I/O size and a read share, fewer than the {free} free parameters"
+        "the table has too few rows with an I/O size and a read share: {rows}, for {free} free parameters"
     )]
     TooFewRows {
         /// Number of usable rows.

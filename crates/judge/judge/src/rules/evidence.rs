@@ -5,7 +5,7 @@ use plimsoll_evidence::environment::ObservationGap;
 use plimsoll_evidence::foreign::VERIFY_GROUP;
 use plimsoll_evidence::observed::{DeviceTotals, Extents};
 use plimsoll_evidence::run::{ClassTotals, Driver};
-use plimsoll_plan::{Matrix, Stream, Target, TargetKind, Workload};
+use plimsoll_plan::{DirectIo, Matrix, Stream, Target, TargetKind, Workload};
 
 use crate::figures::measured;
 
@@ -202,6 +202,23 @@ pub(crate) fn empty_share(extents: &Extents) -> Option<f64> {
 pub(crate) fn buffered_paths(bundle: &Bundle) -> Vec<&str> {
     let paths = bundle.run.engine.paths.iter().filter(|path| !path.direct);
     paths.map(|path| path.path.as_str()).collect()
+}
+
+/// Returns true if a stream's I/O passes through the page cache. `None` for automatic direct I/O on
+/// a path that was used through the page cache, if another stream may be the reason.
+pub(crate) fn is_buffered(bundle: &Bundle, stream: &Stream) -> Option<bool> {
+    if stream.direct == DirectIo::Off {
+        return Some(true);
+    }
+    if buffered_paths(bundle).is_empty() {
+        return Some(false);
+    }
+    let may_be_another = streams(bundle).iter().any(|other| other.direct == DirectIo::Off);
+    match (may_be_another, stream.direct == DirectIo::Required) {
+        (false, _) => Some(true),
+        (true, true) => Some(false),
+        (true, false) => None,
+    }
 }
 
 /// Formats bytes with a binary unit (powers of 1024).

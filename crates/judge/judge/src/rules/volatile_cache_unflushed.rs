@@ -41,14 +41,13 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     // A single writer without durability makes some writes not durable.
-    let requested = match &bundle.plan.workload {
-        Workload::Mailbox(_) => true,
-        Workload::Matrix(m) => m
-            .streams
-            .iter()
-            .filter(|stream| stream.read_percent < 100.0)
-            .all(|stream| stream.sync.kind != SyncKind::None),
-    };
+    let unflushed: Vec<&Stream> = evidence::streams(bundle)
+        .iter()
+        .filter(|stream| stream.read_percent < 100.0 && stream.sync.kind == SyncKind::None)
+        .collect();
+    let requested = unflushed.is_empty();
+    let is_buffered =
+        |what| unflushed.iter().any(|stream| evidence::is_buffered(bundle, stream) == what);
     let devices = &bundle.environment.devices;
     let volatile: Vec<&str> = devices
         .iter()
@@ -71,12 +70,16 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     } else if let Some((disk, _)) = unseen.filter(|_| volatile.is_empty()) {
         let says = format!("whether {} caches writes is unknown", disk.name);
         Finding::new(RULE.id, Outcome::Unknown, says).advise("check the storage system")
-    } else if !requested && !buffered.is_empty() {
+    } else if is_buffered(Some(true)) {
         let says = format!(
             "writes to {} went into this host's page cache, and some were never flushed",
             buffered.join(", ")
         );
         Finding::new(RULE.id, unflushed_outcome(bundle), says).advise(DURABLE)
+    } else if is_buffered(None) && volatile.is_empty() {
+        let says = "whether unflushed writes used direct I/O is unknown: another stream uses the \
+                    page cache";
+        Finding::new(RULE.id, Outcome::Unknown, says).advise(DURABLE)
     } else if volatile.is_empty() && hidden.is_none() {
         Finding::new(RULE.id, Outcome::Pass, "no underlying device has a volatile write cache")
     } else if !requested && !volatile.is_empty() {
@@ -251,6 +254,8 @@ fn flush_requests(bundle: &Bundle) -> FlushRequests {
 mod tests {
     use plimsoll_evidence::environment::Transport;
 
+    use plimsoll_plan::DirectIo;
+
     use super::super::fixtures;
     use super::*;
 
@@ -316,6 +321,27 @@ mod tests {
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Unknown));
         bundle.plan.claims = vec![Claim::DurableWrite];
         assert_eq!(fixtures::outcome(&RULE, &bundle), Some(Outcome::Fail));
+    }
+
+    #[test]
+    fn a_buffered_stream_does_not_make_another_one_buffered() {
+        let mut bundle = fixtures::writes();
+        bundle.environment.devices[0].write_cache = Some("write through".into());
+        bundle.run.engine.paths[0].direct = false;
+        bundle.plan.claims = vec![Claim::DurableWrite];
+        let mut with_another = |direct, kind| {
+            let Workload::Matrix(matrix) = &mut bundle.plan.workload else { return None };
+            let mut other = matrix.streams[0].clone();
+            (other.direct, other.sync.kind) = (direct, kind);
+            matrix.streams.truncate(1);
+            matrix.streams.push(other);
+            fixtures::outcome(&RULE, &bundle)
+        };
+        let (off, auto) = (DirectIo::Off, DirectIo::Auto);
+        assert_eq!(with_another(off, SyncKind::Dsync), Some(Outcome::Unknown));
+        assert_eq!(with_another(off, SyncKind::None), Some(Outcome::Fail));
+        // Without a stream that requests the cache, the file system refused direct I/O.
+        assert_eq!(with_another(auto, SyncKind::Dsync), Some(Outcome::Fail));
     }
 
     #[test]

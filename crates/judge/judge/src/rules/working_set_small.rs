@@ -151,7 +151,7 @@ fn side_used_memory(bundle: &Bundle, is_read: bool) -> Result<bool, String> {
         return Ok(false);
     }
     let Some(side) = balance::side(bundle, is_read) else { return Ok(false) };
-    let may_be_open = may_be_direct(streams, is_read)
+    let may_be_open = may_be_direct(bundle, is_read)
         || is_read && counted_late(bundle, &side)
         || !is_read && balance::unflushed_bytes_max(bundle).is_some();
     match side.result {
@@ -167,20 +167,18 @@ fn side_used_memory(bundle: &Bundle, is_read: bool) -> Result<bool, String> {
     }
 }
 
-/// Returns true if a buffered stream of the same path may be the reason why that path was used
-/// through the page cache: all other streams of this direction may have used direct I/O, or flushed
-/// their writes.
-fn may_be_direct(streams: &[Stream], is_read: bool) -> bool {
+/// Returns true if each stream of this direction may have used direct I/O, or flushed its writes.
+fn may_be_direct(bundle: &Bundle, is_read: bool) -> bool {
+    let streams = evidence::streams(bundle);
     let uses = |stream: &&Stream| match is_read {
         true => stream.read_percent > 0.0,
         false => stream.read_percent < 100.0,
     };
     let is_open = |stream: &Stream| {
         let is_flushed = !is_read && stream.sync.kind != SyncKind::None;
-        stream.direct != DirectIo::Off || is_flushed
+        evidence::is_buffered(bundle, stream) != Some(true) || is_flushed
     };
-    streams.iter().any(|stream| stream.direct == DirectIo::Off)
-        && streams.iter().filter(uses).all(is_open)
+    !streams.is_empty() && streams.iter().filter(uses).all(is_open)
 }
 
 /// Returns true if the bytes that moved before the first counter reading explain the missing ones.

@@ -244,7 +244,7 @@ fn parameter_table(result: &Outcome) -> Table {
         "",
         vec![
             Column::words("parameter", "parameter"),
-            Column::numbers("in the file", "given"),
+            Column::numbers("start", "given"),
             Column::numbers("fitted", "fitted"),
             Column::numbers("from", "interval_low"),
             Column::numbers("to", "interval_high"),

@@ -9,7 +9,7 @@ use crate::fit::ScoresOut;
 
 pub(super) fn document(found: &Outcome) -> Document {
     let mut document = found.fit.document();
-    let lanes = found.lanes.map_or(String::new(), |lanes| format!(", {lanes} lanes"));
+    let lanes = lanes_text(found.lanes);
     let mut says = vec![
         format!("Chosen: {}{lanes}.", found.says),
         format!("Clients: {}, from rate x latency of the rows (Little's law).", found.clients),
@@ -25,7 +25,7 @@ pub(super) fn document(found: &Outcome) -> Document {
         ));
     }
     let structures = found.structures.iter().map(|structure| {
-        let lanes = structure.lanes.map_or(String::new(), |lanes| format!(", {lanes} lanes"));
+        let lanes = lanes_text(structure.lanes);
         let n = structure.free_parameters;
         (format!("{}{lanes}, {n} free parameters", structure.structure), structure.scores)
     });
@@ -39,6 +39,14 @@ pub(super) fn document(found: &Outcome) -> Document {
     ];
     document.sections.splice(1..1, sections);
     document
+}
+
+fn lanes_text(lanes: Option<u32>) -> String {
+    match lanes {
+        None => String::new(),
+        Some(1) => ", 1 lane".to_owned(),
+        Some(lanes) => format!(", {lanes} lanes"),
+    }
 }
 
 fn errors_table(title: &str, rows: impl Iterator<Item = (String, ScoresOut)>) -> Table {
