@@ -320,18 +320,21 @@ impl<'a> Scale<'a> {
         let reduction = self.bundle.plan.observe.data_reduction.unwrap_or(1.0);
         let least =
             streams_bytes.buffered_bytes as f64 * SHARE_MIN / reduction.clamp(1.0, REDUCTION_MAX);
-        let moved = match (own.filter(|_| self.counts_own()), self.top()) {
-            (Some(own), top) => top.map_or(own, |top| top.min(own)),
-            (None, top) => top?,
-        };
         let direct =
             (streams_bytes.direct_bytes as f64 / reduction.clamp(1.0, REDUCTION_MAX)) as u64;
-        let of_buffered = moved.saturating_sub(direct);
-        if of_buffered as f64 >= least {
+        let of_buffered = |own: Option<u64>| {
+            let own = own.filter(|_| self.counts_own());
+            Some(own.into_iter().chain(self.top()).min()?.saturating_sub(direct))
+        };
+        let moved = of_buffered(own)?;
+        if moved as f64 >= least {
             return None;
         }
+        // The host's dirty bytes may be another process's, and bytes that moved before the counters
+        // were first read are not in them. Both are few, but so are the buffered bytes.
         let slack = (self.requested as f64 * TIMING_SLACK) as u64;
-        let most = of_buffered + slack.max(self.in_flight_bytes());
+        let uncounted = slack.max(self.in_flight_bytes()).saturating_add(self.early_bytes());
+        let most = of_buffered(self.own_at_most())?.saturating_add(uncounted);
         let (asked, verb) = (self.size(streams_bytes.buffered_bytes), self.verb());
         Some(if (most as f64) < least {
             BalanceResult::Short(format!(
@@ -342,7 +345,7 @@ impl<'a> Scale<'a> {
         } else {
             BalanceResult::Open(format!(
                 "of {asked} {verb} by buffered streams, {} to {} reached a device",
-                self.size(of_buffered),
+                self.size(moved),
                 self.size(most)
             ))
         })

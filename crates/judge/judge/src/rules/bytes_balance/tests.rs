@@ -1,3 +1,5 @@
+mod streams;
+
 use plimsoll_evidence::environment::{Device, Mount, Transport};
 use plimsoll_evidence::observed::{
     BackingFile, DeviceTotals, FileSystem, Interface, IoBytes, LinkCounters, Links, NetworkMount,
@@ -569,48 +571,4 @@ fn memory_and_nothing_are_told_by_another_rule() {
     bundle.environment.devices[0].transport = Some(Transport::Zram);
     bundle.observed.devices[0].read_bytes = 0;
     assert_eq!(fixtures::outcome(&RULE, &bundle), None);
-}
-
-/// Returns a run with a big direct stream and a small stream of `small_bytes` through the page
-/// cache.
-fn small_buffered_beside_big_direct(small_bytes: u64) -> Bundle {
-    let to = "[[workload.matrix]]\nname = \"small\"\ndirect = \"off\"\nfile_size = \"1GiB\"\n\
-              reads = 100\n[[workload.matrix]]\nname = \"big\"\nfile_size = \"1GiB\"\nreads = 100\n";
-    let from = "[workload.matrix]\nfile_size = \"1GiB\"\nreads = 100\nqueue_depth = 8\n";
-    let mut bundle = fixtures::reads_with(from, to);
-    let big = bundle.run.classes[0].clone();
-    let mut small = big.clone();
-    (small.name, small.instance) = ("small.read".into(), 0);
-    (small.size_bytes, small.count) = (small_bytes, small_bytes / 4096);
-    bundle.run.classes[0].instance = 1;
-    bundle.run.classes.insert(0, small);
-    bundle
-}
-
-#[test]
-fn a_small_cached_stream_does_not_hide_behind_a_big_direct_one() {
-    // The device moved the bytes of the big stream, nine tenths of the total.
-    let big_bytes = fixtures::reads().run.classes[0].size_bytes;
-    let mut bundle = small_buffered_beside_big_direct(big_bytes / 9);
-    assert_eq!(outcome(&bundle), Outcome::Fail, "{}", says(&bundle));
-    assert!(says(&bundle).contains("buffered streams"), "{}", says(&bundle));
-    // In the honest variant, the small stream reads from the device as well.
-    let all = big_bytes / 9 + big_bytes;
-    bundle.observed.devices[0].read_bytes = all;
-    bundle.observed.generator.storage_read_bytes = Some(all);
-    assert_eq!(outcome(&bundle), Outcome::Pass, "{}", says(&bundle));
-    // A stream with half of its reads from the cache does not show the device's rate either.
-    bundle.observed.devices[0].read_bytes = all - big_bytes / 18;
-    bundle.observed.generator.storage_read_bytes = Some(all - big_bytes / 18);
-    assert_eq!(outcome(&bundle), Outcome::Fail, "{}", says(&bundle));
-    // Reads by other processes do not excuse the buffered stream.
-    bundle.observed.devices[0].read_bytes = 2 * all;
-    assert_eq!(outcome(&bundle), Outcome::Fail, "{}", says(&bundle));
-}
-
-#[test]
-fn a_stream_too_small_to_weigh_stays_open() {
-    let big_bytes = fixtures::reads().run.classes[0].size_bytes;
-    let bundle = small_buffered_beside_big_direct(big_bytes / 100);
-    assert_eq!(outcome(&bundle), Outcome::Unknown, "{}", says(&bundle));
 }

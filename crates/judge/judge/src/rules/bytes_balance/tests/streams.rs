@@ -1,0 +1,82 @@
+//! Buffered streams beside direct ones.
+
+use plimsoll_evidence::Bundle;
+
+use super::*;
+
+/// Returns a run with a big direct stream and a small stream of `small_bytes` through the page
+/// cache.
+fn small_buffered_beside_big_direct(small_bytes: u64) -> Bundle {
+    let to = "[[workload.matrix]]\nname = \"small\"\ndirect = \"off\"\nfile_size = \"1GiB\"\n\
+              reads = 100\n[[workload.matrix]]\nname = \"big\"\nfile_size = \"1GiB\"\nreads = 100\n";
+    let from = "[workload.matrix]\nfile_size = \"1GiB\"\nreads = 100\nqueue_depth = 8\n";
+    let mut bundle = fixtures::reads_with(from, to);
+    let big = bundle.run.classes[0].clone();
+    let mut small = big.clone();
+    (small.name, small.instance) = ("small.read".into(), 0);
+    (small.size_bytes, small.count) = (small_bytes, small_bytes / 4096);
+    bundle.run.classes[0].instance = 1;
+    bundle.run.classes.insert(0, small);
+    bundle
+}
+
+#[test]
+fn a_small_cached_stream_does_not_hide_behind_a_big_direct_one() {
+    // The device moved the bytes of the big stream, nine tenths of the total.
+    let big_bytes = fixtures::reads().run.classes[0].size_bytes;
+    let mut bundle = small_buffered_beside_big_direct(big_bytes / 9);
+    assert_eq!(outcome(&bundle), Outcome::Fail, "{}", says(&bundle));
+    assert!(says(&bundle).contains("buffered streams"), "{}", says(&bundle));
+    // In the honest variant, the small stream reads from the device as well.
+    let all = big_bytes / 9 + big_bytes;
+    bundle.observed.devices[0].read_bytes = all;
+    bundle.observed.generator.storage_read_bytes = Some(all);
+    assert_eq!(outcome(&bundle), Outcome::Pass, "{}", says(&bundle));
+    // A stream with half of its reads from the cache does not show the device's rate either.
+    bundle.observed.devices[0].read_bytes = all - big_bytes / 18;
+    bundle.observed.generator.storage_read_bytes = Some(all - big_bytes / 18);
+    assert_eq!(outcome(&bundle), Outcome::Fail, "{}", says(&bundle));
+    // Reads by other processes do not excuse the buffered stream.
+    bundle.observed.devices[0].read_bytes = 2 * all;
+    assert_eq!(outcome(&bundle), Outcome::Fail, "{}", says(&bundle));
+}
+
+#[test]
+fn a_stream_too_small_to_weigh_stays_open() {
+    let big_bytes = fixtures::reads().run.classes[0].size_bytes;
+    let bundle = small_buffered_beside_big_direct(big_bytes / 100);
+    assert_eq!(outcome(&bundle), Outcome::Unknown, "{}", says(&bundle));
+}
+
+/// A case of the adversary on a busy host: few buffered, flushed writes beside many direct ones.
+#[test]
+fn dirty_pages_of_others_and_late_counters_do_not_accuse_a_small_buffered_stream() {
+    let to = "[[workload.matrix]]\nname = \"small\"\ndirect = \"off\"\nsync = \"dsync\"\n\
+              file_size = \"1GiB\"\nreads = 0\n[[workload.matrix]]\nname = \"big\"\n\
+              file_size = \"1GiB\"\nreads = 0\n";
+    let from = "[workload.matrix]\nfile_size = \"1GiB\"\nreads = 0\nqueue_depth = 8\n";
+    let mut bundle = fixtures::writes_with(from, to);
+    let mut small = bundle.run.classes[0].clone();
+    let big_bytes = small.size_bytes;
+    (small.name, small.instance) = ("small.write".into(), 0);
+    (small.size_bytes, small.count) = (big_bytes / 20, big_bytes / 20 / 4096);
+    bundle.run.classes[0].instance = 1;
+    bundle.run.classes.insert(0, small);
+    let all = big_bytes + big_bytes / 20;
+    let moved = |bundle: &mut Bundle, bytes: u64| {
+        bundle.observed.devices[0].written_bytes = bytes;
+        bundle.observed.generator.storage_written_bytes = Some(bytes);
+    };
+    moved(&mut bundle, all);
+    assert_eq!(outcome(&bundle), Outcome::Pass, "{}", says(&bundle));
+    bundle.observed.memory.dirty_bytes_after = Some(big_bytes / 10);
+    bundle.observed.page_cache.resident_bytes_after = Some(big_bytes / 10);
+    assert_eq!(outcome(&bundle), Outcome::Unknown, "{}", says(&bundle));
+    bundle.observed.memory.dirty_bytes_after = Some(0);
+    moved(&mut bundle, big_bytes);
+    assert_eq!(outcome(&bundle), Outcome::Fail, "{}", says(&bundle));
+    // A twentieth of the writes preceded the first reading of the counters.
+    let phase = crate::figures::measured(&bundle).unwrap().clone();
+    bundle.observed.counted_from_ns = Some(phase.start_ns + phase.duration_ns / 20);
+    assert_eq!(outcome(&bundle), Outcome::Unknown, "{}", says(&bundle));
+}
