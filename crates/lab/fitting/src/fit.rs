@@ -171,6 +171,11 @@ impl Outcome {
         self.fits
     }
 
+    /// Returns the errors of the fitted rows.
+    pub(crate) fn scores(&self) -> ScoresOut {
+        self.fitted
+    }
+
     /// Returns the report.
     pub fn document(&self) -> Document {
         text::document(self)

@@ -1,7 +1,7 @@
 //! Chooses the blocks of a new model for a measured table, and fits them.
 //!
-//! Four structures are tried: a flash drive with a number of lanes, the same behind a network link
-//! or behind a rate limit, and a disk. Each is fitted quickly. A structure with more free parameters
+//! Five structures are tried: a flash drive with a number of lanes, the same behind a network link
+//! or behind a rate limit, an SSD with channels and a write buffer, and a disk. Each is fitted quickly. A structure with more free parameters
 //! is only chosen if its error is lower by [`GAIN_MIN`]. The chosen one is fitted again with all
 //! checks of `model fit`.
 
@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use crate::fit::{self, ScoresOut};
 
-/// Numbers of lanes that are tried: operations that a drive serves at once.
+/// Numbers of lanes (operations that a drive serves at once) or channels that are tried.
 const LANES: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 /// Ratio of errors by which a structure with more free parameters must be better.
 const GAIN_MIN: f64 = 1.25;
@@ -39,6 +39,8 @@ struct Structure {
     entry: &'static str,
     /// Lines of the blocks. `LANES` is replaced by a number.
     blocks: &'static str,
+    /// What is counted by `LANES`.
+    lanes: &'static str,
     parameters: &'static [Parameter],
 }
 
@@ -70,13 +72,14 @@ const fn parameter(
 const READ_US: Parameter = parameter("drive", "read_us", (1.0, 1e5), Operations::Reads);
 const WRITE_US: Parameter = parameter("drive", "write_us", (1.0, 1e5), Operations::Writes);
 
-const STRUCTURES: [Structure; 4] = [
+const STRUCTURES: [Structure; 5] = [
     Structure {
         name: "drive",
         says: "a flash drive that serves several operations at once",
         entry: "drive",
         blocks: "[block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\ncount = 1\nlanes = LANES\n\
                  media = \"ssd\"\nvariation_ratio = { value = 0.3, from = \"assumed\" }\n",
+        lanes: "lanes",
         parameters: &[
             READ_US,
             WRITE_US,
@@ -92,6 +95,7 @@ const STRUCTURES: [Structure; 4] = [
                  [block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\ncount = 1\nlanes = LANES\n\
                  media = \"ssd\"\nread_bytes_per_s = 1e12\nwrite_bytes_per_s = 1e12\n\
                  variation_ratio = { value = 0.3, from = \"assumed\" }\n",
+        lanes: "lanes",
         parameters: &[
             READ_US,
             WRITE_US,
@@ -107,6 +111,7 @@ const STRUCTURES: [Structure; 4] = [
                  [block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\ncount = 1\nlanes = LANES\n\
                  media = \"ssd\"\nread_bytes_per_s = 1e12\nwrite_bytes_per_s = 1e12\n\
                  variation_ratio = { value = 0.3, from = \"assumed\" }\n",
+        lanes: "lanes",
         parameters: &[
             READ_US,
             WRITE_US,
@@ -115,11 +120,26 @@ const STRUCTURES: [Structure; 4] = [
         ],
     },
     Structure {
+        name: "ssd",
+        says: "an SSD with channels of four dies and a write buffer",
+        entry: "ssd",
+        blocks: "[block.ssd]\nkind = \"ssd\"\nfrom = \"chosen\"\nchannels = LANES\n\
+                 dies_per_channel = 4\nvariation_ratio = { value = 0.2, from = \"assumed\" }\n",
+        lanes: "channels",
+        parameters: &[
+            parameter("ssd", "controller_us", (1.0, 300.0), Operations::All),
+            parameter("ssd", "port_bytes_per_s", (5e7, 1e11), Operations::All),
+            parameter("ssd", "sense_us", (2.0, 2000.0), Operations::Reads),
+            parameter("ssd", "program_us", (5.0, 20_000.0), Operations::Writes),
+        ],
+    },
+    Structure {
         name: "disk",
         says: "a disk of 7,200 rpm whose write cache is off",
         entry: "disk",
         blocks: "[block.disk]\nkind = \"hdd\"\nfrom = \"chosen\"\ncount = 1\n\
                  capacity_bytes = \"4 TB\"\nrotation_rpm = 7200\n",
+        lanes: "",
         parameters: &[
             parameter("disk", "seek_ms_mean", (1.0, 30.0), Operations::All),
             parameter("disk", "outer_bytes_per_s", (2e7, 6e8), Operations::All),
@@ -132,6 +152,18 @@ const STRUCTURES: [Structure; 4] = [
 struct Candidate {
     structure: &'static Structure,
     lanes: Option<u32>,
+}
+
+impl Candidate {
+    /// Name with the number of lanes, such as `drive, 8 lanes`.
+    fn label(self) -> String {
+        let Structure { name, lanes, .. } = self.structure;
+        match self.lanes {
+            None => (*name).to_owned(),
+            Some(1) => format!("{name}, 1 {}", lanes.trim_end_matches('s')),
+            Some(n) => format!("{name}, {n} {lanes}"),
+        }
+    }
 }
 
 /// Load of a table: clients with the outstanding operations of a row.
@@ -148,8 +180,8 @@ struct Load {
 /// A new model, in the form of the JSON output.
 #[derive(Serialize)]
 pub struct Outcome {
-    structure: &'static str,
-    lanes: Option<u32>,
+    /// The chosen structure, such as `drive, 8 lanes`.
+    structure: String,
     #[serde(skip)]
     says: &'static str,
     structures: Vec<StructureOut>,
@@ -162,8 +194,7 @@ pub struct Outcome {
 /// Errors of a structure after a quick fit.
 #[derive(Serialize)]
 struct StructureOut {
-    structure: &'static str,
-    lanes: Option<u32>,
+    structure: String,
     free_parameters: usize,
     scores: ScoresOut,
 }
@@ -179,6 +210,15 @@ impl Outcome {
     /// Returns whether the model fits its table.
     pub fn fits(&self) -> bool {
         self.fit.fits()
+    }
+
+    /// Returns whether the closest shipped model has lower errors than the new one.
+    fn shipped_is_closer(&self) -> bool {
+        let own = self.fit.scores();
+        self.shipped.first().is_some_and(|closest| {
+            closest.scores.ops_error_median < own.ops_error_median
+                && closest.scores.latency_error_median < own.latency_error_median
+        })
     }
 
     /// Returns the report.
@@ -237,14 +277,12 @@ pub fn new_model(
     let text = model_text(request, candidate, load, Some(&fitted));
     let shipped = shipped_scores(&start, table, options.seed, progress);
     let structures = best.iter().map(|(candidate, fitted)| StructureOut {
-        structure: candidate.structure.name,
-        lanes: candidate.lanes,
+        structure: candidate.label(),
         free_parameters: fitted.parameters.len(),
         scores: fitted.scores.into(),
     });
     let outcome = Outcome {
-        structure: candidate.structure.name,
-        lanes: candidate.lanes,
+        structure: candidate.label(),
         says: candidate.structure.says,
         structures: structures.collect(),
         shipped,
@@ -294,13 +332,16 @@ impl Load {
     }
 }
 
-/// Candidates for a table. More lanes than operations in flight make no difference.
+/// Candidates for a table. More lanes than operations in flight make no difference. One operation
+/// may use several channels.
 fn candidates(table: &Measured) -> impl Iterator<Item = Candidate> {
     let in_flight = |row: &Row| row.ops_per_s * row.latency_ms * 1e-3;
     let most = table.matrix().map(in_flight).fold(1.0, f64::max);
     STRUCTURES.iter().flat_map(move |structure| {
-        let has_lanes = structure.blocks.contains("LANES");
-        let lanes = LANES.iter().filter(move |lanes| f64::from(**lanes) < 2.0 * most);
+        let has_lanes = !structure.lanes.is_empty();
+        let has_channels = structure.lanes == "channels";
+        let is_tried = move |lanes: &&u32| has_channels || f64::from(**lanes) < 2.0 * most;
+        let lanes = LANES.iter().filter(is_tried);
         let with_lanes = lanes.map(move |lanes| Candidate { structure, lanes: Some(*lanes) });
         let without = (!has_lanes).then_some(Candidate { structure, lanes: None });
         with_lanes.filter(move |_| has_lanes).chain(without)
@@ -480,7 +521,7 @@ mod tests {
     #[test]
     fn the_blocks_of_a_drive_are_found() {
         let (text, found) = new_of(&rows_of(DRIVE, "drive", &[100, 0]));
-        assert_eq!((found.structure, found.lanes, found.clients), ("drive", Some(8), 4));
+        assert_eq!((found.structure.as_str(), found.clients), ("drive, 8 lanes", 4));
         let report = plimsoll_report::text::document(&found.document(), &Style::default());
         assert!(found.fits(), "{report}");
         assert!(
@@ -499,13 +540,25 @@ mod tests {
     }
 
     #[test]
+    fn the_blocks_of_an_ssd_are_found() {
+        let ssd = "[block.ssd]\nkind = \"ssd\"\nfrom = \"chosen\"\nchannels = 4\n\
+            dies_per_channel = 4\nport_bytes_per_s = 3.5e9\ncontroller_us = 8\nsense_us = 55\n\
+            program_us = 600\nvariation_ratio = 0.2\n";
+        let (text, found) = new_of(&rows_of(ssd, "ssd", &[100, 0]));
+        assert!(found.structure.starts_with("ssd"), "{}", found.structure);
+        assert!(found.fits());
+        let value = Spec::parse("mine", &text).unwrap().value("ssd.controller_us").unwrap();
+        assert!((value / 8.0 - 1.0).abs() < 0.2, "{value}");
+    }
+
+    #[test]
     fn a_limit_is_found_and_writes_that_no_row_has_are_assumed() {
         let blocks = format!(
             "[block.limit]\nkind = \"limit\"\nfrom = \"chosen\"\nbelow = \"drive\"\n\
              baseline_ops_per_s = 6000\nrate_bytes_per_s = 2.5e8\n{DRIVE}"
         );
         let (text, found) = new_of(&rows_of(&blocks, "limit", &[100]));
-        assert_eq!(found.structure, "limit and drive");
+        assert!(found.structure.starts_with("limit and drive"), "{}", found.structure);
         assert!(found.fits());
         assert!(text.contains("from = \"assumed: the table has no such operations\""), "{text}");
         let value = Spec::parse("mine", &text).unwrap().value("limit.baseline_ops_per_s").unwrap();

@@ -74,10 +74,10 @@ pub(super) fn document(result: &Outcome) -> Document {
     }
 }
 
-/// States whether interpolation predicts rows better than the model, if rows were left out of the
-/// fit.
+/// States whether interpolation predicts rows better than the model. Without fits that leave rows
+/// out, the errors of the fitted rows stand for those of new rows, which are larger.
 fn interpolation_text(result: &Outcome) -> Option<String> {
-    let (model, between) = (result.left_out?, result.interpolated?);
+    let (model, between) = (result.left_out.unwrap_or(result.fitted), result.interpolated?);
     let figures = [
         ("rate", model.ops_error_median, between.ops_error_median),
         ("latency", model.latency_error_median, between.latency_error_median),

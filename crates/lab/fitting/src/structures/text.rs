@@ -9,25 +9,24 @@ use crate::fit::ScoresOut;
 
 pub(super) fn document(found: &Outcome) -> Document {
     let mut document = found.fit.document();
-    let lanes = lanes_text(found.lanes);
     let mut says = vec![
-        format!("Chosen: {}{lanes}.", found.says),
+        format!("Chosen: {} ({}).", found.structure, found.says),
         format!("Clients: {}, from rate x latency of the rows (Little's law).", found.clients),
     ];
     if let Some(closest) = found.shipped.first() {
         says.push(format!(
             "The closest shipped model is {} ({}). It has a median error of {:.0} % of the rate and \
-             {:.0} % of the latency on these rows.",
+             {:.0} % of the latency on these rows{}.",
             closest.model,
             closest.title,
             100.0 * closest.scores.ops_error_median,
-            100.0 * closest.scores.latency_error_median
+            100.0 * closest.scores.latency_error_median,
+            if found.shipped_is_closer() { ": it is closer than the new model" } else { "" }
         ));
     }
     let structures = found.structures.iter().map(|structure| {
-        let lanes = lanes_text(structure.lanes);
         let n = structure.free_parameters;
-        (format!("{}{lanes}, {n} free parameters", structure.structure), structure.scores)
+        (format!("{}, {n} free parameters", structure.structure), structure.scores)
     });
     let shipped = found.shipped.iter().map(|model| (model.model.clone(), model.scores));
     let sections = [
@@ -39,14 +38,6 @@ pub(super) fn document(found: &Outcome) -> Document {
     ];
     document.sections.splice(1..1, sections);
     document
-}
-
-fn lanes_text(lanes: Option<u32>) -> String {
-    match lanes {
-        None => String::new(),
-        Some(1) => ", 1 lane".to_owned(),
-        Some(lanes) => format!(", {lanes} lanes"),
-    }
 }
 
 fn errors_table(title: &str, rows: impl Iterator<Item = (String, ScoresOut)>) -> Table {

@@ -25,8 +25,8 @@ use crate::notes;
   plimsoll model new --from sweep.csv --save mine.toml
   plimsoll model run plan.toml --model ./mine.toml
 
-Tries a flash drive, one behind a network link or a rate limit, and a disk; fits the best, and
-compares it with the shipped models and with interpolation. A table is a CSV of a sweep, or has the
+Tries a flash drive, one behind a network link or a rate limit, an SSD with channels, and a disk;
+fits the best, and compares it with the shipped models and with interpolation. A table is a CSV of a sweep, or has the
 columns of `plimsoll model fit`. Rows need the operations in flight of each client (queue_depth) if
 they differ.
 
