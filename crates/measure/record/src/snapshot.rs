@@ -159,9 +159,11 @@ impl LateRecorder {
         let histograms = FewHistograms(vec![Default::default(); classes]);
         let mut late = Self::new(0, classes, histograms);
         (late.snapshot.phase, late.snapshot.start_ns) = (phase, end_ns);
-        // The log of histograms has a resolution of milliseconds. A start at the phase's end would
-        // be outside.
-        late.snapshot.histogram_start_ns = histogram_start_ns.min(end_ns.saturating_sub(1_000_000));
+        // A histogram that starts at the phase's end would be outside the phase, whose log has a
+        // resolution of milliseconds.
+        let is_inside = histogram_start_ns < end_ns;
+        late.snapshot.histogram_start_ns =
+            if is_inside { histogram_start_ns } else { end_ns.saturating_sub(1_000_000) };
         late
     }
 
@@ -187,5 +189,20 @@ impl LateRecorder {
             drained: true,
             ..self.snapshot
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn late_operations_belong_to_the_phase_however_short_it_was() {
+        let start_ns = |end_ns| {
+            let late = LateRecorder::late(1, 1, end_ns, 5_000_000);
+            late.into_snapshot(0, end_ns + 10).histogram_start_ns
+        };
+        assert_eq!(start_ns(5_883_000), 5_000_000, "interrupted after 0.9 ms");
+        assert_eq!(start_ns(5_000_000), 4_000_000);
     }
 }
