@@ -191,7 +191,8 @@ fn exports_are_conditioned_and_measured_until_steady() {
     .unwrap();
     sandbox.run(&["run", &path, "-q"]);
     let run = json(&sandbox.bundle().join("run.json"));
-    assert_eq!((&run["end"]["kind"], &run["checks"]["errors"]), (&"completed".into(), &0.into()));
+    let ended = (&run["end"]["kind"], &run["checks"]["errors"]);
+    assert_eq!(ended, (&"completed".into(), &0.into()), "{run}");
     let phases = run["phases"].as_array().unwrap();
     let written = |kind: &str| {
         let of = phases.iter().filter(|phase| phase["kind"] == kind);
