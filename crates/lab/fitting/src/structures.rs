@@ -1,9 +1,9 @@
 //! Chooses the blocks of a new model for a measured table, and fits them.
 //!
 //! Five structures are tried: a flash drive with a number of lanes, the same behind a network link
-//! or behind a rate limit, an SSD with channels and a write buffer, and a disk. Each is fitted quickly. A structure with more free parameters
-//! is only chosen if its error is lower by [`GAIN_MIN`]. The chosen one is fitted again with all
-//! checks of `model fit`.
+//! or behind a rate limit, an SSD with channels and a write buffer, and a disk. Each is fitted
+//! quickly. A structure with more blocks is only chosen if its error is lower by [`GAIN_MIN`]. The
+//! chosen one is fitted again with all checks of `model fit`.
 
 mod text;
 
@@ -23,7 +23,7 @@ use crate::fit::{self, ScoresOut};
 
 /// Numbers of lanes (operations that a drive serves at once) or channels that are tried.
 const LANES: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-/// Ratio of errors by which a structure with more free parameters must be better.
+/// Ratio of errors by which a structure with more blocks must be better.
 const GAIN_MIN: f64 = 1.25;
 /// Start of a limit, relative to the highest rate of the table.
 const LIMIT_START: f64 = 0.98;
@@ -37,9 +37,9 @@ struct Structure {
     name: &'static str,
     says: &'static str,
     entry: &'static str,
-    /// Lines of the blocks. `LANES` is replaced by a number.
-    blocks: &'static str,
-    /// What is counted by `LANES`.
+    /// Name and lines of each block. `LANES` is replaced by a number.
+    blocks: &'static [(&'static str, &'static str)],
+    /// Unit of the number that replaces `LANES`; empty without one.
     lanes: &'static str,
     parameters: &'static [Parameter],
 }
@@ -72,13 +72,24 @@ const fn parameter(
 const READ_US: Parameter = parameter("drive", "read_us", (1.0, 1e5), Operations::Reads);
 const WRITE_US: Parameter = parameter("drive", "write_us", (1.0, 1e5), Operations::Writes);
 
+/// Drive without a limit of bytes, behind a block that has one.
+const DRIVE_BEHIND: (&str, &str) = (
+    "drive",
+    "kind = \"drive\"\nfrom = \"chosen\"\ncount = 1\nlanes = LANES\nmedia = \"ssd\"\n\
+     read_bytes_per_s = 1e12\nwrite_bytes_per_s = 1e12\n\
+     variation_ratio = { value = 0.3, from = \"assumed\" }\n",
+);
+
 const STRUCTURES: [Structure; 5] = [
     Structure {
         name: "drive",
         says: "a flash drive that serves several operations at once",
         entry: "drive",
-        blocks: "[block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\ncount = 1\nlanes = LANES\n\
-                 media = \"ssd\"\nvariation_ratio = { value = 0.3, from = \"assumed\" }\n",
+        blocks: &[(
+            "drive",
+            "kind = \"drive\"\nfrom = \"chosen\"\ncount = 1\nlanes = LANES\nmedia = \"ssd\"\n\
+             variation_ratio = { value = 0.3, from = \"assumed\" }\n",
+        )],
         lanes: "lanes",
         parameters: &[
             READ_US,
@@ -91,10 +102,10 @@ const STRUCTURES: [Structure; 5] = [
         name: "link and drive",
         says: "a flash drive behind a network link, which limits the bytes each way",
         entry: "link",
-        blocks: "[block.link]\nkind = \"link\"\nfrom = \"chosen\"\nbelow = \"drive\"\nports = 1\n\
-                 [block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\ncount = 1\nlanes = LANES\n\
-                 media = \"ssd\"\nread_bytes_per_s = 1e12\nwrite_bytes_per_s = 1e12\n\
-                 variation_ratio = { value = 0.3, from = \"assumed\" }\n",
+        blocks: &[
+            ("link", "kind = \"link\"\nfrom = \"chosen\"\nbelow = \"drive\"\nports = 1\n"),
+            DRIVE_BEHIND,
+        ],
         lanes: "lanes",
         parameters: &[
             READ_US,
@@ -107,10 +118,10 @@ const STRUCTURES: [Structure; 5] = [
         name: "limit and drive",
         says: "a flash drive behind a limit of operations and bytes, as of a cloud volume",
         entry: "limit",
-        blocks: "[block.limit]\nkind = \"limit\"\nfrom = \"chosen\"\nbelow = \"drive\"\n\
-                 [block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\ncount = 1\nlanes = LANES\n\
-                 media = \"ssd\"\nread_bytes_per_s = 1e12\nwrite_bytes_per_s = 1e12\n\
-                 variation_ratio = { value = 0.3, from = \"assumed\" }\n",
+        blocks: &[
+            ("limit", "kind = \"limit\"\nfrom = \"chosen\"\nbelow = \"drive\"\n"),
+            DRIVE_BEHIND,
+        ],
         lanes: "lanes",
         parameters: &[
             READ_US,
@@ -123,8 +134,11 @@ const STRUCTURES: [Structure; 5] = [
         name: "ssd",
         says: "an SSD with channels of four dies and a write buffer",
         entry: "ssd",
-        blocks: "[block.ssd]\nkind = \"ssd\"\nfrom = \"chosen\"\nchannels = LANES\n\
-                 dies_per_channel = 4\nvariation_ratio = { value = 0.2, from = \"assumed\" }\n",
+        blocks: &[(
+            "ssd",
+            "kind = \"ssd\"\nfrom = \"chosen\"\nchannels = LANES\ndies_per_channel = 4\n\
+             variation_ratio = { value = 0.2, from = \"assumed\" }\n",
+        )],
         lanes: "channels",
         parameters: &[
             parameter("ssd", "controller_us", (1.0, 300.0), Operations::All),
@@ -137,8 +151,11 @@ const STRUCTURES: [Structure; 5] = [
         name: "disk",
         says: "a disk of 7,200 rpm whose write cache is off",
         entry: "disk",
-        blocks: "[block.disk]\nkind = \"hdd\"\nfrom = \"chosen\"\ncount = 1\n\
-                 capacity_bytes = \"4 TB\"\nrotation_rpm = 7200\n",
+        blocks: &[(
+            "disk",
+            "kind = \"hdd\"\nfrom = \"chosen\"\ncount = 1\ncapacity_bytes = \"4 TB\"\n\
+             rotation_rpm = 7200\n",
+        )],
         lanes: "",
         parameters: &[
             parameter("disk", "seek_ms_mean", (1.0, 30.0), Operations::All),
@@ -368,9 +385,8 @@ fn best_of_each(tried: &[(Candidate, Fit)]) -> Vec<(Candidate, &Fit)> {
 /// The structure with the fewest blocks whose error is close to the lowest.
 fn chosen<'a>(best: &[(Candidate, &'a Fit)]) -> Option<(Candidate, &'a Fit)> {
     let lowest = error_of(&best.first()?.1.scores);
-    let blocks = |candidate: &Candidate| candidate.structure.blocks.matches("[block.").count();
     let close = best.iter().filter(|(_, fit)| error_of(&fit.scores) <= GAIN_MIN * lowest);
-    close.min_by_key(|(candidate, _)| blocks(candidate)).copied()
+    close.min_by_key(|(candidate, _)| candidate.structure.blocks.len()).copied()
 }
 
 fn spec_of(
@@ -403,10 +419,9 @@ fn model_text(
         structure.entry,
     );
     let lanes = lanes.map(|lanes| lanes.to_string()).unwrap_or_default();
-    for block in structure.blocks.split("[block.") {
-        let Some((name, lines)) = block.split_once("]\n") else { continue };
+    for (name, lines) in structure.blocks {
         text.push_str(&format!("\n[block.{name}]\n{}", lines.replace("LANES", &lanes)));
-        for parameter in structure.parameters.iter().filter(|p| p.block == name) {
+        for parameter in structure.parameters.iter().filter(|p| p.block == *name) {
             text.push_str(&parameter_line(parameter, request.source, load, fitted));
         }
     }
@@ -428,6 +443,9 @@ fn parameter_line(parameter: &Parameter, source: &str, load: Load, fitted: Optio
     let profile = fitted.and_then(|fit| fit.parameters.iter().find(|p| p.path == path));
     let value = profile.map_or(load.start_of(parameter), |profile| profile.fitted);
     let vague = match profile {
+        Some(profile) if profile.interval.is_none() => {
+            ", and not checked whether it determines this"
+        }
         Some(profile) if !profile.identified => ", which does not determine it",
         _ => "",
     };

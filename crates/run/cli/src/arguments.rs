@@ -75,7 +75,7 @@ pub enum Command {
     Clean(commands::clean::Options),
     /// List, show and run published experiments.
     Experiment(commands::experiment::Options),
-    /// Model storage systems in virtual time: list, show, run, fit, size, serve.
+    /// Model storage systems in virtual time: list, show, run, size, serve, fit, new, predict.
     Model(commands::model::Options),
     /// List, show, create, check and import plans.
     Plan(commands::plan::Options),

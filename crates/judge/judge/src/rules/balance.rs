@@ -334,7 +334,7 @@ impl<'a> Scale<'a> {
         // were first read are not in them. Both are few, but so are the buffered bytes.
         let slack = (self.requested as f64 * TIMING_SLACK) as u64;
         let uncounted = slack.max(self.in_flight_bytes()).saturating_add(self.early_bytes());
-        let most = of_buffered(self.own_at_most())?.saturating_add(uncounted);
+        let most = moved.max(of_buffered(self.own_at_most())?).saturating_add(uncounted);
         let (asked, verb) = (self.size(streams_bytes.buffered_bytes), self.verb());
         Some(if (most as f64) < least {
             BalanceResult::Short(format!(

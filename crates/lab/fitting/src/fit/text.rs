@@ -75,7 +75,7 @@ pub(super) fn document(result: &Outcome) -> Document {
 }
 
 /// States whether interpolation predicts rows better than the model. Without fits that leave rows
-/// out, the errors of the fitted rows stand for those of new rows, which are larger.
+/// out, it compares the errors of the fitted rows, although those of new rows are larger.
 fn interpolation_text(result: &Outcome) -> Option<String> {
     let (model, between) = (result.left_out.unwrap_or(result.fitted), result.interpolated?);
     let figures = [
@@ -344,6 +344,9 @@ fn checks_section(id: &str, title: &str, checks: &ChecksOut) -> Section {
             "These columns of the table are not used by a fit and were ignored: {}.",
             checks.columns_passed_over.join(", ")
         ));
+    }
+    if checks.invalid_rows > 0 {
+        says.push(format!("INVALID rows, which were left out: {}.", checks.invalid_rows));
     }
     Section::brief(id, title).with(Block::List(says))
 }

@@ -113,10 +113,9 @@ impl Table {
     }
 }
 
-/// Names of a column in tables of different origin, and the factor to the unit of the first name (a
-/// share of reads is read as it is). If
-/// a table has several, the first is used: audits use `outstanding` together with `depth` for all
-/// clients together.
+/// Names of a column in tables of different origin, and the factor to the unit of the first name.
+/// `read_share` has none: both names become a share. If a table has several names, the first is
+/// used: audits use `outstanding` together with `depth` for all clients together.
 type Synonyms = &'static [(&'static str, f64)];
 /// Columns with numbers. The first [`NEEDED`] are required.
 const COLUMNS: [Synonyms; 8] = [
