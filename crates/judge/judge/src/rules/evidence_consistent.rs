@@ -184,6 +184,23 @@ mod tests {
     }
 
     #[test]
+    fn a_devices_bytes_may_be_counted_before_their_io() {
+        use plimsoll_evidence::observed::DeviceTotals;
+        let wrote = |written_bytes| {
+            move |bundle: &mut Bundle| {
+                let name = "loop0".to_owned();
+                let device = DeviceTotals { name, written_bytes, ..DeviceTotals::default() };
+                bundle.observed.devices.push(device);
+            }
+        };
+        let mut bundle = measured();
+        wrote(2048)(&mut bundle);
+        assert_eq!(run_cross_checks(&bundle).outcome, Outcome::Pass, "one write was in flight");
+        wrong(wrote(100), "0 writes cannot have moved 100 bytes");
+        wrong(wrote(8 << 20), "0 writes cannot have moved 8388608 bytes");
+    }
+
+    #[test]
     fn an_interfaces_total_is_not_less_than_its_series() {
         use plimsoll_evidence::observed::{Interface, LinkCounters, Links};
         use plimsoll_evidence::series::Row;

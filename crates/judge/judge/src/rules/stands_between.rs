@@ -4,6 +4,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::Tier;
 
 use super::{ALL_OF_STORAGE, Rule, evidence};
+use crate::figures::measured;
 use crate::finding::{Finding, Outcome};
 
 pub const RULE: Rule = Rule {
@@ -28,11 +29,19 @@ fn check(bundle: &Bundle) -> Option<Finding> {
         return None;
     }
     let Some(between) = &bundle.observed.interposition else {
-        let says = "the version that measured did not check for libraries or tracers between the \
-                    load and the kernel";
-        return Some(
-            Finding::new(RULE.id, Outcome::Unknown, says).advise("measure again with this version"),
-        );
+        let (says, advice) = match measured(bundle) {
+            None => (
+                "the run ended before it checked for libraries or tracers between the load and \
+                 the kernel",
+                "measure again",
+            ),
+            Some(_) => (
+                "the version that measured did not check for libraries or tracers between the \
+                 load and the kernel",
+                "measure again with this version",
+            ),
+        };
+        return Some(Finding::new(RULE.id, Outcome::Unknown, says).advise(advice));
     };
     let command = bundle.observed.command.iter().flat_map(|command| &command.preloaded);
     let loaded = command.map(|what| format!("{what}, before all other libraries"));

@@ -6,6 +6,7 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::ClassTotals;
 use plimsoll_judge::claim::Claim;
 use plimsoll_judge::rules;
+use plimsoll_plan::{Arrival, Stream, Workload};
 use serde_json::Value;
 
 use crate::support::{CommandOutput, OF_THE_HOST, found};
@@ -211,6 +212,10 @@ fn recounted(verdict: &Value, bundle: &Bundle) -> Vec<Mistake> {
             }
         };
         let (Some(limit), Some(counted)) = (limit.as_f64(), counted) else { continue };
+        if check["ok"] == false && is_slow_for_too_long(bundle, name, limit) {
+            broken = true;
+            continue;
+        }
         if let Some(said) = said.as_f64()
             && (said / counted - 1.0).abs() > ROUNDING
         {
@@ -242,21 +247,49 @@ fn latency_ns(bundle: &Bundle, name: &str) -> Option<f64> {
     if statistic == "avg" && (class.starts_with("db_") || class.starts_with("log_")) {
         return slowest_mean_ns(bundle, class);
     }
-    let end = match class {
-        "read" => ".read",
-        // A write that waits for a flush ends with the flush.
-        "write" if bundle.latency.keys().any(|name| name.ends_with(".durable")) => ".durable",
-        "write" => ".write",
-        _ => return None,
-    };
+    let end = end_of_tag(bundle, class)?;
     let mut one = bundle.latency.iter().filter(|(tag, _)| tag.ends_with(end));
     let (Some((_, histogram)), None) = (one.next(), one.next()) else { return None };
     if statistic == "avg" {
         return Some(histogram.mean());
     }
-    let digits = statistic.strip_prefix('p')?;
-    let quantile = format!("0.{digits}").parse().ok()?;
-    Some(histogram.value_at_quantile(quantile) as f64)
+    Some(histogram.value_at_quantile(quantile(statistic)?) as f64)
+}
+
+/// End of the tags of a class of limits.
+fn end_of_tag(bundle: &Bundle, class: &str) -> Option<&'static str> {
+    match class {
+        "read" => Some(".read"),
+        // A write that waits for a flush ends with the flush.
+        "write" if bundle.latency.keys().any(|name| name.ends_with(".durable")) => Some(".durable"),
+        "write" => Some(".write"),
+        _ => None,
+    }
+}
+
+fn quantile(statistic: &str) -> Option<f64> {
+    format!("0.{}", statistic.strip_prefix('p')?).parse().ok()
+}
+
+/// Returns true if a closed loop was slower than a limit for a larger share of the time than the
+/// percentile allows. It issues few operations while the storage stalls, so the recorded percentile
+/// may be within the limit.
+fn is_slow_for_too_long(bundle: &Bundle, name: &str, limit_ns: f64) -> bool {
+    let Workload::Matrix(matrix) = &bundle.plan.workload else { return false };
+    let is_closed = |stream: &Stream| matches!(stream.arrival, Arrival::Closed { .. });
+    let Some((class, statistic)) = name.rsplit_once("_latency_") else { return false };
+    let Some((end, quantile)) = end_of_tag(bundle, class).zip(quantile(statistic)) else {
+        return false;
+    };
+    let shares: Vec<f64> = (bundle.latency_spans.iter())
+        .filter(|span| span.tag.ends_with(end) && span.histogram.count() > 0)
+        .map(|span| {
+            let slow = span.histogram.buckets().filter(|(ns, _)| *ns as f64 > limit_ns);
+            slow.map(|(_, count)| count).sum::<u64>() as f64 / span.histogram.count() as f64
+        })
+        .collect();
+    let share = shares.iter().sum::<f64>() / shares.len().max(1) as f64;
+    matrix.streams.iter().all(is_closed) && share > 1.0 - quantile
 }
 
 /// The largest mean latency of a mail store's databases.
