@@ -412,8 +412,11 @@ impl<'a> Scale<'a> {
             if !self.is_read && direct && self.own_at_most() >= Some(self.least) {
                 return self.judge_by_devices();
             }
-            // The load flushed its own writes: the host's dirty pages are another process's.
-            let unflushed = unflushed_bytes_max(self.bundle).filter(|_| !self.is_read);
+            // The load flushed its own writes, or they may have been direct: the host's dirty pages
+            // may be another process's.
+            let is_buffered =
+                |stream: &Stream| evidence::is_buffered(self.bundle, stream) == Some(true);
+            let unflushed = unflushed_bytes_of(self.bundle, is_buffered).filter(|_| !self.is_read);
             if let (Some(unflushed), Some(most)) = (unflushed, self.own_at_most())
                 && most.saturating_sub(unflushed) >= self.least
             {
@@ -525,13 +528,18 @@ impl<'a> Scale<'a> {
 /// client's last flush. `None` if some writes are never flushed, or if a client writes to several
 /// files, because a flush applies to one file.
 pub fn unflushed_bytes_max(bundle: &Bundle) -> Option<u64> {
+    unflushed_bytes_of(bundle, |stream| stream.direct != DirectIo::Required)
+}
+
+/// The same, of the streams that `makes_dirty` selects.
+fn unflushed_bytes_of(bundle: &Bundle, makes_dirty: impl Fn(&Stream) -> bool) -> Option<u64> {
     let of_stream = |stream: &Stream| {
         let every_writes = u64::from(stream.sync.every_writes.max(1));
         let is_one_file = stream.files.files_per_share == 1;
-        match (stream.sync.kind, stream.direct) {
-            _ if stream.read_percent >= 100.0 => Some(0),
-            (SyncKind::Dsync, _) | (_, DirectIo::Required) => Some(0),
-            (SyncKind::None, _) => None,
+        match stream.sync.kind {
+            _ if stream.read_percent >= 100.0 || !makes_dirty(stream) => Some(0),
+            SyncKind::Dsync => Some(0),
+            SyncKind::None => None,
             _ if !is_one_file && every_writes > 1 => None,
             _ => {
                 let sizes = stream.sizes.iter().chain(&stream.write_sizes);

@@ -80,3 +80,36 @@ fn dirty_pages_of_others_and_late_counters_do_not_accuse_a_small_buffered_stream
     bundle.observed.counted_from_ns = Some(phase.start_ns + phase.duration_ns / 20);
     assert_eq!(outcome(&bundle), Outcome::Unknown, "{}", says(&bundle));
 }
+
+/// A case of the adversary on a busy host: automatic direct writes beside buffered, flushed ones. The
+/// evidence has one path for both, and other processes have as many dirty pages as the files have
+/// cached ones.
+#[test]
+fn dirty_pages_of_others_do_not_accuse_writes_that_may_be_direct() {
+    let with = |sync: &str| {
+        let to = format!(
+            "[[workload.matrix]]\nname = \"big\"\nfile_size = \"1GiB\"\nreads = 0\n\
+             [[workload.matrix]]\nname = \"small\"\ndirect = \"off\"\nsync = \"{sync}\"\n\
+             file_size = \"1GiB\"\nreads = 0\n"
+        );
+        let from = "[workload.matrix]\nfile_size = \"1GiB\"\nreads = 0\nqueue_depth = 8\n";
+        let mut bundle = fixtures::writes_with(from, &to);
+        bundle.run.engine.paths[0].direct = false;
+        let small_bytes = bundle.run.classes[0].size_bytes / 5;
+        let mut small = bundle.run.classes[0].clone();
+        (small.name, small.instance) = ("small.write".into(), 1);
+        (small.size_bytes, small.count) = (small_bytes, small_bytes / 4096);
+        bundle.run.classes.push(small);
+        let all = 6 * small_bytes;
+        bundle.observed.devices[0].written_bytes = all;
+        bundle.observed.generator.storage_written_bytes = Some(all);
+        bundle.observed.memory.dirty_bytes_after = Some(all);
+        bundle.observed.page_cache.resident_bytes_after = Some(all);
+        bundle
+    };
+    let flushed = with("dsync");
+    assert_ne!(outcome(&flushed), Outcome::Fail, "{}", says(&flushed));
+    // Nothing flushes the small stream, and the files' cached pages may all be dirty.
+    let unflushed = with("none");
+    assert_eq!(outcome(&unflushed), Outcome::Fail, "{}", says(&unflushed));
+}
