@@ -163,7 +163,7 @@ struct ChecksOut {
     network_bytes_per_s_max: f64,
     network_limit_bytes_per_s: Option<f64>,
     columns_passed_over: Vec<String>,
-    invalid_rows: usize,
+    rows_left_out: usize,
 }
 
 impl Outcome {
@@ -382,7 +382,7 @@ fn checks_of(spec: &Spec, table: &Measured) -> ChecksOut {
         bandwidth_unit_bytes: unit_bytes,
         protocol_bytes_per_op: protocol_bytes,
         columns_passed_over: table.passed_over.clone(),
-        invalid_rows: table.invalid_rows,
+        rows_left_out: table.rows_left_out,
         identity_residual_median: identity_median,
         identity_odd_rows: identity_odd,
         concurrency_least: concurrency.0,

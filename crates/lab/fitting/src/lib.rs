@@ -6,6 +6,7 @@
 //! - [`prediction`]: predicts cells that a measured table lacks, by [`interpolation`].
 //! - [`sizing`]: finds the number of nodes that a mail store needs.
 //! - [`structures`]: chooses the blocks of a new model for a measured table, and fits them.
+//! - [`tool_results`]: rows of a table from results of other tools, such as fio.
 
 pub mod fit;
 pub mod interpolation;
@@ -13,3 +14,4 @@ pub mod parameters;
 pub mod prediction;
 pub mod sizing;
 pub mod structures;
+pub mod tool_results;

@@ -345,8 +345,11 @@ fn checks_section(id: &str, title: &str, checks: &ChecksOut) -> Section {
             checks.columns_passed_over.join(", ")
         ));
     }
-    if checks.invalid_rows > 0 {
-        says.push(format!("INVALID rows, which were left out: {}.", checks.invalid_rows));
+    if checks.rows_left_out > 0 {
+        says.push(format!(
+            "Rows that were left out (INVALID, or no rate, latency or queue depth): {}.",
+            checks.rows_left_out
+        ));
     }
     Section::brief(id, title).with(Block::List(says))
 }

@@ -65,14 +65,14 @@ impl Row {
 }
 
 /// A measured table.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
     /// Rows of the table.
     pub rows: Vec<Row>,
     /// Columns that a fit does not use.
     pub passed_over: Vec<String>,
-    /// Rows that were left out because their verdict is INVALID.
-    pub invalid_rows: usize,
+    /// Rows that were left out: their verdict is INVALID, or they have no rate or latency.
+    pub rows_left_out: usize,
 }
 
 impl Table {
@@ -99,12 +99,16 @@ impl Table {
                 || columns.iter().flatten().any(|(used, _)| used == name)
         };
         let passed_over = cells.names().filter(|name| !is_used(name)).map(str::to_owned).collect();
-        let (invalid, valid): (Vec<_>, Vec<_>) = cells.lines().partition(|line| {
-            line.text(VERDICT).is_some_and(|verdict| verdict.eq_ignore_ascii_case("INVALID"))
+        let has = |line: &Line<'_>, name, word| {
+            line.text(name).is_some_and(|text: &str| text.eq_ignore_ascii_case(word))
+        };
+        let (left_out, usable): (Vec<_>, Vec<_>) = cells.lines().partition(|line| {
+            let mut figures = columns[RATE..NEEDED].iter().flatten();
+            has(line, VERDICT, "INVALID") || figures.any(|(name, _)| has(line, name, "unknown"))
         });
         let rows: Result<Vec<Row>, TableError> =
-            valid.iter().map(|line| row(line, &columns)).collect();
-        Ok(Self { rows: rows?, passed_over, invalid_rows: invalid.len() })
+            usable.iter().map(|line| row(line, &columns)).collect();
+        Ok(Self { rows: rows?, passed_over, rows_left_out: left_out.len() })
     }
 
     /// Returns the rows of the matrix.
@@ -129,6 +133,8 @@ const COLUMNS: [Synonyms; 8] = [
     &[("write_ops_per_s", 1.0), ("write_rate_per_s", 1.0)],
 ];
 const NEEDED: usize = 4;
+/// Position of the rate in [`COLUMNS`]; the latency follows.
+const RATE: usize = 2;
 /// Column of a sweep with the verdict of each row.
 const VERDICT: &str = "verdict";
 const DEPTH_MAX: f64 = 65_536.0;
@@ -233,14 +239,14 @@ mod tests {
     }
 
     #[test]
-    fn reads_a_sweep_without_its_invalid_rows() {
+    fn reads_a_sweep_without_its_rows_left_out() {
         let text = "pattern,queue_depth,size_bytes,read_share,bandwidth_bytes_per_s,rate_per_s,\
             latency_ns_avg,read_rate_per_s,write_rate_per_s,verdict,note\n\
             random,8,16384,0.7,163840000,10000,800000,7000,3000,MEASURED,\n\
             random,8,4096,1,1,9e9,1,9e9,0,INVALID,from memory\n\
             random,8,4096,1,unknown,20000,400000,unknown,0,PASS,\n";
         let table = Table::parse(text).unwrap();
-        assert_eq!((table.rows.len(), table.invalid_rows), (2, 1));
+        assert_eq!((table.rows.len(), table.rows_left_out), (2, 1));
         assert_eq!(table.passed_over, ["note"]);
         let row = &table.rows[0];
         assert_eq!((row.io_bytes, row.read_share, row.depth), (Some(16384), Some(0.7), Some(8)));

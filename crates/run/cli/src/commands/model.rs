@@ -10,6 +10,7 @@ mod run;
 mod serve;
 mod show;
 mod size;
+mod table;
 mod target;
 
 use std::collections::BTreeMap;

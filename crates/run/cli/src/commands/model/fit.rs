@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use plimsoll_fitting::fit::{self, FitRequest};
-use plimsoll_model::fit::{Fit, FitOptions, Table as Measured};
+use plimsoll_model::fit::{Fit, FitOptions};
 use plimsoll_model::run::ConfiguredModel;
 
+use super::table::read;
 use super::{model_error, settings, show};
 use crate::commands::bundle;
 use crate::common::Globals;
@@ -24,7 +25,8 @@ use crate::notes;
     --with arc.unit_bytes=131072 --with pool.chunk_bytes=131072\n\nA table is CSV with the \
     columns io_kib, pattern, read_percent, ops_per_s, latency_ms, and\noptionally depth \
     (outstanding operations of each client), bandwidth_mb_per_s, \
-    read_ops_per_s,\nwrite_ops_per_s, or the CSV of a sweep; lines with # are comments.\n\nExit codes: 0 FITTED or \
+    read_ops_per_s,\nwrite_ops_per_s, or the CSV of a sweep; lines with # are comments.\nResults of another \
+    tool (fio JSON, a directory of them) are tables too: each job is a row.\n\nExit codes: 0 FITTED or \
     PREDICTED; 3 DOES NOT FIT: a goal of the fitted rows is missed."
 )]
 pub struct Options {
@@ -62,8 +64,8 @@ pub struct Options {
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
     let model = ConfiguredModel::load(&options.model, &settings(&options.set)?)
         .map_err(|error| model_error(&error))?;
-    let table = read(&options.data)?;
-    let other = options.predict.as_deref().map(read).transpose()?;
+    let table = read(&options.data, common)?;
+    let other = options.predict.as_deref().map(|path| read(path, common)).transpose()?;
     let requested = FitRequest {
         model: &model,
         table: &table,
@@ -98,12 +100,6 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         false => show(&outcome.document(), common)?,
     }
     Ok(if outcome.fits() { Exit::Ok } else { Exit::NoVerdict })
-}
-
-pub(super) fn read(path: &Path) -> Result<Measured, CliError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| CliError::usage(format!("cannot read {}: {error}", path.display())))?;
-    Measured::parse(&text).map_err(|error| CliError::usage(format!("{}: {error}", path.display())))
 }
 
 fn save(path: &Path, fitted: &Fit) -> Result<(), CliError> {

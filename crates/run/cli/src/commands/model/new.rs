@@ -1,4 +1,4 @@
-//! `plimsoll model new --from TABLE.csv`: writes a model file for a measured system.
+//! `plimsoll model new --from RESULTS`: writes a model file for a measured system.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -9,8 +9,8 @@ use plimsoll_fitting::fit;
 use plimsoll_fitting::structures::{NewModelRequest, new_model};
 use plimsoll_model::fit::FitOptions;
 
-use super::fit::read;
 use super::show;
+use super::table::read;
 use crate::commands::bundle;
 use crate::common::Globals;
 use crate::error::CliError;
@@ -23,17 +23,19 @@ use crate::notes;
   plimsoll sweep --path /mnt/db --size 4KiB,64KiB --reads 100,70,0 --depth 1,8,32 \\
       --format csv > sweep.csv
   plimsoll model new --from sweep.csv --save mine.toml
+  plimsoll model new --from fio-results/ --save mine.toml
   plimsoll model run plan.toml --model ./mine.toml
 
 Tries a flash drive, one behind a network link or a rate limit, an SSD with channels, and a disk;
-fits the best, and compares it with the shipped models and with interpolation. A table is a CSV of a sweep, or has the
-columns of `plimsoll model fit`. Rows need the operations in flight of each client (queue_depth) if
-they differ.
+fits the best, and compares it with the shipped models and with interpolation. A table is a CSV of
+a sweep, or has the columns of `plimsoll model fit`. Of the results of another tool (fio JSON, a
+directory of them), each job is a row. Rows need the operations in flight of each client
+(queue_depth) if they differ.
 
 Exit codes: 0 FITTED; 3 DOES NOT FIT: a goal is missed. The file is written in both cases.")]
 pub struct Options {
-    /// The measured table.
-    #[arg(long, value_name = "CSV")]
+    /// The measured table, or results of another tool: a file or a directory.
+    #[arg(long, value_name = "RESULTS")]
     from: PathBuf,
     /// Write the model to this new file, instead of the table's name with .toml in this directory.
     #[arg(long, value_name = "FILE")]
@@ -62,7 +64,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     if path.exists() {
         return Err(exists(&path));
     }
-    let table = read(&options.from)?;
+    let table = read(&options.from, common)?;
     let goals = fit::goals_of(&options.goal)?;
     let request = NewModelRequest {
         name: &stem(&path).unwrap_or(own),
