@@ -262,7 +262,7 @@ pub struct Instance {
 }
 
 /// I/O engine settings for one directory or device.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathEngine {
     /// Directory or device.
     pub path: String,
@@ -270,6 +270,10 @@ pub struct PathEngine {
     pub direct: bool,
     /// Reason, if it did not.
     pub why: String,
+    /// True if the file system refused `O_DIRECT` for a file, so that automatic direct I/O used the
+    /// page cache. `None`: an older version, or no file of this host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direct_refused: Option<bool>,
 }
 
 /// I/O engine of the run.

@@ -58,11 +58,15 @@ pub(crate) fn note(engine: &mut Engine, report: &BackendReport, directories: &[P
         let directory = directory_of(directories, Path::new(&file.path));
         let known = engine.paths.iter_mut().find(|path| path.path == directory);
         match known {
-            Some(path) => path.direct &= file.direct,
+            Some(path) => {
+                path.direct &= file.direct;
+                path.direct_refused = path.direct_refused.map(|known| known | file.direct_refused);
+            }
             None => engine.paths.push(PathEngine {
                 path: directory,
                 direct: file.direct,
                 why: file.why_not_direct.clone().unwrap_or_default(),
+                direct_refused: Some(file.direct_refused),
             }),
         }
     }
@@ -75,7 +79,7 @@ pub(crate) fn note_remote(engine: &mut Engine, directories: &[String]) {
             engine.paths.push(PathEngine {
                 path: directory.clone(),
                 direct: true,
-                why: String::new(),
+                ..PathEngine::default()
             });
         }
     }

@@ -213,7 +213,7 @@ fn take_options(bundle: &mut Bundle, root: &Value, jobs: &[Value]) {
         };
         if !engine.paths.iter().any(|known| known.path == path) {
             let direct = direct == Some(true);
-            engine.paths.push(PathEngine { path, direct, why: why.into() });
+            engine.paths.push(PathEngine { path, direct, why: why.into(), direct_refused: None });
         }
     }
     let zeros = |job: &Value| switch(root, job, "zero_buffers") == Some(true);

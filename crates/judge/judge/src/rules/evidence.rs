@@ -205,7 +205,8 @@ pub(crate) fn buffered_paths(bundle: &Bundle) -> Vec<&str> {
 }
 
 /// Returns true if a stream's I/O passes through the page cache. `None` for automatic direct I/O on
-/// a path that was used through the page cache, if another stream may be the reason.
+/// a path that was used through the page cache, if another stream may be the reason: versions
+/// before [`direct_refused`](plimsoll_evidence::run::PathEngine::direct_refused) do not show it.
 pub(crate) fn is_buffered(bundle: &Bundle, stream: &Stream) -> Option<bool> {
     if stream.direct == DirectIo::Off {
         return Some(true);
@@ -213,12 +214,14 @@ pub(crate) fn is_buffered(bundle: &Bundle, stream: &Stream) -> Option<bool> {
     if buffered_paths(bundle).is_empty() {
         return Some(false);
     }
-    let may_be_another = streams(bundle).iter().any(|other| other.direct == DirectIo::Off);
-    match (may_be_another, stream.direct == DirectIo::Required) {
-        (false, _) => Some(true),
-        (true, true) => Some(false),
-        (true, false) => None,
+    if streams(bundle).iter().all(|other| other.direct != DirectIo::Off) {
+        return Some(true);
     }
+    if stream.direct == DirectIo::Required {
+        return Some(false);
+    }
+    let paths = bundle.run.engine.paths.iter();
+    paths.map(|path| path.direct_refused).try_fold(false, |any, refused| Some(any | refused?))
 }
 
 /// Formats bytes with a binary unit (powers of 1024).

@@ -163,7 +163,7 @@ fn run(plan: &Plan, class: ClassTotals) -> Run {
             threads: 1,
             sessions: 1,
             closed_loop: true,
-            paths: vec![PathEngine { path: "/x".into(), direct: true, why: String::new() }],
+            paths: vec![PathEngine { path: "/x".into(), direct: true, ..PathEngine::default() }],
             ..Engine::default()
         },
         phases: vec![phase(PhaseKind::WarmUp, 0, 5), phase(PhaseKind::Measure, 5, SECONDS)],

@@ -83,8 +83,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
     } else if volatile.is_empty() && hidden.is_none() {
         Finding::new(RULE.id, Outcome::Pass, "no underlying device has a volatile write cache")
     } else if !requested && !volatile.is_empty() {
+        let have = if volatile.len() == 1 { "has" } else { "have" };
         let says = format!(
-            "some of the {writes} writes were never flushed, and {} has a write cache that may \
+            "some of the {writes} writes were never flushed, and {} {have} a write cache that may \
              be volatile",
             volatile.join(", ")
         );
@@ -329,7 +330,8 @@ mod tests {
         bundle.environment.devices[0].write_cache = Some("write through".into());
         bundle.run.engine.paths[0].direct = false;
         bundle.plan.claims = vec![Claim::DurableWrite];
-        let mut with_another = |direct, kind| {
+        let mut with_another = |refused, direct, kind| {
+            bundle.run.engine.paths[0].direct_refused = refused;
             let Workload::Matrix(matrix) = &mut bundle.plan.workload else { return None };
             let mut other = matrix.streams[0].clone();
             (other.direct, other.sync.kind) = (direct, kind);
@@ -338,10 +340,15 @@ mod tests {
             fixtures::outcome(&RULE, &bundle)
         };
         let (off, auto) = (DirectIo::Off, DirectIo::Auto);
-        assert_eq!(with_another(off, SyncKind::Dsync), Some(Outcome::Unknown));
-        assert_eq!(with_another(off, SyncKind::None), Some(Outcome::Fail));
+        assert_eq!(with_another(None, off, SyncKind::Dsync), Some(Outcome::Unknown));
+        assert_eq!(with_another(None, off, SyncKind::None), Some(Outcome::Fail));
         // Without a stream that requests the cache, the file system refused direct I/O.
-        assert_eq!(with_another(auto, SyncKind::Dsync), Some(Outcome::Fail));
+        assert_eq!(with_another(None, auto, SyncKind::Dsync), Some(Outcome::Fail));
+        // The evidence has the answer of the file system.
+        let refused = [(false, Outcome::Pass), (true, Outcome::Fail)];
+        for (refused, outcome) in refused {
+            assert_eq!(with_another(Some(refused), off, SyncKind::Dsync), Some(outcome));
+        }
     }
 
     #[test]

@@ -129,7 +129,7 @@ fn evidence(plan: &str, shapes: &[Shape]) -> Bundle {
         engine: Engine {
             threads: 1,
             closed_loop: true,
-            paths: vec![PathEngine { path: "/x".into(), direct: true, why: String::new() }],
+            paths: vec![PathEngine { path: "/x".into(), direct: true, ..PathEngine::default() }],
             ..Engine::default()
         },
         phases: vec![phase(PhaseKind::WarmUp, 0, 10), phase(PhaseKind::Measure, 10, SECONDS)],

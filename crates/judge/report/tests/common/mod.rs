@@ -359,7 +359,12 @@ fn engine(sample: Sample) -> Engine {
         closed_loop: true,
         paths: paths(sample)
             .into_iter()
-            .map(|path| PathEngine { path, direct: !sample.buffered, why: why.into() })
+            .map(|path| PathEngine {
+                path,
+                direct: !sample.buffered,
+                why: why.into(),
+                direct_refused: None,
+            })
             .collect(),
         clock: Clock { source: "CLOCK_MONOTONIC (tsc)".into(), resolution_ns: 1, cost_ps: 21_400 },
         ring_features: vec!["SINGLE_ISSUER".into(), "REGISTER_FILES".into()],

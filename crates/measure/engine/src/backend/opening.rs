@@ -223,6 +223,7 @@ fn report_file(path: &Path, opened: &OpenFile) -> FileReport {
                 format!("the file system refused O_DIRECT: {}", describe(errno))
             }
         }),
+        direct_refused: matches!(opened.not_direct, Some(NotDirect::Refused(_))),
         direct_memory_align_bytes: opened.direct_memory_align_bytes,
         direct_offset_align_bytes: opened.direct_offset_align_bytes,
         punts_because: (file::supports_nowait(&opened.fd) == Some(false)).then(|| {

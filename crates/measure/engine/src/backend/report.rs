@@ -31,6 +31,8 @@ pub struct FileReport {
     pub direct: bool,
     /// Reason for buffered I/O; `None` if I/O is direct.
     pub why_not_direct: Option<String>,
+    /// True if the file system refused `O_DIRECT`, so that automatic direct I/O is buffered.
+    pub direct_refused: bool,
     /// Alignment that direct buffers need, if the kernel reports it.
     pub direct_memory_align_bytes: Option<u32>,
     /// Alignment that direct offsets and sizes need, if the kernel reports it.

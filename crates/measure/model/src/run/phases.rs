@@ -69,8 +69,11 @@ impl<'a> ActiveRun<'a> {
         engine.why = format!("the target is the model {name} ({origin})");
         engine.threads = 1;
         engine.clock = Clock { source: "virtual".to_owned(), resolution_ns: 1, cost_ps: 0 };
-        engine.paths =
-            vec![PathEngine { path: format!("model {name}"), direct: true, why: String::new() }];
+        engine.paths = vec![PathEngine {
+            path: format!("model {name}"),
+            direct: true,
+            ..PathEngine::default()
+        }];
         recording.observed.unknown.push(ObservationGap {
             what: "the activity of the host".to_owned(),
             why: "the target is a model in virtual time: the host only computed".to_owned(),
