@@ -324,6 +324,54 @@ fn a_sweep_makes_a_model() {
     sandbox.run(&odd).expect(3).says("DOES NOT FIT");
 }
 
+/// fio's JSON of a job on a drive with four lanes of 200 µs.
+fn fio_job(rw: &str, depth: u64, options: &str) -> String {
+    let iops = depth.min(4) as f64 / 200e-6;
+    let (ops, mean_ns) = ((iops * 10.0) as u64, depth as f64 / iops * 1e9);
+    let data = format!(
+        "{{\"io_bytes\":{},\"iops\":{iops},\"runtime\":10000,\"total_ios\":{ops},\
+         \"lat_ns\":{{\"min\":1000,\"max\":99000000,\"mean\":{mean_ns},\"stddev\":1000,\"N\":{ops}}}}}",
+        ops * 4096
+    );
+    let idle = "{\"io_bytes\":0,\"iops\":0,\"runtime\":0,\"total_ios\":0}";
+    let (read, write) = match rw {
+        "randread" => (data.as_str(), idle),
+        _ => (idle, data.as_str()),
+    };
+    format!(
+        "{{\"fio version\":\"fio-3.33\",\"jobs\":[{{\"jobname\":\"{rw}-{depth}\",\"groupid\":0,\
+         \"error\":0,\"job options\":{{\"rw\":\"{rw}\",\"bs\":\"4k\",\"iodepth\":\"{depth}\",\
+         \"ioengine\":\"libaio\",\"runtime\":\"10\"{options}}},\"read\":{read},\"write\":{write}}}]}}"
+    )
+}
+
+#[test]
+fn a_directory_of_fio_results_makes_a_model() {
+    let sandbox = Sandbox::new();
+    std::fs::create_dir(sandbox.path("fio")).unwrap();
+    for rw in ["randread", "randwrite"] {
+        for depth in [1, 2, 4, 8, 16] {
+            let job = fio_job(rw, depth, ",\"direct\":\"1\"");
+            std::fs::write(sandbox.path(&format!("fio/{rw}-{depth}.json")), job).unwrap();
+        }
+    }
+    let buffered = fio_job("randread", 32, ",\"direct\":\"0\"");
+    std::fs::write(sandbox.path("fio/buffered.json"), buffered).unwrap();
+    let new = ["model", "new", "--from", "fio", "--quick"];
+    let made = sandbox.run(&new).expect(0);
+    made.says("FITTED");
+    made.says("Rows that were left out (INVALID, or no rate, latency or queue depth): 1");
+    assert!(
+        made.stderr.contains("left out buffered.json randread-32: it was buffered"),
+        "{}",
+        made.stderr
+    );
+    std::fs::remove_dir_all(sandbox.path("fio")).unwrap();
+    std::fs::write(sandbox.path("one.json"), fio_job("randread", 32, ",\"direct\":\"0\"")).unwrap();
+    let new = ["model", "new", "--from", "one.json", "--quick"];
+    sandbox.run(&new).expect(2).says("no row can be fitted; one.json randread-32: it was buffered");
+}
+
 /// More disks sustain more load. The command finds the smallest number that sustains the load; with
 /// one disk less, the load is not sustained.
 #[test]
