@@ -18,6 +18,7 @@ use super::blocks::{
     BlockTarget, FileSystemId, OpenBlocks, Reopened, TargetPlace, TestedBlocks, batch_max,
 };
 use super::nfs_blocks::NfsBlocks;
+use super::per_thread::PerThread;
 use super::{BLOCK_BYTES, BlockFile, TARGET, content, s3_blocks};
 use crate::EngineError;
 use crate::matrix::device::Device;
@@ -41,7 +42,11 @@ const LAYOUT_BYTES: usize = 1 << 20;
 /// Open file or device of this host.
 #[derive(Debug)]
 struct LocalBlocks {
-    writer: File,
+    /// A descriptor of each thread: Linux reports a failed write-back once per descriptor, so a
+    /// thread's fsync of a shared one succeeds if another thread's fsync has already failed.
+    writers: PerThread<File>,
+    file: PathBuf,
+    writer_flags: OpenFlags,
     reader: File,
     is_reader_direct: bool,
     sync: SyncMethod,
@@ -151,12 +156,16 @@ impl BlockTarget {
         };
         let dsync = self.sync == SyncMethod::Dsync;
         let flags = OpenFlags { write: true, dsync, direct, ..OpenFlags::default() };
-        let writer = own.open(file, flags).map_err(opening)?;
+        let writer_flags = flags;
+        // A target that cannot be written is reported before the first thread starts.
+        drop(own.open(file, writer_flags).map_err(opening)?);
         let flags = OpenFlags { direct: DirectMode::Auto, ..OpenFlags::default() };
         let reader = own.open(file, flags).map_err(opening)?;
         Ok(LocalBlocks {
             is_reader_direct: reader.is_direct(),
-            writer: File::from(writer.fd),
+            writers: PerThread::new(),
+            file: file.to_owned(),
+            writer_flags,
             reader: File::from(reader.fd),
             sync: self.sync,
             own,
@@ -252,7 +261,7 @@ fn file_system_of(path: &Path) -> Option<FileSystemId> {
 
 impl TestedBlocks for LocalBlocks {
     fn sync_all(&self) -> io::Result<()> {
-        self.writer.sync_all()
+        self.with_writer(File::sync_all)
     }
 
     /// True if reads are direct, or if the page cache has no data of the file.
@@ -272,15 +281,28 @@ impl TestedBlocks for LocalBlocks {
     }
 }
 
+impl LocalBlocks {
+    /// Carries out an operation on this thread's descriptor.
+    fn with_writer(&self, carry_out: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+        let open = || {
+            let opened = self.own.open(&self.file, self.writer_flags);
+            let opened =
+                opened.map_err(|error| EngineError::system("opening the target", error))?;
+            Ok(File::from(opened.fd))
+        };
+        self.writers.with(open, |file| carry_out(file))
+    }
+}
+
 impl BlockFile for LocalBlocks {
     fn write_at(&self, bytes: &[u8], offset_bytes: u64) -> io::Result<()> {
-        self.writer.write_all_at(bytes, offset_bytes)
+        self.with_writer(|file| file.write_all_at(bytes, offset_bytes))
     }
 
     fn sync(&self) -> io::Result<()> {
         match self.sync {
-            SyncMethod::Fsync => self.writer.sync_all(),
-            SyncMethod::Fdatasync => self.writer.sync_data(),
+            SyncMethod::Fsync => self.with_writer(File::sync_all),
+            SyncMethod::Fdatasync => self.with_writer(File::sync_data),
             SyncMethod::Dsync | SyncMethod::DirectOnly => Ok(()),
         }
     }
