@@ -1,7 +1,7 @@
 //! Results of other tools as the table that a model is fitted to: one row for each job.
 //!
-//! A model is fitted to what storage does with a closed loop, so jobs with a rate limit, buffered
-//! I/O or errors are left out, with the reason.
+//! A model is fitted to what storage does with a closed loop, so jobs with a rate limit, think time,
+//! buffered I/O or errors are left out, with the reason.
 
 use plimsoll_evidence::tool_result::{
     Kind, Latency, Operation, Part, Pattern as ToolPattern, Stage, ToolResult,
@@ -82,8 +82,11 @@ fn row(part: &Part, line: usize) -> Result<Row, String> {
         let Some(operation) = operation else { continue };
         sum_ns += per_s * mean_ns(operation).ok_or("a mean latency is not known")?;
     }
-    let outstanding = setting.outstanding.as_ref().map(|o| o.most.value as u32);
-    let depth = outstanding.filter(|depth| *depth > 0).ok_or("its queue depth is not known")?;
+    let outstanding = setting.outstanding.as_ref().filter(|o| o.most.value >= 1.0);
+    let outstanding = outstanding.ok_or("its queue depth is not known")?;
+    if !outstanding.kept {
+        return Err("it did not always have its queue depth in flight".into());
+    }
     if ops_per_s <= 0.0 || sum_ns <= 0.0 {
         return Err("its rate or its latency is 0".into());
     }
@@ -92,7 +95,7 @@ fn row(part: &Part, line: usize) -> Result<Row, String> {
         io_bytes: Some(io_bytes),
         pattern,
         read_share: Some(reads_per_s / ops_per_s),
-        depth: Some(depth),
+        depth: Some(outstanding.most.value as u32),
         bandwidth_mb_per_s: None,
         ops_per_s,
         latency_ms: sum_ns / ops_per_s / 1e6,
@@ -154,13 +157,14 @@ mod tests {
     }
 
     #[test]
-    fn jobs_that_say_nothing_about_a_closed_loop_are_left_out() {
-        let changes: [(fn(&mut Part), &str); 8] = [
+    fn jobs_that_are_no_closed_loop_are_left_out() {
+        let changes: [(fn(&mut Part), &str); 9] = [
             (|p| p.setting.rate_limit_per_s = Some(figure(100.0)), "limited"),
             (|p| p.setting.direct = Some(false), "buffered"),
             (|p| p.setting.performs_nothing = true, "no I/O"),
             (|p| p.setting.pattern = None, "pattern"),
-            (|p| p.setting.outstanding = None, "queue depth"),
+            (|p| p.setting.outstanding = None, "queue depth is not known"),
+            (|p| p.setting.outstanding.as_mut().unwrap().kept = false, "not always"),
             (|p| p.operations[1].size_bytes = Some(figure(8192.0)), "block size"),
             (|p| p.operations[0].latencies.clear(), "latency"),
             (|p| p.errors = Some(figure(1.0)), "failed"),

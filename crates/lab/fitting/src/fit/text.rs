@@ -347,7 +347,7 @@ fn checks_section(id: &str, title: &str, checks: &ChecksOut) -> Section {
     }
     if checks.rows_left_out > 0 {
         says.push(format!(
-            "Rows that were left out (INVALID, or no rate, latency or queue depth): {}.",
+            "Rows that were left out, because they are INVALID or lack a figure that the fit needs: {}.",
             checks.rows_left_out
         ));
     }

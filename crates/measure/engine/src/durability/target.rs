@@ -315,3 +315,49 @@ impl BlockFile for LocalBlocks {
         batch_max(self.sync)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::durability::blocks::TargetPlace;
+
+    /// Number of this process's descriptors of a file.
+    fn descriptors(file: &Path) -> usize {
+        let all = std::fs::read_dir("/proc/self/fd").unwrap().flatten();
+        all.filter(|fd| std::fs::read_link(fd.path()).is_ok_and(|path| path == file)).count()
+    }
+
+    /// Linux reports a failed write-back to each descriptor once. A thread's flush of a shared one
+    /// would succeed after another thread's failed.
+    #[test]
+    fn each_writing_thread_has_a_descriptor_of_its_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let target = BlockTarget {
+            place: TargetPlace::Directory(directory.path().to_owned()),
+            size_bytes: 1 << 20,
+            data_id: 1,
+            sync: SyncMethod::Fsync,
+            direct: false,
+            destroy: Vec::new(),
+            timeout: std::time::Duration::from_secs(30),
+        };
+        let open = target.create().unwrap();
+        let own = std::fs::read_dir(directory.path()).unwrap().flatten().next().unwrap();
+        let file = own.path().join(FILE).canonicalize().unwrap();
+        let before = descriptors(&file);
+        let barrier = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            for thread in 0..2u64 {
+                let (open, barrier, file) = (&open, &barrier, &file);
+                scope.spawn(move || {
+                    open.blocks.write_at(&[1; 4096], thread * 4096).unwrap();
+                    open.blocks.sync().unwrap();
+                    barrier.wait();
+                    assert_eq!(descriptors(file), before + 2);
+                    barrier.wait();
+                });
+            }
+        });
+        open.blocks.remove().unwrap();
+    }
+}

@@ -142,6 +142,13 @@ fn the_device_flushes_and_carries_what_the_evidence_says() {
     let (run, observed) = (json(&bundle.join("run.json")), json(&bundle.join("observed.json")));
     assert_eq!(run["end"]["kind"], "completed", "{}", run["end"]);
     assert!(run["engine"]["paths"].as_array().unwrap().iter().all(|path| path["direct"] == true));
+    assert!(
+        run["engine"]["paths"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|path| path["direct_refused"] == false)
+    );
     let measure =
         run["phases"].as_array().unwrap().iter().find(|p| p["kind"] == "measure").unwrap().clone();
     let name = fs.device.trim_start_matches("/dev/");

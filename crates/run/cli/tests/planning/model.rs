@@ -360,7 +360,7 @@ fn a_directory_of_fio_results_makes_a_model() {
     let new = ["model", "new", "--from", "fio", "--quick"];
     let made = sandbox.run(&new).expect(0);
     made.says("FITTED");
-    made.says("Rows that were left out (INVALID, or no rate, latency or queue depth): 1");
+    made.says("or lack a figure that the fit needs: 1");
     assert!(
         made.stderr.contains("left out buffered.json randread-32: it was buffered"),
         "{}",
