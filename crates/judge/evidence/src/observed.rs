@@ -33,8 +33,8 @@ pub use replay::{Replay, TraceBegun, TraceDue, TraceFile, TraceMapping};
 /// Totals of the measured phase.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observed {
-    /// Time at which the first reading of the device, process and host counters ended, from the start
-    /// of the run. A process that was stopped reads them late. Absent in evidence of earlier versions and
+    /// Time at which the first reading of the counters of devices, network mounts, the host, this
+    /// process and the kernel's threads ended, from the start of the run. A process that was stopped reads them late. Absent in evidence of earlier versions and
     /// of other tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_from_ns: Option<u64>,

@@ -224,6 +224,18 @@ pub fn bytes_before(bundle: &Bundle, pick: Pick, at_ns: u64) -> f64 {
     bytes.sum()
 }
 
+/// Returns the operations of a class in intervals of the measured phase that start at or after
+/// `from_ns`.
+pub fn count_since(bundle: &Bundle, class: &str, from_ns: u64) -> u64 {
+    let Some(measure) = measured(bundle) else { return 0 };
+    let index = bundle.run.phases.iter().position(|phase| std::ptr::eq(phase, measure));
+    let rows = bundle.series.iter().filter(|row| Some(row.phase as usize) == index);
+    let counts = rows
+        .filter(|row| row.name == class && row.start_ns >= from_ns)
+        .map(|row| if let Data::Class { count, .. } = row.data { count } else { 0 });
+    counts.sum()
+}
+
 /// Returns [`intervals`] plus the operations that were in flight or due at the end. They count in
 /// the last interval. If they took at least half of `width_ns` to complete, they form a separate
 /// interval.

@@ -72,7 +72,7 @@ struct Reading {
 struct PhaseStart {
     reading: Reading,
     process: Option<ProcessReading>,
-    /// Time after these two readings.
+    /// Time after these readings, and those of the network mounts and the kernel's threads.
     counted_from_ns: u64,
     neighbours: NeighbourReading,
     raids: Vec<Raid>,
@@ -195,7 +195,6 @@ impl Observer {
         // Slow readings are made first, so that the counters are read at the start of the phase.
         let (backing, servers) =
             (BackingWatch::begin(&self.backing), ServerWatch::begin(&self.sought));
-        self.outside_devices.begin();
         self.links.look();
         if let Some((phase, rows)) = before {
             // Skip the workload: its threads may already count for the new phase.
@@ -204,9 +203,11 @@ impl Observer {
         let now_ns = clock();
         self.last = Reading::now(&self.devices, now_ns);
         let process = ProcessReading::now();
+        let network = network::read(&self.mount_points);
+        let kernel = KernelWatch::begin(now_ns);
         // On a busy host, each reading may take milliseconds, while the load runs.
         let counted_from_ns = clock();
-        let kernel = KernelWatch::begin(now_ns);
+        self.outside_devices.begin();
         self.links.begin(&clock);
         self.metrics.iter_mut().for_each(Watch::begin);
         self.workload.begin(now_ns);
@@ -216,7 +217,7 @@ impl Observer {
             counted_from_ns,
             neighbours: NeighbourReading::now(&self.mine),
             raids: raid::find(self.devices.iter().map(|(number, _)| *number)),
-            network: network::read(&self.mount_points),
+            network,
             backing,
             servers,
             kernel,
@@ -238,6 +239,7 @@ impl Observer {
 
     /// Appends the increases of devices, host and metrics since the last reading.
     fn counters(&mut self, now_ns: u64, phase: u32, rows: &mut Vec<Row>) {
+        self.outside_devices.sample();
         let now = Reading::now(&self.devices, now_ns);
         let (start_ns, duration_ns) = (self.last.at_ns, now_ns.saturating_sub(self.last.at_ns));
         if duration_ns == 0 {
@@ -289,7 +291,10 @@ impl Observer {
         // the rows.
         let now = match self.last.at_ns > phase_start.reading.at_ns {
             true => self.last.clone(),
-            false => Reading::now(&self.devices, now_ns),
+            false => {
+                self.outside_devices.sample();
+                Reading::now(&self.devices, now_ns)
+            }
         };
         observed.counted_from_ns = Some(phase_start.counted_from_ns);
         observed.kernel = phase_start.kernel.end();

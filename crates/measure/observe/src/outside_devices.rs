@@ -18,6 +18,8 @@ pub struct OutsideDevices {
     /// Disks that are not behind the target, each with a flag that is true if it is in memory.
     other_disks: Vec<(DeviceNumber, bool)>,
     before: BTreeMap<DeviceNumber, IoBytes>,
+    /// Last reading of the devices in `beside`.
+    beside_after: BTreeMap<DeviceNumber, IoBytes>,
 }
 
 impl OutsideDevices {
@@ -44,15 +46,24 @@ impl OutsideDevices {
         found
     }
 
-    /// Starts counting.
+    /// Starts counting. The caller reads the target's devices before: I/O beside the target is
+    /// subtracted from theirs, so it must not be counted for longer.
     pub fn begin(&mut self) {
-        self.before = self.read();
+        let other_disks = self.other_disks.iter().map(|(number, _)| *number);
+        self.before = read(self.beside().chain(other_disks));
+        self.beside_after.clear();
+    }
+
+    /// Reads the counters of devices beside the target. The caller reads the target's devices
+    /// afterwards.
+    pub fn sample(&mut self) {
+        self.beside_after = read(self.beside());
     }
 
     /// Returns the I/O of other disks since the start.
     #[must_use]
     pub fn other_disks(&self) -> OtherDisks {
-        let now = self.read();
+        let now = read(self.other_disks.iter().map(|(number, _)| *number));
         let mut sum = OtherDisks::default();
         for (number, memory) in &self.other_disks {
             let moved = self.rise(&now, *number);
@@ -62,12 +73,11 @@ impl OutsideDevices {
         sum
     }
 
-    /// Adds the I/O from outside devices to the totals of a device.
+    /// Adds the I/O from outside devices, until the last sample, to the totals of a device.
     pub fn note(&self, number: DeviceNumber, totals: &mut DeviceTotals) {
-        let now = self.read();
         let beside = self.beside.iter().filter(|(below, ..)| *below == number);
         let sum = beside.fold(IoBytes::default(), |sum, (_, above, shared)| {
-            let all = self.rise(&now, *above);
+            let all = self.rise(&self.beside_after, *above);
             sum.plus(IoBytes {
                 read_bytes: all.read_bytes / shared,
                 written_bytes: all.written_bytes / shared,
@@ -83,17 +93,19 @@ impl OutsideDevices {
         }
     }
 
-    fn read(&self) -> BTreeMap<DeviceNumber, IoBytes> {
-        let numbers = self.beside.iter().map(|(_, above, _)| above);
-        let numbers = numbers.chain(self.other_disks.iter().map(|(number, _)| number));
-        let read = |number: &DeviceNumber| {
-            let counters = number.counters()?;
-            let moved =
-                IoBytes { read_bytes: counters.read_bytes, written_bytes: counters.written_bytes };
-            Some((*number, moved))
-        };
-        numbers.filter_map(read).collect()
+    fn beside(&self) -> impl Iterator<Item = DeviceNumber> {
+        self.beside.iter().map(|(_, above, _)| *above)
     }
+}
+
+fn read(numbers: impl Iterator<Item = DeviceNumber>) -> BTreeMap<DeviceNumber, IoBytes> {
+    let read = |number: DeviceNumber| {
+        let counters = number.counters()?;
+        let moved =
+            IoBytes { read_bytes: counters.read_bytes, written_bytes: counters.written_bytes };
+        Some((number, moved))
+    };
+    numbers.filter_map(read).collect()
 }
 
 /// Returns the devices directly above one: its holders and its partitions.
@@ -104,4 +116,30 @@ fn above(sysfs: &Sysfs, number: DeviceNumber) -> Vec<DeviceNumber> {
         .into_iter()
         .filter(|name| directory.join(name).join("partition").exists());
     holders.into_iter().chain(partitions).filter_map(|name| sysfs.number(&name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn io_after_the_last_sample_is_not_beside_the_target() {
+        let (disk, other) =
+            (DeviceNumber { major: 8, minor: 0 }, DeviceNumber { major: 8, minor: 2 });
+        let at = |read_bytes, written_bytes| {
+            BTreeMap::from([(other, IoBytes { read_bytes, written_bytes })])
+        };
+        let mut outside = OutsideDevices {
+            beside: vec![(disk, other, 1)],
+            before: at(100, 1000),
+            beside_after: at(150, 1700),
+            ..OutsideDevices::default()
+        };
+        let mut totals = DeviceTotals::default();
+        outside.note(disk, &mut totals);
+        assert_eq!(totals.beside, Some(IoBytes { read_bytes: 50, written_bytes: 700 }));
+        outside.begin();
+        outside.note(disk, &mut totals);
+        assert_eq!(totals.beside, Some(IoBytes::default()), "no sample was taken yet");
+    }
 }

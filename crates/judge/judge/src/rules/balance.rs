@@ -137,6 +137,12 @@ pub(crate) fn uncounted_bytes_max(bundle: &Bundle, is_read: bool) -> u64 {
     scale.early_bytes().saturating_add(scale.in_flight_bytes())
 }
 
+/// Returns the time of the first counter reading, if it was so late that the counters lack much of
+/// the load.
+pub(super) fn counted_late_from_ns(bundle: &Bundle, is_read: bool) -> Option<u64> {
+    Scale::of(bundle, is_read)?.late_ns().and(bundle.observed.counted_from_ns)
+}
+
 /// Inputs to the balance of one direction.
 struct Scale<'a> {
     bundle: &'a Bundle,

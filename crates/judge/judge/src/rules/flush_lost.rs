@@ -176,6 +176,25 @@ mod tests {
         assert_eq!(outcome(1, 0, 1_000, 0), Some(Outcome::Unknown), "one may have straddled");
     }
 
+    #[test]
+    fn flushes_before_the_counters_were_read_are_not_missing() {
+        let to = "queue_depth = 1\nsync = \"fsync\"";
+        let mut bundle = fixtures::writes_with("queue_depth = 8", to);
+        fixtures::rates(&mut bundle, |tenth| (if tenth < 5 { 1_000 } else { 0 }, 1_000_000));
+        bundle.run.classes[0].count = 5_000;
+        bundle.run.classes[0].latency_ns_sum = 5_000_000_000;
+        bundle.run.classes[0].size_bytes = 5_000 * 4096;
+        bundle.observed.devices[0].flushes = Some(0);
+        let start_ns = bundle.run.measure().unwrap().start_ns;
+        let mut from = |after_ns: u64| {
+            bundle.observed.counted_from_ns = Some(start_ns + after_ns);
+            fixtures::outcome(&RULE, &bundle)
+        };
+        assert_eq!(from(0), Some(Outcome::Fail), "all were after it");
+        assert_eq!(from(300_000_000), Some(Outcome::Fail), "two fifths were after it");
+        assert_eq!(from(500_000_000), Some(Outcome::Unknown), "all were before it");
+    }
+
     /// Two draws of the honest runs: a stream that only reads has `sync`, and another one writes
     /// without it.
     #[test]

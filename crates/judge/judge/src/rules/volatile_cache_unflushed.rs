@@ -4,8 +4,9 @@ use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::ClassTotals;
 use plimsoll_plan::{Stream, SyncKind, Workload};
 
-use super::{Rule, Weight, evidence};
+use super::{Rule, Weight, balance, evidence};
 use crate::claim::Claim;
+use crate::figures;
 use crate::finding::{Finding, Outcome};
 use crate::location::{self, Location};
 
@@ -223,10 +224,15 @@ struct FlushRequests {
 }
 
 /// Returns the flushes of such streams, or the durable log writes. A write whose flush has not
-/// completed needs none yet.
+/// completed needs none yet. If the device counters were read late, flushes before are left out.
 fn flush_requests(bundle: &Bundle) -> FlushRequests {
+    let late_from_ns = balance::counted_late_from_ns(bundle, false);
+    let counted = |class: &ClassTotals| match late_from_ns {
+        Some(from_ns) => figures::count_since(bundle, &class.name, from_ns),
+        None => class.count.saturating_sub(class.drained),
+    };
     let of = |pick: &dyn Fn(&ClassTotals) -> bool, every: u64| FlushRequests {
-        count: bundle.run.sum(pick, |class| class.count.saturating_sub(class.drained)) / every,
+        count: bundle.run.sum(pick, counted) / every,
         latency_ns_sum: bundle.run.sum(pick, |class| class.latency_ns_sum) / every,
     };
     let Workload::Matrix(matrix) = &bundle.plan.workload else {
