@@ -159,6 +159,9 @@ struct Case<'a> {
 
 /// Number of generations before the possible ones that are tried without a hint in the data.
 const LOOK_BACK: u32 = 8;
+/// Maximum number of generations that a mixture may consist of. More than this many writes of one
+/// unit while it is read leave its content unknown.
+const MIXTURE_MAX: u32 = 16;
 
 impl Case<'_> {
     /// Returns the stamp of the address at a generation.
@@ -176,7 +179,32 @@ impl Case<'_> {
         if let Some(whole) = evidence.explanations.iter().find(|e| e.sectors == all) {
             return self.whole(whole.stamp);
         }
-        self.parts(&evidence)
+        if self.is_mixture(bytes) {
+            return Verdict::Possible;
+        }
+        match self.parts(&evidence) {
+            Verdict::Damaged(Damage::Corrupt { .. } | Damage::Torn { .. })
+                if self.expected.back >= MIXTURE_MAX =>
+            {
+                Verdict::Unknown
+            }
+            verdict => verdict,
+        }
+    }
+
+    /// Returns true if each byte is that of a write that may have produced it. Linux does not
+    /// separate buffered operations on the same bytes: a read copies a page while a write changes
+    /// it, and io_uring may continue a write after another one. The unit may then change between two
+    /// writes at any byte.
+    fn is_mixture(&self, bytes: &[u8]) -> bool {
+        if !(1..MIXTURE_MAX).contains(&self.expected.back) {
+            return false;
+        }
+        let possible = self.expected.oldest()..=self.expected.generation;
+        let writes: Vec<Vec<u8>> =
+            possible.filter_map(|generation| self.own(generation).render(bytes.len())).collect();
+        let is_written = |(at, byte): (usize, &u8)| writes.iter().any(|write| write[at] == *byte);
+        bytes.iter().enumerate().all(is_written)
     }
 
     /// Tries the writes that may have produced these bytes: the expected write and earlier ones,
@@ -259,17 +287,12 @@ impl Case<'_> {
             let sectors = unexplained.count_ones() as u8;
             return Verdict::Damaged(Damage::Corrupt { sectors, first_byte, bits });
         }
-        let (mut new, mut old, mut possible) = (0u8, 0u8, 0u8);
+        let (mut new, mut old) = (0u8, 0u8);
         for e in &evidence.explanations {
             match self.generation_here(&e.stamp) {
                 Some(found) if found == self.expected.generation => new |= e.sectors,
                 Some(_) => old |= e.sectors,
                 None => {}
-            }
-            let found = self.generation_here(&e.stamp);
-            let range = self.expected.oldest()..=self.expected.generation;
-            if found.is_some_and(|found| range.contains(&found)) {
-                possible |= e.sectors;
             }
         }
         let zero = evidence.zero;
@@ -284,9 +307,6 @@ impl Case<'_> {
                 let sectors = strangers.count_ones() as u8;
                 return Verdict::Damaged(Damage::Misdirected { meant: most.stamp, sectors });
             }
-        }
-        if self.expected.back > 0 && possible == evidence.all() {
-            return Verdict::Possible;
         }
         Verdict::Damaged(Damage::Torn {
             sectors_new: new.count_ones() as u8,

@@ -91,6 +91,19 @@ fn a_mix_on_files_that_are_overwritten_with_noise_is_corrupt() {
     is_corrupt(&sandbox, ran);
 }
 
+/// The kernel copies a page for a read while it copies a write into it.
+#[test]
+fn buffered_reads_beside_writes_of_the_same_blocks_are_no_damage() {
+    let sandbox = Sandbox::new();
+    let hot = "reads = 50\nclients = 16\ndirect = \"off\"\nworking_set = \"128KiB\"";
+    let ran = sandbox.run(&["run", &matrix(&sandbox, hot, "verify = false"), "-q", "--json"]);
+    assert_eq!(support::found(&ran.json(), "check-failed"), "warn", "{}", ran.stdout);
+    let run = json(&sandbox.bundle().join("run.json"));
+    assert_eq!(run["end"]["kind"], "completed", "{}", run["end"]);
+    assert_eq!(run["checks"]["errors"], 0, "{}", run["checks"]);
+    assert!(run["checks"]["sampled"]["reads"].as_u64() > Some(1_000), "{}", run["checks"]);
+}
+
 #[test]
 fn writes_alone_are_read_back() {
     let sandbox = Sandbox::new();

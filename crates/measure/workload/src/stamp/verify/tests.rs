@@ -244,6 +244,38 @@ fn unfinished_writes_may_leave_either_or_a_mixture() {
     assert_eq!(verifier.judge(0, 0, &zeros, ExpectedContent::exactly(1)), damage);
 }
 
+/// A case of the adversary, and buffered reads beside writes: the kernel copies both at the same
+/// time, at any byte. Without overlapping writes, the same mixture is damage.
+#[test]
+fn overlapping_operations_may_mix_writes_at_any_byte() {
+    for unit_bytes in [4096u32, 2300] {
+        let content = content(&ContentSpec { unit_bytes, ..spec(1) });
+        let verifier = Verifier::new(&content, &[]).unwrap();
+        let write = |generation| unit_of(&content, 0, 9, generation);
+        let (a, b, c) = (write(25), write(26), write(27));
+        let judge = |bytes: &[u8], back: u32| {
+            let expected = ExpectedContent { generation: 27, back, ..ExpectedContent::default() };
+            verifier.judge(0, 9, bytes, expected)
+        };
+        let is_damage = |verdict| matches!(verdict, Verdict::Damaged(_));
+        let mut dice = Dice { seed: 3, throws: 0 };
+        for _ in 0..200 {
+            let at = 1 + dice.below(u64::from(unit_bytes) - 2) as usize;
+            let until = at + 1 + dice.below(u64::from(unit_bytes) - at as u64) as usize;
+            let mixture = [&a[..at], &b[at..until], &c[until..]].concat();
+            assert_eq!(judge(&mixture, 2), Verdict::Possible, "{at} {until}");
+            assert!(is_damage(judge(&mixture, 0)), "{at} {until}");
+            assert!(is_damage(judge(&[&a[..at], &c[at..]].concat(), 1)), "25 is not possible");
+            let mut other = mixture.clone();
+            let end = (at + 16).min(other.len());
+            other[at..end].iter_mut().for_each(|byte| *byte ^= 0x55);
+            let damaged = judge(&other, 2);
+            assert!(is_damage(damaged) || end - at < 4, "{at} {until} {damaged:?}");
+            assert_eq!(judge(&mixture, MIXTURE_MAX), Verdict::Unknown, "{at} {until}");
+        }
+    }
+}
+
 #[test]
 fn an_earlier_run_is_told_from_this_one() {
     let (before, now) = (content(&spec(1)), content(&spec(2)));
