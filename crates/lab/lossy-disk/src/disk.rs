@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::str::FromStr;
 
+use crate::random::Random;
+
 /// Bytes of a block.
 pub const BLOCK_BYTES: usize = 4096;
 const SECTOR_BYTES: usize = 512;
@@ -70,7 +72,7 @@ pub struct LossyDisk {
     cache: Vec<CachedWrite>,
     cache_writes: usize,
     behaviour: Behaviour,
-    random: u64,
+    random: Random,
     is_off: bool,
     /// Number of cuts that broke a promise.
     lies: u64,
@@ -87,7 +89,7 @@ impl LossyDisk {
             cache: Vec::new(),
             cache_writes: CACHE_WRITES,
             behaviour,
-            random: seed,
+            random: Random::new(seed),
             is_off: false,
             lies: 0,
             cut_after: None,
@@ -122,15 +124,6 @@ impl LossyDisk {
             None => {}
         }
         if self.is_off { Err(PoweredOff) } else { Ok(()) }
-    }
-
-    fn draw(&mut self, below: u64) -> u64 {
-        // SplitMix64 (Steele, Lea, Flood 2014).
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ z >> 31) % below.max(1)
     }
 
     /// Returns the current content of a block.
@@ -210,7 +203,7 @@ impl LossyDisk {
         let victim = match self.behaviour {
             Behaviour::Honest => None,
             _ if victims.is_empty() => None,
-            _ => victims.get(self.draw(victims.len() as u64) as usize).copied(),
+            _ => victims.get(self.random.draw(victims.len() as u64) as usize).copied(),
         };
         let Some(victim) = victim else {
             cache.into_iter().for_each(|write| self.settle(write));
@@ -241,7 +234,7 @@ impl LossyDisk {
                 // The keys have no order of their own.
                 let mut others = others;
                 others.sort_unstable();
-                let at = self.draw(others.len() as u64) as usize;
+                let at = self.random.draw(others.len() as u64) as usize;
                 if let Some(other) = others.get(at) {
                     self.media.insert(*other, meant);
                 }
@@ -258,10 +251,10 @@ impl LossyDisk {
             return;
         }
         // A third of the cases each: the write is lost, whole or torn.
-        let sectors = match self.draw(3) {
+        let sectors = match self.random.draw(3) {
             0 => 0,
             1 => u64::MAX,
-            _ => self.draw(1 << 8),
+            _ => self.random.draw(1 << 8),
         };
         let old = self.media.entry(write.block).or_insert_with(|| Box::new([0; BLOCK_BYTES]));
         let pairs = old.chunks_mut(SECTOR_BYTES).zip(write.bytes.chunks(SECTOR_BYTES));

@@ -4,10 +4,13 @@
 //! - [`disk`]: the disk, without I/O: cache, media, false reports.
 //! - [`mount`]: the disk as a FUSE file system. If `cut` is written to its file `control`, its
 //!   power is cut; `restore` turns the power on again.
+//! - [`faults`]: errors, short transfers and delays of single operations.
 //!
 //! ```console
 //! $ cargo run -p plimsoll-lossy-disk -- /mnt/lossy drop-cache
 //! ```
 
 pub mod disk;
+pub mod faults;
 pub mod mount;
+mod random;

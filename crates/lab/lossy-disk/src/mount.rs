@@ -16,6 +16,7 @@ use fuser::{
 };
 
 use crate::disk::{Behaviour, LossyDisk};
+use crate::faults::{Fault, FaultSchedule, Operation};
 
 /// Name of the control file, in the root.
 pub const CONTROL: &str = "control";
@@ -39,6 +40,7 @@ struct State {
     nodes: BTreeMap<u64, Node>,
     next: u64,
     disk: LossyDisk,
+    faults: Option<FaultSchedule>,
 }
 
 /// Mounted disk. It is unmounted when this is dropped.
@@ -78,7 +80,8 @@ impl LossyMount {
             (INodeNo::ROOT.0, node(FileType::Directory, 0o755, 0, "")),
             (CONTROL_NODE, node(FileType::RegularFile, 0o600, INodeNo::ROOT.0, CONTROL)),
         ]);
-        let state = Arc::new(Mutex::new(State { nodes, next: CONTROL_NODE + 1, disk }));
+        let state =
+            Arc::new(Mutex::new(State { nodes, next: CONTROL_NODE + 1, disk, faults: None }));
         let mut config = Config::default();
         config.mount_options =
             vec![MountOption::FSName("lossy".to_owned()), MountOption::DefaultPermissions];
@@ -96,6 +99,50 @@ impl LossyMount {
     pub fn cut_after(&self, operations: u64) {
         lock(&self.state).disk.cut_after(operations);
     }
+
+    /// Starts a schedule of faults. `None` ends them. Returns the schedule before.
+    pub fn set_faults(&self, faults: Option<FaultSchedule>) -> Option<FaultSchedule> {
+        std::mem::replace(&mut lock(&self.state).faults, faults)
+    }
+}
+
+/// Outcome of the fault schedule for an operation.
+enum Admission {
+    Whole,
+    Short,
+    Failed(Errno),
+    Unanswered,
+}
+
+impl LossyFs {
+    /// Draws the fault of an operation, and sleeps through a delay.
+    fn admit(&self, operation: Operation) -> Admission {
+        let fault = lock(&self.0).faults.as_mut().and_then(|faults| faults.next(operation));
+        match fault {
+            None => Admission::Whole,
+            Some(Fault::Short) => Admission::Short,
+            Some(Fault::Error(_, errno)) => Admission::Failed(errno),
+            Some(Fault::Never) => Admission::Unanswered,
+            Some(Fault::Delay(time)) => {
+                std::thread::sleep(time);
+                Admission::Whole
+            }
+        }
+    }
+}
+
+/// Applies the fault of an operation: returns from it if it fails or has no answer. The value is true
+/// if the transfer is short.
+macro_rules! admit {
+    ($fs:ident, $operation:ident, $reply:ident) => {
+        match $fs.admit(Operation::$operation) {
+            Admission::Whole => false,
+            Admission::Short => true,
+            Admission::Failed(errno) => return $reply.error(errno),
+            // A reply that is dropped sends an error.
+            Admission::Unanswered => return std::mem::forget($reply),
+        }
+    };
 }
 
 impl State {
@@ -203,6 +250,7 @@ macro_rules! send {
 
 impl Filesystem for LossyFs {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        admit!(self, Name, reply);
         let state = lock(&self.0);
         let found = state.child(parent.0, name).ok_or(Errno::ENOENT);
         let found = found.and_then(|ino| state.attributes(ino));
@@ -210,6 +258,7 @@ impl Filesystem for LossyFs {
     }
 
     fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        admit!(self, Name, reply);
         let found = lock(&self.0).attributes(ino.0);
         send!(reply, found, attr => reply.attr(&TTL, &attr));
     }
@@ -232,6 +281,7 @@ impl Filesystem for LossyFs {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
+        admit!(self, Name, reply);
         let mut state = lock(&self.0);
         if let (Some(size), Some(node)) = (size, state.nodes.get_mut(&ino.0)) {
             node.size = size;
@@ -248,15 +298,18 @@ impl Filesystem for LossyFs {
         _: u32,
         reply: ReplyEntry,
     ) {
+        admit!(self, Name, reply);
         let made = lock(&self.0).make(parent.0, name, FileType::Directory, mode);
         send!(reply, made, attr => reply.entry(&TTL, &attr, Generation(0)));
     }
 
     fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        admit!(self, Name, reply);
         send!(reply, lock(&self.0).remove(parent.0, name), _done => reply.ok());
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        admit!(self, Name, reply);
         send!(reply, lock(&self.0).remove(parent.0, name), _done => reply.ok());
     }
 
@@ -270,11 +323,13 @@ impl Filesystem for LossyFs {
         _: RenameFlags,
         reply: ReplyEmpty,
     ) {
+        admit!(self, Name, reply);
         let renamed = lock(&self.0).rename((parent.0, name), (newparent.0, newname));
         send!(reply, renamed, _done => reply.ok());
     }
 
     fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        admit!(self, Name, reply);
         reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
     }
 
@@ -288,6 +343,7 @@ impl Filesystem for LossyFs {
         _flags: i32,
         reply: ReplyCreate,
     ) {
+        admit!(self, Name, reply);
         let made = lock(&self.0).make(parent.0, name, FileType::RegularFile, mode);
         let direct = FopenFlags::FOPEN_DIRECT_IO;
         send!(reply, made, attr => reply.created(&TTL, &attr, Generation(0), FileHandle(0), direct));
@@ -304,6 +360,8 @@ impl Filesystem for LossyFs {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        let is_short = admit!(self, Read, reply);
+        let size = if is_short { size / 2 } else { size };
         send!(reply, lock(&self.0).read(ino.0, offset, size), bytes => reply.data(&bytes));
     }
 
@@ -319,7 +377,9 @@ impl Filesystem for LossyFs {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        let is_short = admit!(self, Write, reply);
         let mut state = lock(&self.0);
+        let data = if is_short { &data[..data.len() / 2] } else { data };
         let mut written = state.write(ino.0, offset, data);
         // The kernel does not flush such a write; the file system must do it.
         if flags.0 & O_DSYNC != 0 {
@@ -334,10 +394,12 @@ impl Filesystem for LossyFs {
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        admit!(self, Flush, reply);
         send!(reply, lock(&self.0).flush(), _done => reply.ok());
     }
 
     fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        admit!(self, Flush, reply);
         send!(reply, lock(&self.0).flush(), _done => reply.ok());
     }
 
@@ -349,6 +411,7 @@ impl Filesystem for LossyFs {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
+        admit!(self, Name, reply);
         let state = lock(&self.0);
         let own = [(ino.0, FileType::Directory, OsString::from("."))];
         let below = state.nodes.iter().filter(|(_, node)| node.parent == ino.0);

@@ -44,6 +44,6 @@ mod work_dir;
 
 pub use error::{EngineError, ErrorKind};
 pub use open_target::HeldTarget;
-pub use work_dir::clean::{CleanupReport, remove_data};
+pub use work_dir::clean::{CleanupReport, leftovers, remove_data};
 pub use work_dir::maps::{MapGcOutcome, collect as collect_maps};
 pub use work_dir::space::{Space, space};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use plimsoll_engine::mailbox::{self, MailRun, StoreDirectories};
 use plimsoll_engine::matrix::condition::random_overwrite;
 use plimsoll_engine::matrix::{self, DataSet, DataSetRequest, MatrixRun};
-use plimsoll_engine::{blocking_call, defect, memory};
+use plimsoll_engine::{EngineError, ErrorKind, blocking_call, defect, leftovers, memory};
 use plimsoll_evidence::BundleWriter;
 use plimsoll_evidence::environment::Environment;
 use plimsoll_evidence::ledger::{Ledger, Question, Start, TornTail};
@@ -124,7 +124,7 @@ fn run_mail(
             StoreDirectories::create(resolved, target, mailbox, &stores, id.store_id(), allowed)
         }
     };
-    let store_directories = store_directories.map_err(|error| engine_error(&error))?;
+    let store_directories = store_directories.map_err(|error| not_created(&error, resolved))?;
     if store_directories.replaced {
         progress.say(REPLACED);
     }
@@ -171,7 +171,7 @@ impl<H> PreparedRun<H> {
         let operator = Operator::of_run(request.config.places, id.name());
         let session = match Session::begin(request, &places, id, data_of_run, progress) {
             Ok(session) => session,
-            Err(error) => return Err(start_failed(data(run_data), error)),
+            Err(error) => return Err(start_failed(data(run_data), error, request.config.resolved)),
         };
         let mut listener = EventListener::new(request.config.resolved, gates, operator, progress);
         let (mut recording, run_data, is_prepared) = drive(run_data, &mut listener);
@@ -246,7 +246,7 @@ fn data_set(
         destroy: &request.data.overwritable_devices(request.config.destroy),
         allowed: request.config.driver.allowed(),
     });
-    let data_set = data_set.map_err(|error| engine_error(&error))?;
+    let data_set = data_set.map_err(|error| not_created(&error, plan))?;
     if let TargetKind::Device { device } = &target.kind {
         request.data.record_device(device.into());
     }
@@ -394,7 +394,7 @@ impl<'a> Session<'a> {
             let error = RunnerError::environment(says).hint(hint);
             return DataOutcome { kept: Vec::new(), removal_error: Some(error) };
         }
-        DataOutcome { kept: Vec::new(), removal_error: remove(data).err() }
+        DataOutcome { kept: Vec::new(), removal_error: remove(data, request.config.resolved).err() }
     }
 
     /// Writes, seals and judges the evidence, and records the end in the ledger.
@@ -477,7 +477,7 @@ impl<'a> Session<'a> {
             progress.warn(&format!("{says}: {error}"));
         }
         if let Some(error) = &removal_error {
-            progress.warn(&format!("cannot remove the data: {error}"));
+            progress.warn(&format!("cannot remove the data: {}", error.in_one_line()));
         }
         let verdict = verdict.map_err(|error| {
             let place = directory.display();
@@ -500,20 +500,60 @@ impl<'a> Session<'a> {
 const REMOVAL_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Removes the data of a run. If the data cannot be removed in time, it stays.
-fn remove(data: Data) -> Result<(), RunnerError> {
+fn remove(data: Data, plan: &ResolvedPlan) -> Result<(), RunnerError> {
     let places = data.places();
+    let plan = plan.clone();
     let removed = blocking_call::run_until_stop(&places, REMOVAL_TIMEOUT, move || {
         inject::point("removal");
-        data.remove()
+        let removed = data.remove().map_err(|error| engine_error(&error));
+        // The removal of the data also removes the lock.
+        let hints = leftover_hints(&plan);
+        match removed {
+            Ok(()) if hints.is_empty() => Ok(()),
+            Ok(()) => Err(with_hints(RunnerError::environment("some of it is left"), hints)),
+            Err(error) => Err(with_hints(error, hints)),
+        }
     });
-    removed
-        .flatten()
-        .map_err(|error| engine_error(&error).hint(format!("the rest of the data is in {places}")))
+    removed.map_err(|error| engine_error(&error)).flatten().map_err(|error| {
+        let is_named = error.hints.iter().any(|hint| hint.contains("plimsoll clean"));
+        if is_named { error } else { error.hint(format!("the rest of the data is in {places}")) }
+    })
+}
+
+/// Converts an error of the creation of data. Hints at files that could not be removed again.
+fn not_created(error: &EngineError, plan: &ResolvedPlan) -> RunnerError {
+    // Data and lock belong to the other run.
+    let is_others = error.kind() == ErrorKind::InUse;
+    let hints = if is_others { Vec::new() } else { leftover_hints(plan) };
+    with_hints(engine_error(error), hints)
+}
+
+fn with_hints(error: RunnerError, hints: Vec<String>) -> RunnerError {
+    hints.into_iter().fold(error, RunnerError::hint)
+}
+
+/// Returns a hint for each target directory with files of this run, or whose files are unknown.
+fn leftover_hints(plan: &ResolvedPlan) -> Vec<String> {
+    let all = plan
+        .targets
+        .iter()
+        .flat_map(|target| target.database_directories().iter().chain(target.log_directories()));
+    let mut directories: Vec<&String> = all.collect();
+    directories.sort_unstable();
+    directories.dedup();
+    let hint = |directory: &&String| match leftovers(Path::new(directory), &plan.name) {
+        Ok(names) if names.is_empty() => None,
+        Ok(names) => Some(format!("`plimsoll clean {directory}` removes {}", names.join(", "))),
+        // Nothing was created there.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Denied) => None,
+        Err(_) => Some(format!("`plimsoll clean {directory}` removes what is left there")),
+    };
+    directories.iter().filter_map(hint).collect()
 }
 
 /// Removes the data of a run that could not start. Returns the error that prevented the start.
-fn start_failed(data: Data, error: RunnerError) -> RunnerError {
-    match remove(data) {
+fn start_failed(data: Data, error: RunnerError, plan: &ResolvedPlan) -> RunnerError {
+    match remove(data, plan) {
         Ok(()) => error,
         Err(left) => error.hint(format!("also, the data could not be removed: {}", left.message)),
     }

@@ -16,7 +16,7 @@ use crate::EngineError;
 use crate::allow_list::AllowList;
 use crate::open_target::HeldTarget;
 use crate::work_dir::find_manifest::open_directories;
-use crate::work_dir::removal::remove;
+use crate::work_dir::removal::remove_each;
 use crate::work_dir::{
     self, DataManifest, Locks, check_space, finish_removals, lock_all, lock_shared, maps, own_name,
 };
@@ -206,9 +206,7 @@ impl StoreDirectories {
     /// Fails if a file cannot be removed or does not belong to the store.
     pub fn remove(self) -> Result<(), EngineError> {
         let contents = self.manifest.contents();
-        for own in self.held.each_directory() {
-            remove(own, &contents)?;
-        }
+        remove_each(self.held.each_directory(), &contents)?;
         maps::remove(Path::new(&self.manifest.generation_maps))
     }
 }

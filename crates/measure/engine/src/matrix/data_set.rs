@@ -26,7 +26,7 @@ use crate::open_target::handles::OwnDirectory;
 use crate::work_dir::find_manifest::{
     FileState, current_directories, file_state, open_directories,
 };
-use crate::work_dir::removal::remove;
+use crate::work_dir::removal::remove_each;
 use crate::work_dir::{
     self, DataManifest, Locks, check_space, finish_removals, lock_all, lock_shared, maps, own_name,
     sys_error,
@@ -455,9 +455,7 @@ impl DataSet {
             return remote.remove();
         }
         let contents = self.manifest.contents();
-        for own in self.held.each_directory() {
-            remove(own, &contents)?;
-        }
+        remove_each(self.held.each_directory(), &contents)?;
         if self.is_null { Ok(()) } else { maps::remove(&self.manifest.generations) }
     }
 }

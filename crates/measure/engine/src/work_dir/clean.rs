@@ -5,9 +5,10 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use super::find_manifest::read_manifest_in;
-use super::removal::is_own_directory_in;
+use super::removal::{REMOVING, is_own_directory_in};
 use super::{
-    DataManifest, finish_removals, is_own_directory, lock_all, maps, remove_own, sys_error,
+    DataManifest, finish_removals, is_own_directory, lock, lock_all, maps, own_name, remove_own,
+    sys_error,
 };
 use crate::EngineError;
 use crate::mailbox::{Manifest as Mail, StoreState};
@@ -64,6 +65,27 @@ pub fn remove_data(
     }
     drop(locks);
     Ok(cleaned)
+}
+
+/// Returns the names that a failed run of a plan left in a target directory: its lock file, and data
+/// that is not closed or whose removal was interrupted.
+///
+/// # Errors
+/// Fails if the directory cannot be read.
+pub fn leftovers(directory: &Path, plan: &str) -> Result<Vec<String>, EngineError> {
+    let looking =
+        |error| EngineError::system("looking for data", sys_error("open", directory, &error));
+    let target = TargetDirectory::open(directory).map_err(looking)?;
+    let all = names_in(target.fd.as_fd()).map_err(|errno| looking(errno.into()))?;
+    let own = own_name(plan);
+    let is_left = |name: &&String| {
+        let is_data = **name == own && is_own_directory_in(&target, name.as_ref());
+        **name == lock::FILE
+            || name.strip_prefix(REMOVING) == Some(&own)
+            || is_data && !is_closed(&target, name.as_ref())
+    };
+    let names: Vec<String> = all.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+    Ok(names.iter().filter(is_left).cloned().collect())
 }
 
 /// Returns the names of Plimsoll's directories in `target`.

@@ -66,7 +66,7 @@ fn foreign_error(directory: &Path, says: &str) -> EngineError {
 
 fn removal_error(directory: &Path, call: &'static str, errno: Errno) -> EngineError {
     let error = SysError::new(call, errno.raw_os_error()).at(directory);
-    EngineError::system("removing data of an earlier run", error)
+    EngineError::system("removing data", error)
 }
 
 fn directory_state(parent: &TargetDirectory, name: &OsStr) -> Result<DirectoryState, EngineError> {
@@ -231,6 +231,17 @@ pub(crate) fn remove(own: &OwnDirectory, contents: &Contents) -> Result<(), Engi
         }
         other => ignore_missing(other).map_err(|errno| removal_error(directory, "rmdir", errno)),
     }
+}
+
+/// Removes own directories. If one cannot be removed, it still removes the others.
+///
+/// # Errors
+/// The first directory that could not be removed.
+pub(crate) fn remove_each<'a>(
+    directories: impl Iterator<Item = &'a OwnDirectory>,
+    contents: &Contents,
+) -> Result<(), EngineError> {
+    directories.map(|own| remove(own, contents)).fold(Ok(()), Result::and)
 }
 
 fn ignore_missing(result: rustix::io::Result<()>) -> rustix::io::Result<()> {

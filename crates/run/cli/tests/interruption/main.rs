@@ -10,6 +10,7 @@ mod support;
 
 mod cuts;
 mod durability;
+mod faults;
 mod full_disk;
 mod interrupted;
 mod kills;

@@ -1,0 +1,115 @@
+//! Faults of single operations on the disk's file system, drawn from a seed.
+
+use std::time::Duration;
+
+use fuser::Errno;
+
+use crate::random::Random;
+
+/// Group of file-system operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Read of a file.
+    Read,
+    /// Write to a file.
+    Write,
+    /// Flush of a file or a directory.
+    Flush,
+    /// Operation on names or attributes.
+    Name,
+}
+
+/// Fault of one operation.
+#[derive(Clone, Copy, Debug)]
+pub enum Fault {
+    /// It fails, with the name of the error.
+    Error(&'static str, Errno),
+    /// A read or write transfers half of its bytes. Other operations have no fault.
+    Short,
+    /// It takes longer. All other operations of the disk wait meanwhile.
+    Delay(Duration),
+    /// It has no answer.
+    Never,
+}
+
+/// Errors that a schedule draws from. Storage and networks cause all of them.
+const ERRORS: [(&str, Errno); 6] = [
+    ("EIO", Errno::EIO),
+    ("ENOSPC", Errno::ENOSPC),
+    ("EAGAIN", Errno::EAGAIN),
+    ("EINTR", Errno::EINTR),
+    ("ESTALE", Errno::ESTALE),
+    ("EROFS", Errno::EROFS),
+];
+
+/// Faults of a run. Each schedule has one kind of fault, or any; it begins after some operations, and
+/// hits one of them, some or most.
+#[derive(Clone, Debug)]
+pub struct FaultSchedule {
+    random: Random,
+    kinds: Vec<Fault>,
+    names_too: bool,
+    operations_before: u64,
+    one_in: u64,
+    faults_left: u64,
+    injected: Vec<(Operation, Fault)>,
+}
+
+impl FaultSchedule {
+    /// Draws a schedule of errors, short transfers and delays below a second.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let errors = ERRORS.map(|(name, errno)| Fault::Error(name, errno));
+        let delay = Fault::Delay(Duration::from_millis(1 + random.draw(300)));
+        let mut kinds: Vec<Fault> = errors.into_iter().chain([Fault::Short, delay]).collect();
+        if random.draw(4) > 0 {
+            kinds = vec![kinds[random.draw(kinds.len() as u64) as usize]];
+        }
+        let before_max = 1 << random.draw(12);
+        let one_in = [1, 2, 10, 100, 1000][random.draw(5) as usize];
+        let is_slow = matches!(kinds[..], [Fault::Delay(_)]);
+        let faults_left = if is_slow { 3 } else { [1, 3, u64::MAX][random.draw(3) as usize] };
+        Self {
+            kinds,
+            names_too: random.draw(2) == 0,
+            operations_before: random.draw(before_max),
+            one_in,
+            faults_left,
+            injected: Vec::new(),
+            random,
+        }
+    }
+
+    /// Replaces the faults by a single one of this kind.
+    #[must_use]
+    pub fn once(self, fault: Fault) -> Self {
+        Self { kinds: vec![fault], faults_left: 1, names_too: false, one_in: 10, ..self }
+    }
+
+    /// Returns all faults up to now, in order.
+    #[must_use]
+    pub fn injected(&self) -> &[(Operation, Fault)] {
+        &self.injected
+    }
+
+    /// Returns the fault of the next operation; `None` if it has none.
+    pub(crate) fn next(&mut self, operation: Operation) -> Option<Fault> {
+        if self.operations_before > 0 {
+            self.operations_before -= 1;
+            return None;
+        }
+        let is_spared = self.faults_left == 0 || operation == Operation::Name && !self.names_too;
+        if is_spared || self.random.draw(self.one_in) > 0 {
+            return None;
+        }
+        let fault = self.kinds[self.random.draw(self.kinds.len() as u64) as usize];
+        let transfers = matches!(operation, Operation::Read | Operation::Write);
+        if matches!(fault, Fault::Short) && !transfers {
+            return None;
+        }
+        self.faults_left -= 1;
+        self.injected.push((operation, fault));
+        Some(fault)
+    }
+}

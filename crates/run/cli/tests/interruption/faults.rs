@@ -1,0 +1,164 @@
+//! Operations of the target that fail, transfer half, take long or have no answer, under the real
+//! drivers: no panic, no hang, no PASS, evidence that can be read, and no file that is not named.
+//!
+//! `PLIMSOLL_FAULT_SCHEDULES=10000` runs that many schedules, from `PLIMSOLL_FAULT_SEED` on.
+
+use std::process::Child;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use plimsoll_evidence::Bundle;
+use plimsoll_lossy_disk::disk::Behaviour;
+use plimsoll_lossy_disk::faults::{Fault, FaultSchedule, Operation};
+use plimsoll_lossy_disk::mount::LossyMount;
+
+use crate::support::draw::Draw;
+use crate::support::{CommandOutput, Sandbox, SmallPlan};
+
+/// Number of schedules if none is requested.
+const SCHEDULES: u64 = 40;
+/// Schedules that run at the same time.
+const WORKERS: usize = 4;
+/// One schedule of this many has an operation that takes 30 s, and one an operation without an
+/// answer.
+const SLOW_EVERY: u64 = 1_000;
+/// Maximum duration of a run with faults that last less than a second.
+const LIMIT: Duration = Duration::from_secs(60);
+/// The same with an operation of 30 s, or without an answer: the drain waits for three minutes.
+const SLOW_LIMIT: Duration = Duration::from_secs(300);
+
+fn number(name: &str, or: u64) -> u64 {
+    std::env::var(name).map_or(or, |text| text.parse().expect("a number"))
+}
+
+/// Draws a plan of a mail store or of a stream.
+fn draw_plan(draw: &mut Draw, sandbox: &Sandbox) -> String {
+    let io = draw.one_of(&["io_uring", "threads"]);
+    let direct = draw.one_of(&["auto", "off"]);
+    let engine = format!("[engine]\nio = \"{io}\"\ndirect = \"{direct}\"\n");
+    if draw.once_in(3) {
+        let mut plan = SmallPlan::on(&sandbox.data());
+        (plan.mailboxes, plan.databases) = (4, 1 + draw.below(2) as u32);
+        plan.mailbox_size = "256KiB".into();
+        (plan.warm_up, plan.measure) = ("50ms".into(), "200ms".into());
+        plan.more = engine;
+        return sandbox.plan(&plan);
+    }
+    let text = format!(
+        "version = 1\nname = \"faults\"\n[target]\npath = {:?}\n[requirement]\niops = 1\n{engine}\
+         [workload.matrix]\nsizes = \"{}\"\nfile_size = \"1MiB\"\nfiles = {}\nreads = {}\n\
+         queue_depth = {}\nsync = \"{}\"\n[phases]\nwarm_up = \"50ms\"\nmeasure = \"200ms\"\n\
+         [evidence]\nmin_measure = \"100ms\"\ninterval = \"100ms\"\n",
+        sandbox.data().display().to_string(),
+        draw.one_of(&["4KiB", "16KiB", "64KiB"]),
+        draw.one_of(&[1, 3]),
+        draw.one_of(&[0, 50, 100]),
+        draw.one_of(&[1, 4, 32]),
+        draw.one_of(&["none", "fsync", "fdatasync", "dsync"]),
+    );
+    let path = sandbox.path("plan.toml");
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+/// Waits for a command; `None` if it has to be killed.
+fn ended_within(mut child: Child, limit: Duration) -> Option<CommandOutput> {
+    let start = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if start.elapsed() > limit {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Some(child.wait_with_output().unwrap().into())
+}
+
+/// Returns true if the fault must show in the figures or in the end of the run.
+fn is_hard(fault: &(Operation, Fault)) -> bool {
+    let is_error = matches!(fault.1, Fault::Error("EIO" | "ENOSPC" | "ESTALE" | "EROFS", _));
+    is_error && fault.0 != Operation::Name
+}
+
+/// Runs one schedule.
+///
+/// # Errors
+/// What was wrong with the run.
+fn run_schedule(seed: u64) -> Result<usize, String> {
+    let mut draw = Draw::of(seed);
+    let sandbox = Sandbox::new();
+    let disk = LossyMount::new(&sandbox.data(), Behaviour::Honest, seed).unwrap();
+    let plan = draw_plan(&mut draw, &sandbox);
+    let (faults, limit) = match seed % SLOW_EVERY {
+        1 => (FaultSchedule::new(seed).once(Fault::Delay(Duration::from_secs(30))), SLOW_LIMIT),
+        2 => (FaultSchedule::new(seed).once(Fault::Never), SLOW_LIMIT),
+        _ => (FaultSchedule::new(seed), LIMIT),
+    };
+    disk.set_faults(Some(faults));
+    let child = sandbox.start(&["run", &plan, "--json", "-q"]);
+    let ran = ended_within(child, limit);
+    let faults = disk.set_faults(None).unwrap();
+    let injected = faults.injected();
+    let ran = ran.ok_or_else(|| format!("no end within {limit:?} after {injected:?}"))?;
+    let says = format!("{}{}\nfaults: {injected:?}\n{plan}", ran.stdout, ran.stderr);
+    let check = |holds: bool, what: &str| match holds {
+        true => Ok(()),
+        false => Err(format!("{what}, exit code {}: {says}", ran.code)),
+    };
+    check((0..=5).contains(&ran.code) && !says.contains("panicked at"), "a crash")?;
+    let verdict: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap_or_default();
+    check(verdict["verdict"] != "PASS", "a PASS of 200 ms")?;
+    let is_hidden = injected.iter().any(is_hard) && verdict["verdict"] == "INCONCLUSIVE";
+    check(!is_hidden && (ran.code != 0 || !injected.iter().any(is_hard)), "a hidden error")?;
+    for bundle in sandbox.bundles() {
+        let read = Bundle::read(&bundle).map(drop);
+        check(read.is_ok(), &format!("evidence that cannot be read ({read:?})"))?;
+    }
+    check(sandbox.run(&["runs", "--json"]).code == 0, "a ledger that cannot be read")?;
+    let left = || sandbox.left_in_data().into_iter().filter(|name| name != "control");
+    for name in left() {
+        let is_named = says.contains(&name) || says.contains("plimsoll clean");
+        check(is_named, &format!("{name} is left and not named"))?;
+    }
+    let data = sandbox.data().display().to_string();
+    let cleaned = sandbox.run(&["clean", &data, "--kept"]);
+    let what = format!(
+        "{:?} after clean, {}{}",
+        left().collect::<Vec<_>>(),
+        cleaned.stdout,
+        cleaned.stderr
+    );
+    check(cleaned.code == 0 && left().next().is_none(), &what)?;
+    Ok(injected.len())
+}
+
+#[test]
+fn faults_of_the_target_end_no_run_badly() {
+    let count = number("PLIMSOLL_FAULT_SCHEDULES", SCHEDULES);
+    let first = number("PLIMSOLL_FAULT_SEED", 10);
+    let (next, faults) = (AtomicU64::new(first), AtomicU64::new(0));
+    let failures = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= first + count {
+                        return;
+                    }
+                    match run_schedule(seed) {
+                        Ok(injected) => drop(faults.fetch_add(injected as u64, Ordering::Relaxed)),
+                        Err(why) => failures.lock().unwrap().push(format!("seed {seed}: {why}")),
+                    }
+                }
+            });
+        }
+    });
+    let failures = failures.into_inner().unwrap();
+    let faults = faults.into_inner();
+    println!("{count} schedules from seed {first}: {faults} faults");
+    assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n\n"));
+    assert!(faults > count, "{faults} faults in {count} schedules");
+}
