@@ -79,10 +79,9 @@ pub fn leftovers(directory: &Path, plan: &str) -> Result<Vec<String>, EngineErro
     let all = names_in(target.fd.as_fd()).map_err(|errno| looking(errno.into()))?;
     let own = own_name(plan);
     let is_left = |name: &&String| {
-        let is_data = **name == own && is_own_directory_in(&target, name.as_ref());
-        **name == lock::FILE
-            || name.strip_prefix(REMOVING) == Some(&own)
-            || is_data && !is_closed(&target, name.as_ref())
+        let is_removal = name.strip_prefix(REMOVING) == Some(&own);
+        let is_data = (is_removal || **name == own) && is_own_directory_in(&target, name.as_ref());
+        **name == lock::FILE || is_data && (is_removal || !is_closed(&target, name.as_ref()))
     };
     let names: Vec<String> = all.iter().map(|name| name.to_string_lossy().into_owned()).collect();
     Ok(names.iter().filter(is_left).cloned().collect())

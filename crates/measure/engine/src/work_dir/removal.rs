@@ -130,7 +130,10 @@ pub(crate) fn is_own_directory(directory: &Path) -> bool {
 pub(crate) fn is_own_directory_in(parent: &TargetDirectory, name: &OsStr) -> bool {
     match directory_state(parent, name) {
         Ok(DirectoryState::Owned(..)) => true,
-        Ok(DirectoryState::Empty(_)) => name.as_bytes().starts_with(b"plimsoll-"),
+        Ok(DirectoryState::Empty(_)) => {
+            let name = name.as_bytes();
+            name.strip_prefix(REMOVING.as_bytes()).unwrap_or(name).starts_with(b"plimsoll-")
+        }
         Ok(DirectoryState::Absent) | Err(_) => false,
     }
 }
