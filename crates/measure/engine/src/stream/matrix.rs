@@ -18,9 +18,6 @@ use plimsoll_workload::stamp::{DamageCounts, Finding, Generations};
 use super::source::{DurableWriteClass, FirstByteClass, Op, Source, SourceCallbacks, UNFOLLOWED};
 use crate::backend::NameOp;
 
-/// Attempts to find another operation if a write cannot be tracked.
-const ELSEWHERE_MAX: u32 = 16;
-
 /// Content of writes.
 #[derive(Clone, Debug)]
 pub enum WriteContent {
@@ -139,8 +136,6 @@ pub struct MatrixSource {
     profiler: Option<Box<AccessProfiler>>,
     /// True if the target supports operations on names.
     has_names: bool,
-    /// True if the source replays a trace, of which it may skip no operation.
-    replays: bool,
 }
 
 impl MatrixSource {
@@ -196,18 +191,8 @@ impl MatrixSource {
         let first = clients.iter().copied().min().unwrap_or(0);
         let end = clients.iter().copied().max().map_or(0, |last| last.saturating_add(1));
         let has_names = config.metadata_percent > 0.0;
-        let replays = config.trace.is_some();
         let part = StreamPart::new(config, first..end)?;
-        Ok(Self {
-            part,
-            clients,
-            first_class: 0,
-            work,
-            names: None,
-            profiler: None,
-            has_names,
-            replays,
-        })
+        Ok(Self { part, clients, first_class: 0, work, names: None, profiler: None, has_names })
     }
 
     /// Numbers the classes from `first_class`, for several streams that are recorded side by side.
@@ -352,55 +337,22 @@ impl MatrixSource {
         if let matrix::OpKind::Metadata(kind) = next.kind {
             return Some(self.named(kind, client, &next));
         }
-        let followed = match &mut self.work {
-            Work::Tracked(followed) => followed,
-            Work::Sampled { sampler, .. } => {
-                let kind = kind(next.kind)?;
-                let (file, offset, size) = (next.file, next.offset_bytes, next.size_bytes);
-                let followed = match kind {
-                    OpKind::Read => sampler.begin_read(file, offset, size),
-                    OpKind::Write | OpKind::WriteDurable => sampler.begin_write(file, offset, size),
-                    _ => None,
-                };
-                let tag = followed.map_or(UNFOLLOWED, InFlight::number);
-                return Some(op(&next, kind, tag, first_class));
+        let kind = kind(next.kind)?;
+        let (file, offset, size) = (next.file, next.offset_bytes, next.size_bytes);
+        let is_write = matches!(kind, OpKind::Write | OpKind::WriteDurable);
+        let begun = match &mut self.work {
+            Work::Tracked(followed) if is_write => followed.tracker.begin_write(file, offset, size),
+            Work::Tracked(followed) if kind == OpKind::Read => {
+                let is_checked = followed.checks(file, offset, size);
+                is_checked.then(|| followed.tracker.begin_read(file, offset, size)).flatten()
             }
-            _ => return Some(op(&next, kind(next.kind)?, UNFOLLOWED, first_class)),
+            Work::Sampled { sampler, .. } if is_write => sampler.begin_write(file, offset, size),
+            Work::Sampled { sampler, .. } if kind == OpKind::Read => {
+                sampler.begin_read(file, offset, size)
+            }
+            _ => None,
         };
-        let (mut next, mut tries) = (next, 0);
-        loop {
-            let kind = kind(next.kind)?;
-            let (file, offset, size) = (next.file, next.offset_bytes, next.size_bytes);
-            let begun = match kind {
-                OpKind::Write | OpKind::WriteDurable => {
-                    tries += 1;
-                    match followed.tracker.begin_write(file, offset, size) {
-                        Some(begun) => begun,
-                        // Six writes of one unit are in flight: issue another operation instead.
-                        None if tries < ELSEWHERE_MAX && !self.replays => {
-                            next = self.part.next(client)?;
-                            if let matrix::OpKind::Metadata(kind) = next.kind {
-                                return Some(self.named(kind, client, &next));
-                            }
-                            continue;
-                        }
-                        // No unit can be written: read the range of a write in flight.
-                        None => {
-                            let read = matrix::Op { class: 0, ..next };
-                            return Some(op(&read, OpKind::Read, UNFOLLOWED, first_class));
-                        }
-                    }
-                }
-                OpKind::Read if followed.checks(file, offset, size) => {
-                    let Some(begun) = followed.tracker.begin_read(file, offset, size) else {
-                        return Some(op(&next, kind, UNFOLLOWED, first_class));
-                    };
-                    begun
-                }
-                _ => return Some(op(&next, kind, UNFOLLOWED, first_class)),
-            };
-            return Some(op(&next, kind, begun.number(), first_class));
-        }
+        Some(op(&next, kind, begun.map_or(UNFOLLOWED, InFlight::number), first_class))
     }
 }
 
@@ -479,7 +431,10 @@ impl Source for MatrixSource {
                     tag => sampler.fill(InFlight::from_number(tag), *writes, buffer),
                 }
             }
-            Work::Tracked(followed) => followed.tracker.fill(InFlight::from_number(op.tag), buffer),
+            Work::Tracked(followed) => match op.tag {
+                UNFOLLOWED => followed.tracker.fill_untracked(op.file, op.offset_bytes, buffer),
+                tag => followed.tracker.fill(InFlight::from_number(tag), buffer),
+            },
         };
         debug_assert!(filled.is_ok(), "transfers were checked to be whole units");
     }

@@ -18,8 +18,6 @@ use crate::stamp::{DamageCounts, Finding, Generations, ReadStart, Ticket, Verdic
 const PERIOD_BITS_MAX: u32 = 8;
 /// If operations reach fewer units than this times the period, the period is shorter.
 const SAMPLED_MIN: u64 = 64;
-/// Generation of a unit that is no longer tracked.
-const GIVEN_UP: u32 = u32::MAX;
 
 /// Sampled units with their expected content. Shared by all threads.
 #[derive(Debug)]
@@ -114,9 +112,7 @@ impl Sample {
         let end = self.first_units.last().copied().unwrap_or(0);
         let groups = 0..self.generations.units() as u64;
         let all: Vec<u64> = groups
-            .filter(|group| {
-                (first..GIVEN_UP).contains(&self.generations.expected(*group).generation)
-            })
+            .filter(|group| self.generations.expected(*group).generation >= first)
             .map(|group| self.picked(group))
             .filter(|unit| *unit < end)
             .collect();
@@ -340,9 +336,6 @@ fn check(
     let at = (unit - slot.first) as usize * unit_bytes;
     let Some(bytes) = data.get(at..at + unit_bytes) else { return true };
     let now = generations.expected(group);
-    if now.generation == GIVEN_UP {
-        return true;
-    }
     let expected = entry.start.expected(now);
     let mut verdict = Verdict::Good;
     let offset_bytes = unit * unit_bytes as u64;

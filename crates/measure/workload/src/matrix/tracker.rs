@@ -31,6 +31,8 @@ pub struct Tracker {
     /// By slot: the state at the start of a read, one per unit.
     starts: Box<[ReadStart]>,
     units_max: usize,
+    /// Number of untracked writes, which is their generation.
+    untracked_writes: u32,
     counts: DamageCounts,
     first_finding: Option<Finding>,
 }
@@ -55,6 +57,7 @@ impl Tracker {
             tickets: vec![None; all].into(),
             starts: vec![ReadStart::default(); all].into(),
             units_max,
+            untracked_writes: 0,
             counts: DamageCounts::default(),
             first_finding: None,
         }
@@ -87,8 +90,8 @@ impl Tracker {
     }
 
     /// Counts a write. `None` if the write cannot be tracked: too many writes are in flight (in
-    /// total, or six on one of its units), or it does not consist of whole units of a known file.
-    /// The caller then chooses another address.
+    /// total, or 14 on one of its units), or it does not consist of whole units of a known file.
+    /// Its units are then no longer tracked.
     #[must_use]
     #[inline]
     pub fn begin_write(
@@ -97,6 +100,24 @@ impl Tracker {
         offset_bytes: u64,
         size_bytes: u32,
     ) -> Option<InFlight> {
+        let begun = self.begin_tracked(file, offset_bytes, size_bytes);
+        if begun.is_none() {
+            self.give_up(file, offset_bytes, size_bytes);
+        }
+        begun
+    }
+
+    /// Stops tracking the units of a transfer.
+    #[cold]
+    fn give_up(&self, file: u32, offset_bytes: u64, size_bytes: u32) {
+        let unit_bytes = self.content.unit_bytes() as u64;
+        let end = (offset_bytes + u64::from(size_bytes)).div_ceil(unit_bytes);
+        if let Some(generations) = self.files.get(file as usize) {
+            (offset_bytes / unit_bytes..end).for_each(|unit| generations.give_up(unit));
+        }
+    }
+
+    fn begin_tracked(&mut self, file: u32, offset_bytes: u64, size_bytes: u32) -> Option<InFlight> {
         let (number, first) = self.take(file, offset_bytes, size_bytes)?;
         let base = number as usize * self.units_max;
         let units = self.slots[number as usize].units;
@@ -113,6 +134,21 @@ impl Tracker {
             }
         }
         Some(InFlight::from_number(number))
+    }
+
+    /// Fills the buffer of a write that is not tracked.
+    ///
+    /// # Errors
+    /// [`ContentError::Misaligned`] if the buffer does not consist of whole units.
+    pub fn fill_untracked(
+        &mut self,
+        file: u32,
+        offset_bytes: u64,
+        out: &mut [u8],
+    ) -> Result<(), ContentError> {
+        self.untracked_writes = self.untracked_writes.wrapping_add(1).max(1);
+        let generation = self.untracked_writes;
+        self.content.fill(file, offset_bytes, |_| generation, out)
     }
 
     /// Fills the buffer of a started write.

@@ -4,7 +4,7 @@
 //!
 //! | bits | meaning |
 //! |---|---|
-//! | 0-2 | writes in flight (7: the entry is being changed) |
+//! | 0-2, 6 | writes in flight (15: the entry is being changed) |
 //! | 3-5 | how many generations back are possible as well (7: any) |
 //! | 7 | the current generation was read back intact |
 //!
@@ -15,14 +15,28 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 use super::ExpectedContent;
 
-const FLIGHT: u8 = 0x07;
-const TAKEN: u8 = 0x07;
+const FLIGHT: u8 = 0x47;
+const TAKEN: u8 = FLIGHT;
 /// Maximum number of writes of one unit in flight.
-const FLIGHT_MAX: u8 = 6;
+const FLIGHT_MAX: u8 = 14;
 const BACK_SHIFT: u8 = 3;
 const BACK: u8 = 0x07 << BACK_SHIFT;
 const BACK_MAX: u8 = 7;
 const SEEN: u8 = 0x80;
+/// Count of a unit that is no longer tracked.
+const GIVEN_UP: u32 = u32::MAX;
+
+/// Returns the number of writes in flight.
+#[inline]
+const fn flight_of(state: u8) -> u8 {
+    state & 0x07 | (state & 0x40) >> 3
+}
+
+/// Returns the bits of a number of writes in flight.
+#[inline]
+const fn flight_bits(flight: u8) -> u8 {
+    flight & 0x07 | (flight & 0x08) << 3
+}
 
 /// The generations of a target's units.
 #[derive(Debug)]
@@ -87,17 +101,18 @@ impl Generations {
     }
 
     /// Starts a write: counts it and returns its generation. `None` if the unit does not exist,
-    /// already has six writes in flight, or had 2^32 - 1 writes; the caller then writes elsewhere.
+    /// already has 14 writes in flight, or had 2^32 - 1 writes; its content is then unknown
+    /// ([`Generations::give_up`]).
     #[inline]
     pub fn begin(&self, unit: u64) -> Option<Ticket> {
         self.change(unit, |count, state| {
-            let flight = *state & FLIGHT;
+            let flight = flight_of(*state);
             let generation = count.load(Ordering::Relaxed).checked_add(1)?;
             if flight >= FLIGHT_MAX {
                 return None;
             }
             let back = ((*state & BACK) >> BACK_SHIFT).saturating_add(1).min(BACK_MAX);
-            *state = (flight + 1) | back << BACK_SHIFT;
+            *state = flight_bits(flight + 1) | back << BACK_SHIFT;
             count.store(generation, Ordering::Relaxed);
             Some(Ticket { unit, generation, alone: flight == 0 })
         })?
@@ -108,10 +123,10 @@ impl Generations {
     #[inline]
     pub fn end(&self, ticket: Ticket) {
         self.change(ticket.unit, |count, state| {
-            let flight = (*state & FLIGHT).saturating_sub(1);
+            let flight = flight_of(*state).saturating_sub(1);
             let last = count.load(Ordering::Relaxed) == ticket.generation;
             let sure = flight == 0 && last && ticket.alone;
-            *state = if sure { 0 } else { flight | *state & BACK };
+            *state = if sure { 0 } else { flight_bits(flight) | *state & BACK };
         });
     }
 
@@ -119,16 +134,16 @@ impl Generations {
     /// write.
     pub fn fail(&self, ticket: Ticket) {
         self.change(ticket.unit, |_, state| {
-            let flight = (*state & FLIGHT).saturating_sub(1);
-            *state = flight | *state & BACK;
+            let flight = flight_of(*state).saturating_sub(1);
+            *state = flight_bits(flight) | *state & BACK;
         });
     }
 
-    /// Stops tracking a unit: from now on [`Generations::begin`] refuses it, and its generation is
-    /// `u32::MAX`.
+    /// Stops tracking a unit: from now on [`Generations::begin`] refuses it, and it has no expected
+    /// content.
     pub fn give_up(&self, unit: u64) {
         self.change(unit, |count, state| {
-            count.store(u32::MAX, Ordering::Relaxed);
+            count.store(GIVEN_UP, Ordering::Relaxed);
             *state |= BACK;
         });
     }
@@ -144,20 +159,24 @@ impl Generations {
         });
     }
 
-    /// Returns the expected content of the unit. A unit that does not exist has no expectation.
+    /// Returns the expected content of the unit. A unit that does not exist, or is no longer tracked,
+    /// has no expectation.
     #[must_use]
     #[inline]
     pub fn expected(&self, unit: u64) -> ExpectedContent {
-        let found = self.change(unit, |count, state| ExpectedContent {
-            generation: count.load(Ordering::Relaxed),
-            back: match (*state & BACK) >> BACK_SHIFT {
-                BACK_MAX => u32::MAX,
-                back => back.into(),
-            },
-            in_flight: *state & FLIGHT != 0,
-            seen: *state & SEEN != 0,
+        let found = self.change(unit, |count, state| {
+            let generation = Some(count.load(Ordering::Relaxed)).filter(|all| *all != GIVEN_UP)?;
+            Some(ExpectedContent {
+                generation,
+                back: match (*state & BACK) >> BACK_SHIFT {
+                    BACK_MAX => u32::MAX,
+                    back => back.into(),
+                },
+                in_flight: *state & FLIGHT != 0,
+                seen: *state & SEEN != 0,
+            })
         });
-        found.unwrap_or_default()
+        found.flatten().unwrap_or_default()
     }
 
     /// Records that every unit was written once, as after a layout.
@@ -258,16 +277,26 @@ mod tests {
     #[test]
     fn too_many_at_once_are_turned_away() {
         let g = Generations::new(1);
-        let all: Vec<Ticket> = (0..6).map(|_| g.begin(0).unwrap()).collect();
-        assert!(g.begin(0).is_none());
+        let all: Vec<Ticket> = (0..14).map(|_| g.begin(0).unwrap()).collect();
+        assert!(g.begin(0).is_none() && g.expected(0).in_flight);
         for ticket in all {
             g.end(ticket);
         }
-        assert_eq!(g.expected(0), expected(6, 6, false, false));
+        assert_eq!(g.expected(0), expected(14, u32::MAX, false, false));
         let (x, y) = (g.begin(0).unwrap(), g.begin(0).unwrap());
         g.end(x);
         g.end(y);
         assert_eq!(g.expected(0).back, u32::MAX);
+        let unfinished = g.begin(0).unwrap();
+        g.give_up(0);
+        g.end(unfinished);
+        g.saw(0, u32::MAX);
+        assert!(g.begin(0).is_none());
+        assert_eq!(
+            g.expected(0),
+            ExpectedContent::default(),
+            "its content is unknown from then on"
+        );
     }
 
     #[test]

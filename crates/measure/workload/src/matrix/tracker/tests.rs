@@ -142,8 +142,9 @@ fn limits_are_kept() {
     let read = tracker.begin_read(0, 0, SIZE).unwrap();
     assert!(tracker.end_read(read, &vec![9u8; SIZE as usize]));
     assert_eq!(tracker.counts().unknown, 4);
-    assert!(tracker.begin_write(0, 100, SIZE).is_none());
-    assert!(tracker.begin_write(0, 0, 131_072).is_none());
+    assert!(tracker.begin_write(0, 32 * 4096 + 100, SIZE).is_none());
+    assert!(tracker.begin_write(0, 32 * 4096, 131_072).is_none());
+    assert!(tracker.begin_write(0, 40 * 4096, SIZE).is_none(), "its content is unknown now");
     assert!(tracker.begin_write(2, 0, SIZE).is_none());
     assert!(tracker.begin_write(0, 64 * 4096, SIZE).is_none());
     let (a, b) =
