@@ -91,7 +91,7 @@ impl Tracker {
 
     /// Counts a write. `None` if the write cannot be tracked: too many writes are in flight (in
     /// total, or 14 on one of its units), or it does not consist of whole units of a known file.
-    /// Its units are then no longer tracked.
+    /// The tracker then gives up these units.
     #[must_use]
     #[inline]
     pub fn begin_write(

@@ -159,8 +159,8 @@ struct Case<'a> {
 
 /// Number of generations before the possible ones that are tried without a hint in the data.
 const LOOK_BACK: u32 = 8;
-/// Maximum number of generations that a mixture may consist of. More than this many writes of one
-/// unit while it is read leave its content unknown.
+/// Number of older generations from which a mixture is not examined. If so many writes of a unit
+/// overlap, its content is unknown.
 const MIXTURE_MAX: u32 = 16;
 
 impl Case<'_> {

@@ -1,7 +1,8 @@
 //! Operations of the target that fail, transfer half, take long or have no answer, under the real
 //! drivers: no panic, no hang, no PASS, evidence that can be read, and no file that is not named.
 //!
-//! `PLIMSOLL_FAULT_SCHEDULES=10000` runs that many schedules, from `PLIMSOLL_FAULT_SEED` on.
+//! `PLIMSOLL_FAULT_SCHEDULES=10000` runs 10,000 schedules. Their first seed is
+//! `PLIMSOLL_FAULT_SEED`.
 
 use std::process::Child;
 use std::sync::Mutex;
@@ -20,8 +21,7 @@ use crate::support::{CommandOutput, Sandbox, SmallPlan};
 const SCHEDULES: u64 = 40;
 /// Schedules that run at the same time.
 const WORKERS: usize = 4;
-/// One schedule of this many has an operation that takes 30 s, and one an operation without an
-/// answer.
+/// Number of consecutive seeds that contain one delay of 30 s and one operation without an answer.
 const SLOW_EVERY: u64 = 1_000;
 /// Maximum duration of a run with faults that last less than a second.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -68,7 +68,8 @@ fn ended_within(mut child: Child, limit: Duration) -> Option<CommandOutput> {
     while child.try_wait().unwrap().is_none() {
         if start.elapsed() > limit {
             child.kill().unwrap();
-            child.wait().unwrap();
+            // A process whose call has no answer ends only when the disk is unmounted.
+            std::thread::spawn(move || child.wait());
             return None;
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -85,7 +86,7 @@ fn is_hard(fault: &(Operation, Fault)) -> bool {
 /// Runs one schedule.
 ///
 /// # Errors
-/// What was wrong with the run.
+/// Description of the first failed check.
 fn run_schedule(seed: u64) -> Result<usize, String> {
     let mut draw = Draw::of(seed);
     let sandbox = Sandbox::new();
