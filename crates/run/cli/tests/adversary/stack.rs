@@ -212,6 +212,8 @@ impl Drop for Killed {
 
 /// MiB of an image: enough for every file system and its data.
 const IMAGE_MIB: u64 = 384;
+/// The same for Btrfs, which once had no space for a file of 125 MiB in 384 MiB.
+const BTRFS_IMAGE_MIB: u64 = 768;
 
 impl Stack {
     /// Makes it; `None` if this machine cannot.
@@ -324,7 +326,8 @@ impl Stack {
         (file_system, options): (&str, &str),
         at: PathBuf,
     ) {
-        let device = self.made.loop_on(image, IMAGE_MIB, direct);
+        let size_mib = if file_system == "btrfs" { BTRFS_IMAGE_MIB } else { IMAGE_MIB };
+        let device = self.made.loop_on(image, size_mib, direct);
         self.made.file_system(&device, file_system, options, &at);
         self.mount = Some((at.clone(), device));
         self.place = Some(at);
