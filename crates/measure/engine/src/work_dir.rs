@@ -24,7 +24,7 @@ use std::fs::{self, File};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use plimsoll_sys::SysError;
+use plimsoll_sys::{SysError, file, interrupted};
 use rustix::fs::{AtFlags, renameat, unlinkat};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -149,9 +149,10 @@ pub(crate) fn write_manifest<M: DataManifest>(
                 Err(Errno::NOENT) | Ok(()) => {}
                 Err(errno) => return Err(errno.into()),
             }
-            let mut file = File::from(new_file(own.fd.as_fd(), Path::new(&temporary))?);
-            std::io::Write::write_all(&mut file, text.as_bytes())?;
-            file.sync_all()?;
+            let file = File::from(new_file(own.fd.as_fd(), Path::new(&temporary))?);
+            interrupted::write_all(&file, text.as_bytes())?;
+            file::sync_all(&file.into())
+                .map_err(|error| std::io::Error::from_raw_os_error(error.errno))?;
             Ok(renameat(&own.fd, &temporary, &own.fd, M::FILE)?)
         };
         write().map_err(|error| {

@@ -64,7 +64,10 @@ fn open_regular(path: &Path) -> io::Result<Option<File>> {
     if !FileType::from_raw_mode(rustix::fs::fstat(&found)?.st_mode).is_file() {
         return Ok(None);
     }
-    File::open(format!("/proc/self/fd/{}", found.as_raw_fd())).map(Some)
+    // Unlike that of the standard library, this call is not repeated without end.
+    let name = format!("/proc/self/fd/{}", found.as_raw_fd());
+    let opened = rustix::fs::open(name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+    Ok(Some(File::from(opened)))
 }
 
 fn of_file(path: &Path) -> Result<Option<Extents>, String> {

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::SysError;
+use crate::{SysError, interrupted};
 
 /// Use of direct I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,18 +112,19 @@ pub fn open_with(
 fn open_raw(path: &Path, flags: libc::c_int) -> Result<OwnedFd, SysError> {
     let name = CString::new(path.as_os_str().as_bytes())
         .map_err(|_| SysError::new("open", libc::EINVAL).at(path))?;
-    loop {
+    retry_call(|| {
         // SAFETY: `name` is a terminated string that outlives the call.
         let fd = unsafe { libc::open(name.as_ptr(), flags, 0o644) };
-        if fd >= 0 {
-            // SAFETY: the descriptor is new and has no other owner.
-            return Ok(unsafe { OwnedFd::from_raw_fd(fd) });
+        if fd < 0 {
+            return Err(SysError::last("open").at(path));
         }
-        let error = SysError::last("open").at(path);
-        if error.errno != libc::EINTR {
-            return Err(error);
-        }
-    }
+        // SAFETY: the descriptor is new and has no other owner.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    })
+}
+
+fn retry_call<T>(call: impl FnMut() -> Result<T, SysError>) -> Result<T, SysError> {
+    interrupted::retry(|error: &SysError| error.errno == libc::EINTR, call)
 }
 
 fn describe(fd: OwnedFd, not_direct: Option<NotDirect>) -> OpenFile {
@@ -188,14 +189,8 @@ pub fn size_bytes(fd: &OwnedFd) -> Result<u64, SysError> {
 /// `ENOSPC`, or `EOPNOTSUPP` if the file system cannot reserve (use [`truncate`] and write).
 pub fn allocate(fd: &OwnedFd, size_bytes: u64) -> Result<(), SysError> {
     let size = i64::try_from(size_bytes).map_err(|_| SysError::new("fallocate", libc::EFBIG))?;
-    loop {
-        // SAFETY: an open descriptor and plain numbers.
-        let answer = check("fallocate", unsafe { libc::fallocate64(fd.as_raw_fd(), 0, 0, size) });
-        match answer {
-            Err(error) if error.errno == libc::EINTR => {}
-            other => return other,
-        }
-    }
+    // SAFETY: an open descriptor and plain numbers.
+    retry_call(|| check("fallocate", unsafe { libc::fallocate64(fd.as_raw_fd(), 0, 0, size) }))
 }
 
 /// Sets the length of a file. New bytes are a hole.
@@ -227,7 +222,7 @@ pub fn drop_cached(fd: &OwnedFd) -> Result<(), SysError> {
 /// about them.
 pub fn sync_data(fd: &OwnedFd) -> Result<(), SysError> {
     // SAFETY: an open descriptor.
-    check("fdatasync", unsafe { libc::fdatasync(fd.as_raw_fd()) })
+    retry_call(|| check("fdatasync", unsafe { libc::fdatasync(fd.as_raw_fd()) }))
 }
 
 /// Makes the file's data and metadata durable (`fsync`); for a directory, its entries.
@@ -236,7 +231,7 @@ pub fn sync_data(fd: &OwnedFd) -> Result<(), SysError> {
 /// See [`sync_data`].
 pub fn sync_all(fd: &OwnedFd) -> Result<(), SysError> {
     // SAFETY: an open descriptor.
-    check("fsync", unsafe { libc::fsync(fd.as_raw_fd()) })
+    retry_call(|| check("fsync", unsafe { libc::fsync(fd.as_raw_fd()) }))
 }
 
 #[cfg(test)]

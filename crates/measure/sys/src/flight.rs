@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use crate::arena::{AlignedBuffer, PAGE_BYTES};
+use crate::interrupted::TRIES_MAX;
 use crate::op::{PushError, RingOp};
 
 const PAGE_SHIFT: u32 = PAGE_BYTES.trailing_zeros();
@@ -16,9 +17,6 @@ const PAGE_SHIFT: u32 = PAGE_BYTES.trailing_zeros();
 /// Direct I/O is at least sector-aligned. A direct transfer that stops elsewhere reached the end of
 /// the file.
 const SECTOR_BYTES: u32 = 512;
-
-/// Maximum retries of an operation that fails with `EAGAIN` or `EINTR`, before that is its result.
-const TRIES_MAX: u16 = 1000;
 
 /// Operation in flight.
 #[derive(Clone, Copy, Debug)]

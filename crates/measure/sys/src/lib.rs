@@ -15,6 +15,7 @@ pub mod file;
 mod flight;
 pub mod hint;
 pub mod inject;
+pub mod interrupted;
 pub mod large;
 pub mod limits;
 pub mod loops;

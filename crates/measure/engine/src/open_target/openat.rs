@@ -14,11 +14,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
+use plimsoll_sys::interrupted;
 use rustix::fs::{
     Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fcntl_setfl, fstat, ftruncate, mkdirat,
     openat, openat2,
 };
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::Errno;
 
 /// Flags for a directory at which a walk starts. They need no permission to list it.
 pub(crate) const DIRECTORY: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
@@ -62,7 +63,7 @@ pub(crate) fn new_directory(directory: BorrowedFd<'_>, name: &Path) -> io::Resul
 /// Returns the names in a directory.
 pub(crate) fn names_in(directory: BorrowedFd<'_>) -> Result<Vec<OsString>, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let listed = retry_on_intr(|| openat(directory, ".", flags, Mode::empty()))?;
+    let listed = retry(|| openat(directory, ".", flags, Mode::empty()))?;
     let mut names = Vec::new();
     for entry in Dir::new(listed)? {
         let name = OsStr::from_bytes(entry?.file_name().to_bytes()).to_owned();
@@ -146,7 +147,7 @@ pub(crate) fn existing_file(
 /// `ENOENT` if `/proc` is not mounted.
 pub(crate) fn reopen(found: BorrowedFd<'_>, flags: OFlags) -> Result<OwnedFd, Errno> {
     let name = format!("/proc/self/fd/{}", found.as_raw_fd());
-    retry_on_intr(|| rustix::fs::open(&name, flags | OFlags::CLOEXEC, Mode::empty()))
+    retry(|| rustix::fs::open(&name, flags | OFlags::CLOEXEC, Mode::empty()))
 }
 
 /// Opens a file below `directory` for reading and writing, and creates it if it is missing.
@@ -174,6 +175,10 @@ pub(crate) fn truncated_file(directory: BorrowedFd<'_>, below: &Path) -> Result<
     Ok(fd)
 }
 
+fn retry<T>(call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    interrupted::retry(|errno| *errno == Errno::INTR, call)
+}
+
 fn kind_word(kind: FileType) -> &'static str {
     match kind {
         FileType::Directory => "a directory",
@@ -199,7 +204,7 @@ fn open_in(
         | ResolveFlags::NO_SYMLINKS
         | ResolveFlags::NO_MAGICLINKS
         | ResolveFlags::NO_XDEV;
-    match retry_on_intr(|| openat2(directory, below, flags, mode, resolve)) {
+    match retry(|| openat2(directory, below, flags, mode, resolve)) {
         // Older kernels lack `openat2`, and some sandboxes block it.
         Err(Errno::NOSYS | Errno::PERM) => open_by_parts(directory, below, flags, mode),
         other => other,
@@ -221,7 +226,7 @@ fn open_by_parts(
         let flags = if is_last { flags } else { DIRECTORY };
         let mode = if is_last { mode } else { Mode::empty() };
         let from = at.as_ref().map_or(directory, AsFd::as_fd);
-        let next = retry_on_intr(|| openat(from, *part, flags | OFlags::NOFOLLOW, mode))
+        let next = retry(|| openat(from, *part, flags | OFlags::NOFOLLOW, mode))
             .map_err(|errno| link_error(errno, from, part))?;
         if fstat(&next)?.st_dev != device {
             return Err(Errno::XDEV);

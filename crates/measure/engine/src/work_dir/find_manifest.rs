@@ -4,11 +4,10 @@
 //! requested path, never data elsewhere. It never reads the original to check a copy.
 
 use std::fs::File;
-use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-use plimsoll_sys::SysError;
+use plimsoll_sys::{SysError, interrupted};
 use rustix::fs::OFlags;
 
 use super::{DataManifest, sys_error};
@@ -17,7 +16,7 @@ use crate::open_target::handles::OwnDirectory;
 use crate::open_target::openat::file_in;
 
 /// Maximum size of a manifest.
-const MANIFEST_BYTES_MAX: u64 = 1 << 30;
+const MANIFEST_BYTES_MAX: usize = 1 << 30;
 
 /// Reads the manifest in `directory`. Returns `None` if there is none.
 ///
@@ -50,13 +49,10 @@ pub(crate) fn read_manifest_in<M: DataManifest>(
             return Err(no_manifest(&error.to_string()));
         }
         Err(error) => Err(error),
-        Ok((_, stat)) if u64::try_from(stat.st_size).unwrap_or(0) > MANIFEST_BYTES_MAX => {
+        Ok((_, stat)) if usize::try_from(stat.st_size).unwrap_or(0) > MANIFEST_BYTES_MAX => {
             return Err(no_manifest("it is too large"));
         }
-        Ok((fd, _)) => {
-            let mut text = Vec::new();
-            File::from(fd).take(MANIFEST_BYTES_MAX).read_to_end(&mut text).map(|_| text)
-        }
+        Ok((fd, _)) => interrupted::read_to_end(&File::from(fd), MANIFEST_BYTES_MAX),
     };
     let text = text.map_err(|error| {
         let doing = format!("reading the manifest of a {}", M::WHAT);
