@@ -1,6 +1,7 @@
 //! The disk as a FUSE file system. Names and sizes are durable at once; only data is cached. Reads
 //! and writes bypass the kernel's page cache.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -41,6 +42,8 @@ struct State {
     next: u64,
     disk: LossyDisk,
     faults: Option<FaultSchedule>,
+    /// Replies to operations that have no answer. When dropped, each sends an error.
+    unanswered: Vec<Box<dyn Any + Send>>,
 }
 
 /// Mounted disk. It is unmounted when this is dropped.
@@ -81,7 +84,8 @@ impl LossyMount {
             (CONTROL_NODE, node(FileType::RegularFile, 0o600, INodeNo::ROOT.0, CONTROL)),
         ]);
         let state =
-            Arc::new(Mutex::new(State { nodes, next: CONTROL_NODE + 1, disk, faults: None }));
+            State { nodes, next: CONTROL_NODE + 1, disk, faults: None, unanswered: Vec::new() };
+        let state = Arc::new(Mutex::new(state));
         let mut config = Config::default();
         config.mount_options =
             vec![MountOption::FSName("lossy".to_owned()), MountOption::DefaultPermissions];
@@ -103,6 +107,12 @@ impl LossyMount {
     /// Starts a schedule of faults. `None` ends them. Returns the schedule before.
     pub fn set_faults(&self, faults: Option<FaultSchedule>) -> Option<FaultSchedule> {
         std::mem::replace(&mut lock(&self.state).faults, faults)
+    }
+
+    /// Ends operations without an answer with an error.
+    pub fn fail_unanswered(&self) {
+        let unanswered = std::mem::take(&mut lock(&self.state).unanswered);
+        drop(unanswered);
     }
 }
 
@@ -139,8 +149,10 @@ macro_rules! admit {
             Admission::Whole => false,
             Admission::Short => true,
             Admission::Failed(errno) => return $reply.error(errno),
-            // A reply that is dropped sends an error.
-            Admission::Unanswered => return std::mem::forget($reply),
+            Admission::Unanswered => {
+                lock(&$fs.0).unanswered.push(Box::new($reply));
+                return;
+            }
         }
     };
 }

@@ -6,15 +6,19 @@
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use plimsoll_sys::file::{self, DirectMode, OpenFlags};
 use plimsoll_sys::{extents, residency};
 
-use crate::EngineError;
 use crate::open_target::HeldTarget;
+use crate::{EngineError, blocking_call};
 
 /// Maximum number of extents to read per file: reading them warms the metadata.
 const EXTENTS_MAX: usize = 1 << 20;
+
+/// Time limit for reading the files' page cache residency.
+const RESIDENCY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Result of dropping caches.
 pub(crate) struct CacheDropReport {
@@ -70,13 +74,16 @@ fn open(held: &HeldTarget, path: &Path) -> Result<OwnedFd, EngineError> {
 }
 
 /// Returns the bytes of the files in the page cache, and the bytes of the files. `None` if the
-/// kernel does not report them.
-pub(crate) fn resident_bytes(held: &HeldTarget, files: &[PathBuf]) -> Option<(u64, u64)> {
-    let (mut resident_bytes, mut files_bytes) = (0, 0);
-    for path in files {
-        let fd = open(held, path).ok()?;
-        files_bytes += file::size_bytes(&fd).ok()?;
-        resident_bytes += residency::of_file(&fd).ok()?.cached_bytes;
-    }
-    Some((resident_bytes, files_bytes))
+/// kernel does not report them, or not in time: a file with a write that has no answer is locked.
+pub(crate) fn resident_bytes(held: &HeldTarget, files: Vec<PathBuf>) -> Option<(u64, u64)> {
+    let held = held.clone();
+    blocking_call::run_with_timeout(RESIDENCY_TIMEOUT, move || {
+        let (mut resident_bytes, mut files_bytes) = (0, 0);
+        for path in files {
+            let fd = open(&held, &path).ok()?;
+            files_bytes += file::size_bytes(&fd).ok()?;
+            resident_bytes += residency::of_file(&fd).ok()?.cached_bytes;
+        }
+        Some((resident_bytes, files_bytes))
+    })
 }

@@ -107,7 +107,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
     }
 
     fn note_residency_before(&mut self) {
-        let resident = caches::resident_bytes(&self.run.matrix.data_set.held, &self.run.paths());
+        let resident = caches::resident_bytes(&self.run.matrix.data_set.held, self.run.paths());
         let page_cache = &mut self.run.recording.observed.page_cache;
         page_cache.resident_bytes_before = resident.map(|r| r.0);
     }
@@ -192,7 +192,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         observed.page_cache = before.page_cache.clone();
         observed.unknown.extend(before.unknown.iter().cloned());
         if let Some((resident, files)) =
-            caches::resident_bytes(&run.matrix.data_set.held, &run.paths())
+            caches::resident_bytes(&run.matrix.data_set.held, run.paths())
         {
             observed.page_cache.resident_bytes_after = Some(resident);
             observed.page_cache.files_bytes = Some(files);
