@@ -392,6 +392,10 @@ impl<'a> Session<'a> {
             let says = format!("the target does not respond: the data was left in {places}");
             let hint = "once the target responds, run the plan again: it replaces the data";
             let error = RunnerError::environment(says).hint(hint);
+            let clean =
+                |directory| format!("or `plimsoll clean {directory}` removes data and lock");
+            let directories = target_directories(request.config.resolved).into_iter();
+            let error = with_hints(error, directories.map(clean).collect());
             return DataOutcome { kept: Vec::new(), removal_error: Some(error) };
         }
         DataOutcome { kept: Vec::new(), removal_error: remove(data, request.config.resolved).err() }
@@ -532,8 +536,8 @@ fn with_hints(error: RunnerError, hints: Vec<String>) -> RunnerError {
     hints.into_iter().fold(error, RunnerError::hint)
 }
 
-/// Returns a hint for each target directory with files of this run, or whose files are unknown.
-fn leftover_hints(plan: &ResolvedPlan) -> Vec<String> {
+/// Returns the directories that a plan names as targets, each once.
+fn target_directories(plan: &ResolvedPlan) -> Vec<&String> {
     let all = plan
         .targets
         .iter()
@@ -541,14 +545,19 @@ fn leftover_hints(plan: &ResolvedPlan) -> Vec<String> {
     let mut directories: Vec<&String> = all.collect();
     directories.sort_unstable();
     directories.dedup();
-    let hint = |directory: &&String| match leftovers(Path::new(directory), &plan.name) {
+    directories
+}
+
+/// Returns a hint for each target directory with files of this run, or whose files are unknown.
+fn leftover_hints(plan: &ResolvedPlan) -> Vec<String> {
+    let hint = |directory: &String| match leftovers(Path::new(directory), &plan.name) {
         Ok(names) if names.is_empty() => None,
         Ok(names) => Some(format!("`plimsoll clean {directory}` removes {}", names.join(", "))),
         // Nothing was created there.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Denied) => None,
         Err(_) => Some(format!("`plimsoll clean {directory}` removes what is left there")),
     };
-    directories.iter().filter_map(hint).collect()
+    target_directories(plan).into_iter().filter_map(hint).collect()
 }
 
 /// Removes the data of a run that could not start. Returns the error that prevented the start.

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
 use super::find_manifest::read_manifest_in;
-use super::removal::{REMOVING, is_own_directory_in};
+use super::removal::{REMOVING, is_own_directory_in, is_own_if_known};
 use super::{
     DataManifest, finish_removals, is_own_directory, lock, lock_all, maps, own_name, remove_own,
     sys_error,
@@ -68,7 +68,8 @@ pub fn remove_data(
 }
 
 /// Returns the names that a failed run of a plan left in a target directory: its lock file, and data
-/// that is not closed or whose removal was interrupted.
+/// that is not closed or whose removal was interrupted. A name counts too if the file system does not
+/// let the run see what it is.
 ///
 /// # Errors
 /// Fails if the directory cannot be read.
@@ -80,7 +81,8 @@ pub fn leftovers(directory: &Path, plan: &str) -> Result<Vec<String>, EngineErro
     let own = own_name(plan);
     let is_left = |name: &&String| {
         let is_removal = name.strip_prefix(REMOVING) == Some(&own);
-        let is_data = (is_removal || **name == own) && is_own_directory_in(&target, name.as_ref());
+        let is_data =
+            (is_removal || **name == own) && is_own_if_known(&target, name.as_ref()) != Some(false);
         **name == lock::FILE || is_data && (is_removal || !is_closed(&target, name.as_ref()))
     };
     let names: Vec<String> = all.iter().map(|name| name.to_string_lossy().into_owned()).collect();

@@ -128,13 +128,26 @@ pub(crate) fn is_own_directory(directory: &Path) -> bool {
 
 /// Does the same as [`is_own_directory`] for a name in an open directory.
 pub(crate) fn is_own_directory_in(parent: &TargetDirectory, name: &OsStr) -> bool {
+    is_own_if_known(parent, name) == Some(true)
+}
+
+/// Does the same as [`is_own_directory_in`]; `None` if the directory exists and an error of the file
+/// system prevents its examination.
+pub(crate) fn is_own_if_known(parent: &TargetDirectory, name: &OsStr) -> Option<bool> {
     match directory_state(parent, name) {
-        Ok(DirectoryState::Owned(..)) => true,
+        Ok(DirectoryState::Owned(..)) => Some(true),
         Ok(DirectoryState::Empty(_)) => {
             let name = name.as_bytes();
-            name.strip_prefix(REMOVING.as_bytes()).unwrap_or(name).starts_with(b"plimsoll-")
+            let name = name.strip_prefix(REMOVING.as_bytes()).unwrap_or(name);
+            Some(name.starts_with(b"plimsoll-"))
         }
-        Ok(DirectoryState::Absent) | Err(_) => false,
+        Ok(DirectoryState::Absent) => Some(false),
+        Err(EngineError::System { source, .. }) => {
+            // This user may not open it, or it contains something else.
+            let is_others = matches!(source.errno, libc::EACCES | libc::EPERM | libc::EEXIST);
+            is_others.then_some(false)
+        }
+        Err(_) => Some(false),
     }
 }
 
