@@ -52,15 +52,32 @@ pub fn run_until_stop<T: Send + 'static>(
     timeout: Duration,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, EngineError> {
-    let timeout_ns = timeout.as_nanos() as u64;
+    run_with_limits(what, Duration::MAX, timeout, work)
+}
+
+/// Does the same as [`run_until_stop`], and abandons the work after `timeout` even if no stop is
+/// requested.
+///
+/// # Errors
+/// Those of [`run_until_stop`].
+pub fn run_with_limits<T: Send + 'static>(
+    what: &str,
+    timeout: Duration,
+    timeout_after_stop: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, EngineError> {
+    let nanoseconds = |limit: Duration| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+    let (limit_ns, after_stop_ns) = (nanoseconds(timeout), nanoseconds(timeout_after_stop));
     run_on_thread(what, work, |after_ns| {
-        let limit_ns = if stop_request::is_urgent() {
-            stop_request::timeout_ns(timeout_ns)
+        let after_stop_ns = if stop_request::is_urgent() {
+            stop_request::timeout_ns(after_stop_ns)
         } else {
-            timeout_ns
+            after_stop_ns
         };
         let since_request_ns = monotonic_ns().saturating_sub(stop_request::timeout_start_ns(0));
-        stop_request::is_requested() && after_ns.min(since_request_ns) > limit_ns
+        let is_stopped =
+            stop_request::is_requested() && after_ns.min(since_request_ns) > after_stop_ns;
+        is_stopped || after_ns > limit_ns
     })
 }
 
@@ -87,6 +104,10 @@ mod tests {
         let waits = move || never.recv().ok();
         assert_eq!(run_with_timeout(Duration::from_millis(30), waits), None);
         assert_eq!(run_until_stop("it", Duration::ZERO, || 7), Ok(7));
+        let (_held, never) = channel::<()>();
+        let abandoned =
+            run_with_limits("it", Duration::ZERO, Duration::MAX, move || never.recv().ok());
+        assert!(matches!(abandoned, Err(EngineError::Abandoned { .. })));
         let panicked = run_until_stop("it", Duration::ZERO, || panic!("on purpose"));
         assert!(matches!(panicked, Err::<(), _>(EngineError::Defect(_))));
     }

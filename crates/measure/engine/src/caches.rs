@@ -17,6 +17,8 @@ use crate::{EngineError, blocking_call};
 /// Maximum number of extents to read per file: reading them warms the metadata.
 const EXTENTS_MAX: usize = 1 << 20;
 
+/// Time limit for dropping caches after the operator's request to stop.
+const DROP_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time limit for reading the files' page cache residency.
 const RESIDENCY_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -32,8 +34,21 @@ pub(crate) struct CacheDropReport {
 /// drops the system's caches too.
 ///
 /// # Errors
-/// A file can't be opened or synced first.
+/// A file can't be opened or synced first, or the target does not answer after the operator's
+/// request to stop.
 pub(crate) fn drop_data(
+    held: &HeldTarget,
+    files: Vec<PathBuf>,
+    metadata: bool,
+) -> Result<CacheDropReport, EngineError> {
+    let held = held.clone();
+    blocking_call::run_until_stop("the target", DROP_TIMEOUT, move || {
+        drop_data_of(&held, &files, metadata)
+    })
+    .flatten()
+}
+
+fn drop_data_of(
     held: &HeldTarget,
     files: &[PathBuf],
     metadata: bool,

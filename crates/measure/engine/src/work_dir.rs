@@ -23,6 +23,7 @@ pub(crate) mod space;
 use std::fs::{self, File};
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::time::Duration;
 
 use plimsoll_sys::{SysError, file, interrupted};
 use rustix::fs::{AtFlags, renameat, unlinkat};
@@ -35,11 +36,12 @@ pub(crate) use self::find_manifest::{find_manifest, read_manifest};
 pub(crate) use self::lock::{Locks, lock_all, lock_shared};
 pub(crate) use self::removal::{create_own, finish_removals, is_own_directory, remove_own};
 pub(crate) use self::space::check_space;
-use crate::EngineError;
 use crate::allow_list::AllowList;
+use crate::open_target::HeldTarget;
 use crate::open_target::handles::{OwnDirectory, TargetDirectory};
 use crate::open_target::openat::new_file;
 pub(crate) use crate::open_target::{DEV_NULL, sys_error};
+use crate::{EngineError, blocking_call};
 
 /// Returns the name of a run's own directory.
 pub(crate) fn own_name(plan: &str) -> String {
@@ -129,38 +131,50 @@ pub(crate) trait DataManifest: Serialize + DeserializeOwned {
     fn check(&self) -> Result<(), String>;
 }
 
-/// Writes the manifest to each of `directories`; each write is atomic.
+/// Time limits for writing a manifest, without and after the operator's request to stop. Its flush
+/// may also write data of the load that the system still caches.
+const MANIFEST_TIMEOUT: Duration = Duration::from_secs(600);
+const MANIFEST_TIMEOUT_AFTER_STOP: Duration = Duration::from_secs(20);
+
+/// Writes the manifest to each directory of a target; each write is atomic.
 ///
 /// # Errors
-/// Fails if a directory cannot be written.
+/// Fails if a directory cannot be written, or does not answer within ten minutes.
 pub(crate) fn write_manifest<M: DataManifest>(
     manifest: &M,
-    directories: &[OwnDirectory],
+    held: &HeldTarget,
 ) -> Result<(), EngineError> {
     let text = serde_json::to_string_pretty(manifest)
         .map_err(|error| EngineError::Config(format!("the manifest of a {}: {error}", M::WHAT)))?;
-    let temporary = format!(".{}.new", M::FILE);
-    for (at, own) in directories.iter().enumerate() {
-        if directories[..at].iter().any(|before| before.path == own.path) {
-            continue;
-        }
-        let write = || {
-            match unlinkat(&own.fd, &temporary, AtFlags::empty()) {
-                Err(Errno::NOENT) | Ok(()) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-            let file = File::from(new_file(own.fd.as_fd(), Path::new(&temporary))?);
-            interrupted::write_all(&file, text.as_bytes())?;
-            file::sync_all(&file.into())
-                .map_err(|error| std::io::Error::from_raw_os_error(error.errno))?;
-            Ok(renameat(&own.fd, &temporary, &own.fd, M::FILE)?)
-        };
-        write().map_err(|error| {
-            let doing = format!("writing the manifest of a {}", M::WHAT);
-            EngineError::system(doing, sys_error("write", &own.path.join(M::FILE), &error))
-        })?;
+    let what = format!("the manifest of a {}", M::WHAT);
+    let held = held.clone();
+    blocking_call::run_with_limits(
+        &what,
+        MANIFEST_TIMEOUT,
+        MANIFEST_TIMEOUT_AFTER_STOP,
+        move || {
+            held.each_directory().try_for_each(|own| {
+                write_atomically(own, M::FILE, &text).map_err(|error| {
+                    let doing = format!("writing the manifest of a {}", M::WHAT);
+                    EngineError::system(doing, sys_error("write", &own.path.join(M::FILE), &error))
+                })
+            })
+        },
+    )
+    .flatten()
+}
+
+/// Replaces a file of an own directory by one with a new text.
+fn write_atomically(own: &OwnDirectory, name: &str, text: &str) -> std::io::Result<()> {
+    let temporary = format!(".{name}.new");
+    match unlinkat(&own.fd, &temporary, AtFlags::empty()) {
+        Err(Errno::NOENT) | Ok(()) => {}
+        Err(errno) => return Err(errno.into()),
     }
-    Ok(())
+    let file = File::from(new_file(own.fd.as_fd(), Path::new(&temporary))?);
+    interrupted::write_all(&file, text.as_bytes())?;
+    file::sync_all(&file.into()).map_err(|error| std::io::Error::from_raw_os_error(error.errno))?;
+    Ok(renameat(&own.fd, &temporary, &own.fd, name)?)
 }
 
 /// Opens the directories that a plan names. Each must exist and be in an allowed place.

@@ -31,7 +31,7 @@ pub(super) fn prepare(
     run.mail.watcher.begin(PhaseKind::Caches);
     let files = files_below(&run.stage.held);
     let metadata = run.mail.plan.phases.cache == CacheState::WarmMetadata;
-    let dropped = caches::drop_data(&run.stage.held, &files, metadata)?;
+    let dropped = caches::drop_data(&run.stage.held, files, metadata)?;
     run.recording.observed.page_cache.system_dropped = dropped.system;
     run.recording.finish(phase, clock::monotonic_ns(), true, dropped.note);
     run.mail.watcher.end(&run.recording.phases[phase as usize]);

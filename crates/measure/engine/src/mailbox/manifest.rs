@@ -150,7 +150,7 @@ impl Manifest {
     /// # Errors
     /// Fails if a directory cannot be written.
     pub(crate) fn write(&self, held: &HeldTarget) -> Result<(), EngineError> {
-        work_dir::write_manifest(self, held.directories())
+        work_dir::write_manifest(self, held)
     }
 
     /// Returns true if the store was last opened during this boot. The maps are then as new as the

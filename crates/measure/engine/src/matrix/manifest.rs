@@ -134,6 +134,6 @@ impl Manifest {
     /// # Errors
     /// Fails if a directory cannot be written.
     pub(crate) fn write(&self, held: &HeldTarget) -> Result<(), EngineError> {
-        work_dir::write_manifest(self, held.directories())
+        work_dir::write_manifest(self, held)
     }
 }

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use plimsoll_plan::Layout;
 use plimsoll_sys::file;
@@ -14,8 +15,8 @@ use plimsoll_workload::step::{Class, ClassGroup};
 
 use super::data_set::DataSet;
 use super::manifest::DataFile;
-use crate::EngineError;
 use crate::stream::source::{Op, Source, SourceCallbacks};
+use crate::{EngineError, blocking_call};
 
 /// Transfers in flight per thread.
 pub const CHUNKS_IN_FLIGHT: u32 = 8;
@@ -270,14 +271,24 @@ fn reserve(fd: &std::os::fd::OwnedFd, data: &DataFile) -> Result<(), plimsoll_sy
     }
 }
 
+/// Time limit for a flush after the operator's request to stop.
+const FLUSH_TIMEOUT_AFTER_STOP: Duration = Duration::from_secs(20);
+
+/// Returns the time limit for the flush of a file: ten minutes, and a second for each MB.
+fn flush_timeout(size_bytes: u64) -> Duration {
+    Duration::from_secs(600 + size_bytes / 1_000_000)
+}
+
 /// Flushes all files to stable storage.
 ///
 /// # Errors
-/// The `errno` of `fsync`, with the path.
+/// The `errno` of `fsync`, with the path. Fails if a flush has no answer within [`flush_timeout`].
 pub fn sync(data_set: &DataSet) -> Result<(), EngineError> {
     for data in data_set.files() {
         let fd = data_set.open(data, true)?;
-        file::sync_all(&fd)
+        let (what, timeout) = (data.path.display().to_string(), flush_timeout(data.size_bytes));
+        let flush = move || file::sync_all(&fd);
+        blocking_call::run_with_limits(&what, timeout, FLUSH_TIMEOUT_AFTER_STOP, flush)?
             .map_err(|error| EngineError::system("flushing", error.at(&data.path)))?;
     }
     Ok(())

@@ -193,7 +193,7 @@ impl MatrixRunState<'_> {
         let files = self.paths();
         let dropped = caches::drop_data(
             &self.matrix.data_set.held,
-            &files,
+            files,
             state == CacheState::WarmMetadata,
         )?;
         self.recording.observed.page_cache.system_dropped = dropped.system;
