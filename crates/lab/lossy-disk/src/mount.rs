@@ -116,6 +116,13 @@ impl LossyMount {
     }
 }
 
+impl Drop for LossyMount {
+    fn drop(&mut self) {
+        // The disk could not be unmounted while an operation waits.
+        self.fail_unanswered();
+    }
+}
+
 /// Outcome of the fault schedule for an operation.
 enum Admission {
     Whole,

@@ -27,8 +27,8 @@ const WORKERS: usize = 4;
 const SLOW_EVERY: u64 = 1_000;
 /// Maximum duration of a run with faults that last less than a second.
 const LIMIT: Duration = Duration::from_secs(60);
-/// The same with an operation of 30 s, or without an answer: the drain waits for three minutes.
-const SLOW_LIMIT: Duration = Duration::from_secs(300);
+/// The same with an operation of 30 s, or without an answer: a manifest may take ten minutes.
+const SLOW_LIMIT: Duration = Duration::from_secs(900);
 
 fn number(name: &str, or: u64) -> u64 {
     std::env::var(name).map_or(or, |text| text.parse().expect("a number"))
@@ -111,10 +111,15 @@ fn ended_within(mut child: Child, limit: Duration, disk: &LossyMount) -> Option<
     Some(Output { status, stdout, stderr }.into())
 }
 
-/// Returns true if the fault must show in the figures or in the end of the run.
-fn is_hard(fault: &(Operation, Fault)) -> bool {
-    let is_error = matches!(fault.1, Fault::Error("EIO" | "ENOSPC" | "ESTALE" | "EROFS", _));
-    is_error && fault.0 != Operation::Name
+/// Returns true if a fault must show in the figures or in the end of the run.
+fn has_hard(faults: &[(Operation, Fault)]) -> bool {
+    let mut before = None;
+    faults.iter().any(|(operation, fault)| {
+        let is_error = matches!(fault, Fault::Error("EIO" | "ENOSPC" | "ESTALE" | "EROFS", _));
+        // Linux does not report the error of the second part of a transfer, only that it is short.
+        let is_second_part = matches!(before.replace(fault), Some(Fault::Short));
+        is_error && *operation != Operation::Name && !is_second_part
+    })
 }
 
 /// Runs one schedule.
@@ -145,8 +150,8 @@ fn run_schedule(seed: u64) -> Result<usize, String> {
     check((0..=5).contains(&ran.code) && !says.contains("panicked at"), "a crash")?;
     let verdict: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap_or_default();
     check(verdict["verdict"] != "PASS", "a PASS of 200 ms")?;
-    let is_hidden = injected.iter().any(is_hard) && verdict["verdict"] == "INCONCLUSIVE";
-    check(!is_hidden && (ran.code != 0 || !injected.iter().any(is_hard)), "a hidden error")?;
+    let is_hidden = has_hard(injected) && verdict["verdict"] == "INCONCLUSIVE";
+    check(!is_hidden && (ran.code != 0 || !has_hard(injected)), "a hidden error")?;
     for bundle in sandbox.bundles() {
         let read = Bundle::read(&bundle).map(drop);
         check(read.is_ok(), &format!("evidence that cannot be read ({read:?})"))?;
@@ -185,7 +190,10 @@ fn faults_of_the_target_end_no_run_badly() {
                     }
                     match run_schedule(seed) {
                         Ok(injected) => drop(faults.fetch_add(injected as u64, Ordering::Relaxed)),
-                        Err(why) => failures.lock().unwrap().push(format!("seed {seed}: {why}")),
+                        Err(why) => {
+                            println!("seed {seed}: {why}");
+                            failures.lock().unwrap().push(seed);
+                        }
                     }
                 }
             });
@@ -194,6 +202,6 @@ fn faults_of_the_target_end_no_run_badly() {
     let failures = failures.into_inner().unwrap();
     let faults = faults.into_inner();
     println!("{count} schedules from seed {first}: {faults} faults");
-    assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), failures.join("\n\n"));
+    assert!(failures.is_empty(), "{} failed: {failures:?}", failures.len());
     assert!(faults >= count, "{faults} faults in {count} schedules");
 }
