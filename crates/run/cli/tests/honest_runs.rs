@@ -365,11 +365,18 @@ const OF_HOT_LOADS: [&str; 11] = [
 fn hot_plan(draw: &mut Draw, target: &str) -> String {
     let size_bytes = draw.one_of(&[512, 2300, 4096, 4096, 12288, 65536]);
     let file_bytes = size_bytes * draw.one_of(&[16, 64, 256, 1024]);
+    let mut direct = draw.one_of(&["auto", "off"]);
+    let mut compressibility = draw.one_of(&[1.0, 1.0, 2.0]);
+    let mut duplicates = draw.one_of(&[0.0, 0.0, 0.3]);
+    if size_bytes % 512 != 0 {
+        // A plan with other content or direct I/O would be refused.
+        (direct, compressibility, duplicates) = ("off", 1.0, 0.0);
+    }
     format!(
         "version = 1\nname = \"hot\"\n[target]\n{target}\n[engine]\nio = {:?}\nworkers = {}\n\
          [workload.matrix]\nsizes = \"{size_bytes}B\"\nfile_size = \"{file_bytes}B\"\nfiles = {}\n\
-         reads = {}\nclients = {}\nqueue_depth = {}\ndirect = {:?}\npatterns = {:?}\nsync = {:?}\n\
-         compressibility = {:?}\nduplicates = {:?}\nverify_reads = {}\n[phases]\nwarm_up = \"200ms\"\n\
+         reads = {}\nclients = {}\nqueue_depth = {}\ndirect = {direct:?}\npatterns = {:?}\nsync = {:?}\n\
+         compressibility = {compressibility:?}\nduplicates = {duplicates:?}\nverify_reads = {}\n[phases]\nwarm_up = \"200ms\"\n\
          measure = \"1500ms\"\nverify = {}\n[evidence]\nmin_measure = \"1s\"\n",
         draw.one_of(&["io_uring", "threads"]),
         draw.one_of(&[1, 2, 4]),
@@ -377,11 +384,8 @@ fn hot_plan(draw: &mut Draw, target: &str) -> String {
         draw.one_of(&[0, 30, 50, 90]),
         draw.one_of(&[1, 4, 16]),
         draw.one_of(&[1, 1, 8, 32]),
-        draw.one_of(&["auto", "off"]),
         draw.one_of(&["random", "sequential"]),
         draw.one_of(&["none", "none", "none", "none", "fdatasync", "dsync"]),
-        draw.one_of(&[1.0, 1.0, 2.0]),
-        draw.one_of(&[0.0, 0.0, 0.3]),
         draw.once_in(2),
         draw.once_in(2),
     )
