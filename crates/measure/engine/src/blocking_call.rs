@@ -59,7 +59,7 @@ pub fn run_until_stop<T: Send + 'static>(
 /// requested.
 ///
 /// # Errors
-/// Those of [`run_until_stop`].
+/// [`EngineError::Abandoned`] if the work was abandoned, [`EngineError::Defect`] if it panicked.
 pub fn run_with_limits<T: Send + 'static>(
     what: &str,
     timeout: Duration,

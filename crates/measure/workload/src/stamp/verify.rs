@@ -159,8 +159,8 @@ struct Case<'a> {
 
 /// Number of generations before the possible ones that are tried without a hint in the data.
 const LOOK_BACK: u32 = 8;
-/// Number of older generations from which a mixture is not examined. If so many writes of a unit
-/// overlap, its content is unknown.
+/// Maximum number of writes whose mixture is examined. If more writes of a unit overlap, its content
+/// is unknown.
 const MIXTURE_MAX: u32 = 16;
 
 impl Case<'_> {

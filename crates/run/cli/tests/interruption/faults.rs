@@ -117,7 +117,8 @@ fn has_hard(faults: &[(Operation, Fault)]) -> bool {
     faults.iter().any(|(operation, fault)| {
         let is_error = matches!(fault, Fault::Error("EIO" | "ENOSPC" | "ESTALE" | "EROFS", _));
         // Linux does not report the error of the second part of a transfer, only that it is short.
-        let is_second_part = matches!(before.replace(fault), Some(Fault::Short));
+        let before = before.replace((operation, fault));
+        let is_second_part = matches!(before, Some((kind, Fault::Short)) if kind == operation);
         is_error && *operation != Operation::Name && !is_second_part
     })
 }
