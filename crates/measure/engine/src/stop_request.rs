@@ -24,6 +24,10 @@ pub(crate) const SETTLE_NS: u64 = 2_000_000_000;
 /// for one more second and then leaves its memory to the kernel.
 pub(crate) const THREAD_EXIT_NS: u64 = 4_000_000_000;
 
+/// Additional time that a thread may be silent after the plan's limit for storage, in ns. A thread
+/// sends each interval, but may get no CPU for a while.
+const STARVED_NS: u64 = 10_000_000_000;
+
 /// Time for a server to answer at the end of a run, in ns.
 pub(crate) const FINAL_REPLY_NS: u64 = 2_000_000_000;
 
@@ -52,6 +56,12 @@ pub fn is_requested() -> bool {
 #[must_use]
 pub fn is_urgent() -> bool {
     URGENT_NS.load(Ordering::Relaxed) != 0
+}
+
+/// Returns the longest time between two messages of a thread that sends one each interval and waits
+/// at most `outage_max_ns` for storage.
+pub(crate) fn silence_max_ns(interval_ns: u64, outage_max_ns: u64) -> u64 {
+    outage_max_ns.saturating_add(interval_ns.saturating_mul(2)).saturating_add(STARVED_NS)
 }
 
 /// Returns the timeout for a target that does not answer, counted from its last answer or from the

@@ -5,10 +5,6 @@ use plimsoll_sys::clock::monotonic_ns;
 use super::Control;
 use crate::{defect, stop_request};
 
-/// Additional time that a thread may be silent after the plan's limit for storage, in ns. A thread
-/// sends each interval, but may get no CPU for a while.
-const STARVED_NS: u64 = 10_000_000_000;
-
 /// Progress of the threads.
 #[derive(Debug)]
 pub(super) struct ThreadTimeouts {
@@ -26,11 +22,9 @@ impl ThreadTimeouts {
     /// Creates timeouts for threads that send an interval every `interval_ns` and wait at most
     /// `outage_max_ns` for storage.
     pub(super) fn new(threads: usize, interval_ns: u64, outage_max_ns: u64) -> Self {
-        let silence_max_ns =
-            outage_max_ns.saturating_add(2 * interval_ns).saturating_add(STARVED_NS);
         Self {
             last_progress_ns: vec![monotonic_ns(); threads],
-            silence_max_ns,
+            silence_max_ns: stop_request::silence_max_ns(interval_ns, outage_max_ns),
             outage_max_ns,
             completions: 0,
             stopping_ns: None,

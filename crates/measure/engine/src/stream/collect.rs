@@ -6,6 +6,7 @@ use std::time::Duration;
 use plimsoll_record::collect::{Collector, Interval};
 use plimsoll_record::snapshot::IntervalRecorder;
 
+use super::driving_threads::DrivingThreads;
 use super::outbox::SnapshotReturns;
 
 /// Longest time between two events to the listener.
@@ -32,18 +33,19 @@ pub enum Event<'a> {
 }
 
 /// Receives snapshots until every thread has sent its last one, and reports finished rows and ticks
-/// to `on_event`. Also ends if all threads have ended, or if `is_over` returns true.
-pub fn collect(
+/// to `on_event`. Also ends if all threads have ended or are abandoned.
+pub(super) fn collect<L: Send + 'static>(
     collector: &mut Collector,
     inbox: &Receiver<Box<IntervalRecorder>>,
     returns: &[SnapshotReturns],
+    threads: &mut DrivingThreads<L>,
     on_event: &mut dyn FnMut(Event<'_>),
-    is_over: &mut dyn FnMut() -> bool,
 ) {
     while !collector.is_complete() {
         match inbox.recv_timeout(TICK) {
             Ok(mut records) => {
                 let group = records.snapshot.thread as usize;
+                threads.record_message(group, records.snapshot.last);
                 collector.take(&mut records, &mut |row| on_event(Event::Row(row)));
                 if let Some(back) = returns.get(group) {
                     back.return_box(records);
@@ -53,7 +55,7 @@ pub fn collect(
             Err(RecvTimeoutError::Disconnected) => break,
         }
         on_event(Event::Tick);
-        if is_over() {
+        if threads.poll_finished() {
             inbox.try_iter().for_each(|mut records| {
                 collector.take(&mut records, &mut |row| on_event(Event::Row(row)));
             });

@@ -19,6 +19,10 @@ use crate::{EngineError, defect, stop_request};
 /// Polling interval for threads that have ended.
 const TICK: Duration = Duration::from_millis(20);
 
+/// Longest time that the coordinator counts between two polls, in ns. If the process was stopped in
+/// between, that time is no silence of the threads.
+const POLL_NS_MAX: u64 = 2 * TICK.as_nanos() as u64;
+
 /// Flags that the threads read.
 #[derive(Debug)]
 pub(super) struct Flags {
@@ -66,6 +70,34 @@ pub(super) struct DrivingThreads<L> {
     /// Results by thread.
     finished: Vec<Option<Result<L, EngineError>>>,
     abort_ns: Option<u64>,
+    silence: ThreadSilence,
+    /// True if a silent thread caused the abort.
+    was_silent: bool,
+}
+
+/// Silence of threads: one that waits in a system call sends no message. Counted in time that the
+/// coordinator was running.
+#[derive(Debug, Default)]
+struct ThreadSilence {
+    max_ns: u64,
+    polled_ns: u64,
+    running_ns: u64,
+    /// By thread, `running_ns` at its last message. `None` after its final one, and for threads
+    /// without a limit.
+    last_message_ns: Vec<Option<u64>>,
+}
+
+impl ThreadSilence {
+    /// Returns true if a running thread has been silent for too long.
+    fn poll(&mut self, now_ns: u64, is_running: impl Fn(usize) -> bool) -> bool {
+        self.running_ns += now_ns.saturating_sub(self.polled_ns).min(POLL_NS_MAX);
+        self.polled_ns = self.polled_ns.max(now_ns);
+        let mut threads = self.last_message_ns.iter().enumerate();
+        threads.any(|(thread, last_ns)| {
+            last_ns.is_some_and(|last_ns| self.running_ns - last_ns > self.max_ns)
+                && is_running(thread)
+        })
+    }
 }
 
 impl<L: Send + 'static> DrivingThreads<L> {
@@ -77,6 +109,8 @@ impl<L: Send + 'static> DrivingThreads<L> {
             results,
             finished: Vec::new(),
             abort_ns: None,
+            silence: ThreadSilence::default(),
+            was_silent: false,
         }
     }
 
@@ -106,9 +140,24 @@ impl<L: Send + 'static> DrivingThreads<L> {
 }
 
 impl<L> DrivingThreads<L> {
+    /// Aborts the run if a thread sends no message for more than `max_ns`, from `start_ns` on.
+    pub fn limit_silence(&mut self, max_ns: u64, start_ns: u64) {
+        let last_message_ns = vec![Some(0); self.finished.len()];
+        self.silence =
+            ThreadSilence { max_ns, polled_ns: start_ns, running_ns: 0, last_message_ns };
+    }
+
+    /// Records a message of a thread.
+    pub fn record_message(&mut self, thread: usize, is_final: bool) {
+        let now_ns = self.silence.running_ns;
+        if let Some(last_ns) = self.silence.last_message_ns.get_mut(thread) {
+            *last_ns = last_ns.filter(|_| !is_final).map(|_| now_ns);
+        }
+    }
+
     /// Collects results. Returns true if all threads have ended, or the grace period of the others
-    /// is over. A panic in any thread abandons operations in flight, and so does the operator's
-    /// request to stop after its timeout.
+    /// is over. A panic in any thread abandons operations in flight, and so do a silent thread and
+    /// the operator's request to stop, each after its timeout.
     pub fn poll_finished(&mut self) -> bool {
         for (index, finished) in self.results.try_iter() {
             self.finished[index] = Some(finished);
@@ -120,7 +169,9 @@ impl<L> DrivingThreads<L> {
         let since_request_ns = now_ns.saturating_sub(stop_request::timeout_start_ns(0));
         let is_timed_out =
             stop_request::is_requested() && since_request_ns > stop_request::timeout_ns(u64::MAX);
-        if is_timed_out || defect::has_panicked() {
+        let is_running = |thread: usize| self.finished[thread].is_none();
+        self.was_silent |= self.silence.poll(now_ns, is_running);
+        if self.was_silent || is_timed_out || defect::has_panicked() {
             self.flags.abort.store(true, Ordering::Relaxed);
         }
         if !self.flags.abort.load(Ordering::Relaxed) {
@@ -133,9 +184,10 @@ impl<L> DrivingThreads<L> {
     /// [`EngineError::Abandoned`].
     pub fn end(mut self) -> Vec<Result<L, EngineError>> {
         self.wait_for_all();
+        let silence_ns = if self.was_silent { self.silence.max_ns } else { 0 };
         let abandoned = || EngineError::Abandoned {
             what: "the target".to_owned(),
-            after_ns: stop_request::THREAD_EXIT_NS,
+            after_ns: silence_ns + stop_request::THREAD_EXIT_NS,
         };
         let all = std::mem::take(&mut self.finished).into_iter();
         all.map(|finished| finished.unwrap_or_else(|| Err(abandoned()))).collect()
@@ -157,5 +209,47 @@ impl<L> Drop for DrivingThreads<L> {
             self.flags.abort.store(true, Ordering::Relaxed);
             self.wait_for_all();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    /// Polls every 20 ms of these seconds. Returns true if a thread was silent for too long.
+    fn poll(threads: &mut DrivingThreads<()>, seconds: std::ops::Range<u64>) -> bool {
+        let mut times = (seconds.start * 50..seconds.end * 50).map(|tick| tick * SECOND_NS / 50);
+        times
+            .any(|now_ns| threads.silence.poll(now_ns, |thread| threads.finished[thread].is_none()))
+    }
+
+    fn two_threads() -> DrivingThreads<()> {
+        let mut threads = DrivingThreads::new();
+        threads.finished = vec![None, None];
+        threads.limit_silence(40 * SECOND_NS, 100 * SECOND_NS);
+        threads
+    }
+
+    #[test]
+    fn a_silent_thread_is_detected_from_the_start_on() {
+        let mut threads = two_threads();
+        assert!(!poll(&mut threads, 0..139), "the silence before the start does not count");
+        threads.record_message(0, false);
+        assert!(poll(&mut threads, 139..142), "thread 1 has sent nothing for 41 s");
+        threads.finished.clear();
+    }
+
+    #[test]
+    fn finished_threads_and_stopped_processes_are_not_silent() {
+        let mut threads = two_threads();
+        threads.finished[0] = Some(Ok(()));
+        threads.record_message(1, false);
+        assert!(!poll(&mut threads, 100..130));
+        assert!(!poll(&mut threads, 1000..1005), "a process that was stopped for 870 s");
+        threads.record_message(1, true);
+        assert!(!poll(&mut threads, 1005..2000), "a thread may take long to close its files");
+        threads.finished.clear();
     }
 }

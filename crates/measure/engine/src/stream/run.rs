@@ -20,12 +20,12 @@ use super::collect::collect;
 use super::driving_threads::DrivingThreads;
 use super::outbox::connect;
 use super::source::Source;
-use crate::EngineError;
 use crate::backend::BackendConfig;
 use crate::issue::OUTAGE_NS_MAX;
 use crate::nfs::NfsTarget;
 use crate::placement::Placement;
 use crate::s3::S3Target;
+use crate::{EngineError, stop_request};
 use group::{ReadySignal, run_group};
 
 /// Polling interval while threads open their targets.
@@ -182,6 +182,7 @@ pub fn run_with_events<S: Source + Send + 'static>(
     let mut collected = Collector::new(classes, &cells, config.per_client);
     let cpu = process_time();
     let (ready_out, ready_in) = channel();
+    let silence_max_ns = silence_max_ns(config, &groups);
     let (mut threads, mut returns, mut gates) = (DrivingThreads::new(), Vec::new(), Vec::new());
     for (group, (outbox, back)) in groups.into_iter().zip(ends) {
         let (gate, at_gate) = channel();
@@ -210,11 +211,14 @@ pub fn run_with_events<S: Source + Send + 'static>(
             // A thread that has ended has reported the reason in its result.
             let _ = gate.send(start_ns);
         }
+        if let Some(silence_max_ns) = silence_max_ns {
+            threads.limit_silence(silence_max_ns, start_ns);
+        }
         let mut forward = |event: Event<'_>| {
             on_event(event);
             flags.forward_stop(stop);
         };
-        collect(&mut collected, &inbox, &returns, &mut forward, &mut || threads.poll_finished());
+        collect(&mut collected, &inbox, &returns, &mut threads, &mut forward);
     }
     drop(gates);
     let results = threads.end();
@@ -222,6 +226,15 @@ pub fn run_with_events<S: Source + Send + 'static>(
     report.process_cpu = process_time().since(&cpu);
     report.stop_error_ns = flags.late_ns.load(Ordering::Relaxed);
     Ok((report, sources))
+}
+
+/// Returns the longest time between two messages of a thread, or `None` for a server: its client
+/// gives up by itself.
+fn silence_max_ns<S>(config: &RunConfig, groups: &[Group<S>]) -> Option<u64> {
+    let is_remote = |group: &Group<S>| matches!(group.target, Target::Nfs(_) | Target::S3(_));
+    let interval_ns = config.interval_ns.max(INTERVAL_NS_MIN);
+    let silence_max_ns = stop_request::silence_max_ns(interval_ns, config.outage_max_ns);
+    (!groups.iter().any(is_remote)).then_some(silence_max_ns)
 }
 
 /// Waits until all threads have opened their targets, and returns true then. Returns false if a

@@ -30,12 +30,15 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// The same with an operation of 30 s, or without an answer: a manifest may take ten minutes.
 const SLOW_LIMIT: Duration = Duration::from_secs(900);
 
+/// Default of `outage_max` for a measurement of 200 ms.
+const OUTAGE_MAX: &str = "30s";
+
 fn number(name: &str, or: u64) -> u64 {
     std::env::var(name).map_or(or, |text| text.parse().expect("a number"))
 }
 
-/// Draws a plan of a mail store or of a stream.
-fn draw_plan(draw: &mut Draw, sandbox: &Sandbox) -> String {
+/// Draws a plan of a mail store, or of a stream with this limit for an answer of the target.
+fn draw_plan(draw: &mut Draw, sandbox: &Sandbox, outage_max: &str) -> String {
     let io = draw.one_of(&["io_uring", "threads"]);
     let direct = draw.one_of(&["auto", "off"]);
     let engine = format!("[engine]\nio = \"{io}\"\ndirect = \"{direct}\"\n");
@@ -48,8 +51,8 @@ fn draw_plan(draw: &mut Draw, sandbox: &Sandbox) -> String {
         return sandbox.plan(&plan);
     }
     let text = format!(
-        "version = 1\nname = \"faults\"\n[target]\npath = {:?}\n[requirement]\niops = 1\n{engine}\
-         [workload.matrix]\nsizes = \"{}\"\nfile_size = \"1MiB\"\nfiles = {}\nreads = {}\n\
+        "version = 1\nname = \"faults\"\n[target]\npath = {:?}\noutage_max = \"{outage_max}\"\n\
+         [requirement]\niops = 1\n{engine}[workload.matrix]\nsizes = \"{}\"\nfile_size = \"1MiB\"\nfiles = {}\nreads = {}\n\
          queue_depth = {}\nsync = \"{}\"\n[phases]\nwarm_up = \"50ms\"\nmeasure = \"200ms\"\n\
          [evidence]\nmin_measure = \"100ms\"\ninterval = \"100ms\"\n",
         sandbox.data().display().to_string(),
@@ -123,15 +126,15 @@ fn has_hard(faults: &[(Operation, Fault)]) -> bool {
     })
 }
 
-/// Runs one schedule.
+/// Runs one schedule. A stream waits for `outage_max` for an answer of the target.
 ///
 /// # Errors
 /// Description of the first failed check.
-fn run_schedule(seed: u64) -> Result<usize, String> {
+fn run_schedule(seed: u64, outage_max: &str) -> Result<usize, String> {
     let mut draw = Draw::of(seed);
     let sandbox = Sandbox::new();
     let disk = LossyMount::new(&sandbox.data(), Behaviour::Honest, seed).unwrap();
-    let plan = draw_plan(&mut draw, &sandbox);
+    let plan = draw_plan(&mut draw, &sandbox, outage_max);
     let (faults, limit) = match seed % SLOW_EVERY {
         1 => (FaultSchedule::new(seed).once(Fault::Delay(Duration::from_secs(30))), SLOW_LIMIT),
         2 => (FaultSchedule::new(seed).once(Fault::Never), SLOW_LIMIT),
@@ -189,7 +192,7 @@ fn faults_of_the_target_end_no_run_badly() {
                     if seed >= first + count {
                         return;
                     }
-                    match run_schedule(seed) {
+                    match run_schedule(seed, OUTAGE_MAX) {
                         Ok(injected) => drop(faults.fetch_add(injected as u64, Ordering::Relaxed)),
                         Err(why) => {
                             println!("seed {seed}: {why}");
@@ -205,4 +208,17 @@ fn faults_of_the_target_end_no_run_badly() {
     println!("{count} schedules from seed {first}: {faults} faults");
     assert!(failures.is_empty(), "{} failed: {failures:?}", failures.len());
     assert!(faults >= count, "{faults} faults in {count} schedules");
+}
+
+/// The load is one operation at a time with `io = "threads"`: the thread that runs the load itself
+/// waits in the system call.
+#[test]
+fn a_load_ends_although_its_only_operation_has_no_answer() {
+    let start = Instant::now();
+    std::thread::scope(|scope| {
+        for seed in [11002, 21002] {
+            scope.spawn(move || assert_eq!(run_schedule(seed, "1s"), Ok(1), "seed {seed}"));
+        }
+    });
+    assert!(start.elapsed() < LIMIT, "the load ended after {:?}", start.elapsed());
 }
