@@ -72,15 +72,18 @@ fn markdown(text: &str) -> Vec<Block> {
         line.contains('-') && line.contains('|') && line.chars().all(|c| "|-: \t+".contains(c))
     };
     let lines: Vec<&str> = text.lines().collect();
-    let mut blocks = Vec::new();
-    for (index, line) in lines.iter().enumerate().skip(1) {
-        if !dashes(line) {
-            continue;
-        }
-        let Some(header) = cells(lines[index - 1]) else { continue };
-        let below = lines.iter().enumerate().skip(index + 1);
-        let rows = below.map_while(|(at, line)| Some((at + 1, cells(line)?)));
-        let rows = rows.filter(|(_, row)| row.len() == header.len()).collect();
+    let headings = (1..lines.len()).filter(|index| dashes(lines[*index]));
+    let headings = headings.filter_map(|index| Some((index, cells(lines[index - 1])?)));
+    // Lines of dashes may also divide the rows of a table.
+    let (results, others): (Vec<_>, Vec<_>) =
+        headings.partition(|(_, header)| is_result(&columns(header)));
+    let ends = results.iter().skip(1).map(|(index, _)| index - 1).chain([lines.len()]);
+    let ends: Vec<usize> = ends.collect();
+    let mut blocks: Vec<Block> =
+        others.into_iter().map(|(_, header)| Block { header, rows: Vec::new() }).collect();
+    for ((index, header), end) in results.into_iter().zip(ends) {
+        let below = (index + 1..end).map_while(|at| Some((at + 1, cells(lines[at])?)));
+        let rows = below.filter(|(_, row)| row.len() == header.len()).collect();
         blocks.push(Block { header, rows });
     }
     blocks

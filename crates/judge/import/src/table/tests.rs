@@ -116,3 +116,18 @@ fn a_table_of_zeroes_says_that_nothing_was_measured() {
     assert_eq!(read("bs,iops,lat ms\n4k,0,0\n8k,900,1\n", "t").unwrap().len(), 1);
     assert!(read("bs,iops,lat ms\n4k,-,-\n", "t").unwrap_err().contains("has a figure"));
 }
+
+#[test]
+fn rows_of_adjacent_tables_are_read_once_and_dashes_may_divide_rows() {
+    let table = "| bs | IOPS |\n|---|---|\n| 4K | 1000 |\n";
+    let rates = |text: &str| -> Vec<f64> {
+        let results = read(text, "t").unwrap();
+        results.iter().map(|r| r.parts[0].operations[0].rate_per_s[0].value).collect()
+    };
+    assert_eq!(rates(&table.repeat(3)), [1000.0; 3]);
+    let divided = format!("{table}|---|---|\n| 8K | 900 |\n");
+    assert_eq!(rates(&divided), [1000.0, 900.0]);
+    // Before, each line of dashes was a table with all rows below it: 1 GB for 27 KB of text.
+    let dashes = format!("| bs | IOPS |\n{}| 4K | 1000 |\n", "|---|---|\n".repeat(2000));
+    assert_eq!(blocks(&dashes).iter().map(|block| block.rows.len()).sum::<usize>(), 2000);
+}

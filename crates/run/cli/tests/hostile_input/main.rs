@@ -14,8 +14,9 @@ mod samples;
 #[path = "../support/mod.rs"]
 mod support;
 
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -69,8 +70,9 @@ fn limit_memory() {
     setrlimit(Resource::As, Rlimit { current: Some(most), maximum }).unwrap();
 }
 
-/// Tries inputs for some time. Returns their number and how many were accepted.
-fn attack(parser: &mut Parser, seed: u64, time: Duration) -> (u64, u64) {
+/// Tries inputs for some time, and keeps how to repeat the current one in the file `current`. Returns
+/// their number and how many were accepted.
+fn attack(parser: &mut Parser, seed: u64, time: Duration, current: &Path) -> (u64, u64) {
     let (start, mut accepted) = (Instant::now(), 0);
     let mut count = 0;
     while count == 0 || start.elapsed() < time {
@@ -81,6 +83,7 @@ fn attack(parser: &mut Parser, seed: u64, time: Duration) -> (u64, u64) {
             if is_garbage { garbage(&mut draw) } else { mutated(&mut draw, &parser.inputs) };
         let again =
             format!("PLIMSOLL_HOSTILE_PARSER='{}' PLIMSOLL_HOSTILE_SEED={seed}", parser.name);
+        std::fs::write(current, &again).unwrap();
         *CURRENT.lock().unwrap() = Some((again.clone(), input.clone()));
         STARTED.fetch_add(1, Ordering::SeqCst);
         let result = catch_unwind(AssertUnwindSafe(|| (parser.parse)(&input)));
@@ -107,13 +110,17 @@ fn hostile_input_is_rejected_or_read() {
     let seed = number("PLIMSOLL_HOSTILE_SEED").map_or(1, |seed| seed as u64);
     let selected = std::env::var("PLIMSOLL_HOSTILE_PARSER").unwrap_or_default();
     let mut parsers = parsers::all(directory.path());
+    let current = directory.path().join("current-input");
+    // Too large an allocation ends the process without another message.
+    let message = format!("after an abort, {} has the seed of the input\n", current.display());
+    std::io::stderr().write_all(message.as_bytes()).unwrap();
     watch(directory.path().to_path_buf());
     limit_memory();
     for parser in parsers.iter_mut().filter(|parser| parser.name.contains(&selected)) {
         let inputs = parser.inputs.clone();
         let valid = inputs.iter().filter(|input| (parser.parse)(input)).count();
         assert!(valid > 0, "{} accepts none of its valid inputs", parser.name);
-        let (count, accepted) = attack(parser, seed, time);
+        let (count, accepted) = attack(parser, seed, time, &current);
         println!("{}: {count} inputs, {accepted} accepted", parser.name);
     }
 }

@@ -88,7 +88,13 @@ fn phases(part: &Part) -> Vec<Part> {
         Part { operations, ..part.clone() }
     };
     let is_timed = |operation: &&&Operation| !counter_reset::may_verify_meanwhile(part, operation);
-    moves.iter().filter(is_timed).map(of).collect()
+    let mut of_kinds: Vec<&Operation> = Vec::new();
+    for operation in moves.iter().filter(is_timed) {
+        if of_kinds.iter().all(|other| other.kind != operation.kind) {
+            of_kinds.push(operation);
+        }
+    }
+    of_kinds.iter().map(of).collect()
 }
 
 /// Average number of operations in flight, with the terms of the sum.
@@ -300,6 +306,17 @@ mod tests {
         assert_eq!(severity(&result(10_000.0, 820_000.0, true), &none), Some(Severity::Impossible));
         assert_eq!(severity(&result(10_000.0, 380_000.0, true), &none), Some(Severity::Doubtful));
         assert_eq!(severity(&result(10_000.0, 380_000.0, false), &none), None);
+    }
+
+    #[test]
+    fn a_kind_of_operation_has_one_phase() {
+        let mut part = result(10_000.0, 800_000.0, true).parts.remove(0);
+        let read = part.operations[0].clone();
+        let write = Operation { kind: Kind::Write, ..read.clone() };
+        part.operations = [vec![read; 50], vec![write; 50]].concat();
+        part.setting.read_percent = Some(Figure::exact(100.0, "rw"));
+        let counts: Vec<usize> = phases(&part).iter().map(|p| p.operations.len()).collect();
+        assert_eq!(counts, [50, 50]);
     }
 
     #[test]
