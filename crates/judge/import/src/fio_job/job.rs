@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::options::canonical;
+use super::options::{canonical, conversion};
 use super::prepare::include_of;
 use plimsoll_plan::PlanError;
 
@@ -100,14 +100,17 @@ pub(super) fn parse(text: &str) -> Result<Vec<Job>, Vec<PlanError>> {
             )),
         }
     }
-    if jobs.is_empty() && errors.is_empty() {
-        errors.push(PlanError::new(
-            text,
-            &(0..0),
-            String::new(),
-            "has no job".to_owned(),
-            "add a section such as [job1]".to_owned(),
-        ));
+    let is_known = |job: &Job| job.options.keys().any(|name| conversion(name).is_some());
+    if errors.is_empty() && !jobs.iter().any(is_known) {
+        let (message, help) = match jobs.is_empty() {
+            true => ("has no job", "add a section such as [job1]"),
+            // fio rejects it too, unless the file that it names after the job exists.
+            false => {
+                ("has no job with an option of fio", "state at least rw, and size or filename")
+            }
+        };
+        let (message, help) = (message.to_owned(), help.to_owned());
+        errors.push(PlanError::new(text, &(0..0), String::new(), message, help));
     }
     if errors.is_empty() { Ok(jobs) } else { Err(errors) }
 }

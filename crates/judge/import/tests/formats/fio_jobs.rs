@@ -124,6 +124,8 @@ fn jobs_that_cannot_be_read_are_errors_with_lines() {
     let mut said = String::new();
     for job in [
         "",
+        "[global]\n[a]\n[b]\n",
+        "[a]\nzzz\n",
         "rw=read\n[a]\n",
         "[a]\nbs=4x\nsize=1g\n",
         "[a]\nrw=sideways\n",
