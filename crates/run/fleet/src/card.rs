@@ -37,8 +37,10 @@ pub struct Card {
 }
 
 impl Card {
-    /// Parses a card. An agent may be hostile, so its texts become short single lines.
-    pub(crate) fn parse(payload: &[u8]) -> Option<Self> {
+    /// Parses a card; `None` if it is not valid. An agent may be hostile, so its texts become
+    /// short single lines.
+    #[must_use]
+    pub fn parse(payload: &[u8]) -> Option<Self> {
         let mut card: Self = serde_json::from_slice(payload).ok()?;
         for list in [&mut card.allows, &mut card.labels, &mut card.trusts] {
             list.truncate(LIST_MAX);

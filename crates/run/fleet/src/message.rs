@@ -68,8 +68,10 @@ pub enum AgentMessage {
 }
 
 impl AgentMessage {
-    /// Parses a message. An agent may be hostile, so its texts become short single lines.
-    pub(crate) fn parse(payload: &[u8]) -> Option<Self> {
+    /// Parses a message; `None` if it is not valid. An agent may be hostile, so its texts become
+    /// short single lines.
+    #[must_use]
+    pub fn parse(payload: &[u8]) -> Option<Self> {
         let mut message: Self = serde_json::from_slice(payload).ok()?;
         let clean = |text: &mut String| *text = foreign(text);
         match &mut message {

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use plimsoll_evidence::Bundle;
+use plimsoll_fleet::card::Card;
+use plimsoll_fleet::message::{AgentMessage, RunOutcome};
+use plimsoll_fleet::order::Order;
 use plimsoll_import::fio_job::import_fio;
 use plimsoll_judge::conservation::{DeclaredFacts, audit};
 use plimsoll_model::run::ConfiguredModel;
@@ -36,6 +39,7 @@ pub fn all(directory: &Path) -> Vec<Parser> {
         bundles(directory),
         s3_answers(),
         metrics_answers(),
+        fleet_messages(),
     ]
 }
 
@@ -293,4 +297,28 @@ fn metrics_answers() -> Parser {
     };
     let inputs = METRICS_ANSWERS.map(|answer| answer.as_bytes().to_vec()).to_vec();
     Parser { name: "answers of metrics servers", inputs, parse: Box::new(parse) }
+}
+
+/// Messages of agents, their cards, and orders.
+fn fleet_messages() -> Parser {
+    let card = Card { name: "a".into(), labels: vec!["rack=1".into()], ..Card::default() };
+    let messages = [
+        AgentMessage::Accepted { units: vec!["naa.5000".into(); 3] },
+        AgentMessage::Warning { text: "the clock was set".into() },
+        AgentMessage::Ended(RunOutcome { run_start_ns: Some(1), ..RunOutcome::default() }),
+    ];
+    let plan = "version = 1\n[target]\nnull = true\n[workload.matrix]\nreads = 100\n";
+    let plan = Plan::parse(plan, "{host}.toml").unwrap();
+    let order = Order::new("run-1", vec!["a".into()], &plan, 1).unwrap();
+    let mut inputs: Vec<Vec<u8>> =
+        messages.iter().map(|message| serde_json::to_vec(message).unwrap()).collect();
+    inputs.extend([serde_json::to_vec(&card).unwrap(), serde_json::to_vec(&order).unwrap()]);
+    let parse = |bytes: &[u8]| {
+        let plan = serde_json::from_slice::<Order>(bytes).map(|order| order.plan_of("a"));
+        if let Ok(Err(errors)) = &plan {
+            assert!(!errors.to_string().is_empty());
+        }
+        AgentMessage::parse(bytes).is_some() || Card::parse(bytes).is_some() || plan.is_ok()
+    };
+    Parser { name: "messages of a fleet", inputs, parse: Box::new(parse) }
 }
