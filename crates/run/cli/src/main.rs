@@ -18,6 +18,7 @@
 //! - crate graph: `tests/house/architecture.rs` (`PLIMSOLL_BLESS=1` redraws it); module cycles:
 //!   `tests/house/circles.rs`; attacks on the judgement: `tests/adversary`
 
+mod address;
 mod arguments;
 mod catalogue;
 mod commands;
@@ -26,7 +27,6 @@ mod error;
 mod failure;
 mod interrupt;
 mod keys;
-mod listen;
 mod metrics;
 mod notes;
 mod progress;

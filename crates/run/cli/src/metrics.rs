@@ -7,9 +7,9 @@ use plimsoll_live::state_listener::StateListener;
 use plimsoll_live::status_server::{Response, StatusServer};
 use plimsoll_live::{metrics, process_status};
 
+use crate::address;
 use crate::common::Globals;
 use crate::error::CliError;
-use crate::listen;
 use crate::places::Places;
 use crate::progress::StderrProgress;
 
@@ -18,7 +18,7 @@ use crate::progress::StderrProgress;
 pub struct Metrics {
     /// Serve metrics of the run over HTTP, in the Prometheus text format. Without an address, only
     /// this host can connect; port 0 picks a free port.
-    #[arg(long, value_name = "[ADDR:]PORT", value_parser = listen::address)]
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = address::listen)]
     metrics: Option<SocketAddr>,
 }
 

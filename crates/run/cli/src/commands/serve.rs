@@ -38,7 +38,7 @@ use crate::team;
 pub struct Options {
     /// Address of the page; port 0 picks a free port. Without an address, only this host can
     /// connect.
-    #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:7460", value_parser = crate::listen::address)]
+    #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:7460", value_parser = crate::address::listen)]
     listen: SocketAddr,
     /// File of access tokens: a role, a token and a name on each line.
     #[arg(long, value_name = "FILE")]

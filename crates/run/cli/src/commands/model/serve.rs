@@ -13,12 +13,12 @@ use plimsoll_model_serve::{Metrics, ServeError, ServeOptions, serve};
 use serde_json::json;
 
 use super::{model_error, settings};
+use crate::address;
 use crate::commands::bundle;
 use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::listen;
 use crate::metrics::serve_text;
 use crate::notes;
 use crate::places::Places;
@@ -36,10 +36,10 @@ pub struct Options {
     model: String,
     /// Address for NFS and MOUNT, both on one port; port 0 picks a free one. Without an address,
     /// only this host can connect.
-    #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:2049", value_parser = listen::address)]
+    #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:2049", value_parser = address::listen)]
     nfs: SocketAddr,
     /// Address for the statistics of the model over HTTP, in the Prometheus text format.
-    #[arg(long, value_name = "[ADDR:]PORT", value_parser = listen::address)]
+    #[arg(long, value_name = "[ADDR:]PORT", value_parser = address::listen)]
     metrics: Option<SocketAddr>,
     /// A parameter to change, as in the model file.
     #[arg(long, value_name = "BLOCK.FIELD=VALUE")]

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 ///
 /// # Errors
 /// Neither of both.
-pub fn address(text: &str) -> Result<SocketAddr, String> {
+pub fn listen(text: &str) -> Result<SocketAddr, String> {
     let own = |port| SocketAddr::from(([127, 0, 0, 1], port));
     let port = text.parse().map(own);
     port.or_else(|_| text.parse())
