@@ -1,4 +1,4 @@
-//! Listen addresses of flags.
+//! Addresses in flags.
 
 use std::net::SocketAddr;
 
@@ -11,4 +11,15 @@ pub fn listen(text: &str) -> Result<SocketAddr, String> {
     let port = text.parse().map(own);
     port.or_else(|_| text.parse())
         .map_err(|_| "write a port, or an address with its port such as 192.0.2.7:2049".to_owned())
+}
+
+/// Accepts the address of an NFS export.
+///
+/// # Errors
+/// It does not begin with `nfs://`.
+pub fn nfs_export(text: &str) -> Result<String, String> {
+    match text.starts_with("nfs://") {
+        true => Ok(text.to_owned()),
+        false => Err("write an export as nfs://host/export".to_owned()),
+    }
 }

@@ -25,7 +25,7 @@ pub struct Changes {
     #[arg(long, value_name = "DEVICE", conflicts_with_all = ["path", "logs"])]
     pub device: Option<String>,
     /// NFS export to use, nfs://host/export, instead of the plan's target.
-    #[arg(long, value_name = "EXPORT", conflicts_with_all = ["path", "logs", "device"])]
+    #[arg(long, value_name = "EXPORT", value_parser = crate::address::nfs_export, conflicts_with_all = ["path", "logs", "device"])]
     pub nfs: Vec<String>,
     /// Model to run on, instead of the plan's target.
     #[arg(long, value_name = "MODEL", conflicts_with_all = ["path", "logs", "device", "nfs"])]

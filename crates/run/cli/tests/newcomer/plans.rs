@@ -290,6 +290,8 @@ fn a_dry_run_lists_points_and_looks_at_paths_and_servers() {
         ran.says("--path DIR");
     }
     assert!(sandbox.bundles().is_empty());
+    let bad = ["run", "vms-on-nfs", "--nfs", "server:/vms", "--dry-run"];
+    sandbox.run(&bad).expect(2).says("write an export as nfs://host/export");
     // A port of this host without a listener.
     let port = free_port();
     let export = format!("nfs://127.0.0.1:{port}/vms");

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::address;
+
 /// Flags that name the target.
 #[derive(Debug, Args)]
 pub struct TargetFlags {
@@ -13,9 +15,9 @@ pub struct TargetFlags {
     /// Block device under test, which is overwritten.
     #[arg(long, value_name = "DEVICE")]
     pub(super) device: Option<PathBuf>,
-    /// NFS export under test, without a mount: `nfs://HOST/EXPORT`. The test uses a directory of its
+    /// NFS export under test, without a mount: nfs://host/export. The test uses a directory of its
     /// own in it. fsync and fdatasync are a COMMIT, dsync a stable WRITE.
-    #[arg(long, value_name = "URL", conflicts_with_all = ["path", "device", "direct"])]
+    #[arg(long, value_name = "EXPORT", value_parser = address::nfs_export, conflicts_with_all = ["path", "device", "direct"])]
     pub(super) nfs: Option<String>,
     /// S3 bucket under test: `s3://BUCKET/PREFIX`. Each block is an object below a prefix of the
     /// test's own, durable when its PUT is acknowledged. Credentials: AWS_ACCESS_KEY_ID and
