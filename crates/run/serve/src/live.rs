@@ -71,7 +71,8 @@ impl Live {
     }
 
     /// Starts an accepted run. Each of its runs checks the allowed targets of `options` again. The
-    /// run is stopped after `time_max`, and `after` is called when it has finished.
+    /// run is stopped after `time_max`, and `after` is called after its end, before viewers learn of
+    /// it.
     ///
     /// # Errors
     /// A run in progress, or a thread that cannot be started.
@@ -102,7 +103,11 @@ impl Live {
         let follow = move || {
             let drawing = Drawing { templates: &templates, places: &places };
             follow(handle, time_max, &of, &drawing, &sender);
+            // Before viewers learn of the end: they load the report then.
             after();
+            let mut known = lock(&of);
+            known.end();
+            publish(&known, &drawing, &sender, true);
         };
         let thread = std::thread::Builder::new().name("live".to_owned()).spawn(follow);
         let thread = thread.map_err(|error| {
@@ -227,9 +232,6 @@ fn follow(
             }
         }
     }
-    let mut known = lock(state);
-    known.end();
-    publish(&known, drawing, frames, true);
 }
 
 /// What a run's fragments are drawn with.
