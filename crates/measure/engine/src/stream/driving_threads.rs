@@ -19,8 +19,8 @@ use crate::{EngineError, defect, stop_request};
 /// Polling interval for threads that have ended.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Longest time that the coordinator counts between two polls, in ns. If the process was stopped in
-/// between, that time is no silence of the threads.
+/// Maximum time counted between two polls, in ns. While the whole process is stopped, its threads
+/// cannot send messages.
 const POLL_NS_MAX: u64 = 2 * TICK.as_nanos() as u64;
 
 /// Flags that the threads read.
