@@ -1,5 +1,6 @@
 //! The plan as written, by section.
 
+mod durability;
 mod event;
 mod fleet;
 mod latency;
@@ -12,6 +13,7 @@ mod target;
 mod trace;
 mod window;
 
+pub(crate) use durability::DurabilityRaw;
 pub(crate) use event::EventRaw;
 pub(crate) use fleet::{FleetHostRaw, FleetRaw};
 pub(crate) use latency::latency_fields;
@@ -64,6 +66,7 @@ pub(crate) const SECTIONS: &[SectionDoc] = &[
     documented::<FioRaw>("workload.fio"),
     documented::<TraceRaw>("workload.trace"),
     documented::<EventRaw>("event"),
+    documented::<DurabilityRaw>("durability"),
     documented::<PhasesRaw>("phases"),
     documented::<EvidenceRaw>("evidence"),
     documented::<ObserveRaw>("observe"),

@@ -1,6 +1,7 @@
 //! Resolution of the plan as written: defaults that depend on other fields, and checks across
 //! fields. All errors are recorded at their fields.
 
+mod durability;
 mod event;
 mod fio;
 mod fleet;
@@ -49,6 +50,7 @@ pub(crate) fn resolve(
     let evidence = phases::evidence(root, &loaded.workload, &phases, cx);
     let requirement = requirement::resolve(root, &loaded.workload, &phases, &targets, cx);
     let events = event::resolve(root, &loaded, &phases, &targets, cx);
+    let durability = durability::resolve(root, &targets, cx);
     let claims = requirement::claims(root, requirement.is_some(), &loaded.workload, &targets, cx);
     let stated = root.requirement.as_ref().is_some_and(|r| r.value.fields.claims.is_some());
     let replays = loaded.workload.trace().is_some();
@@ -69,6 +71,7 @@ pub(crate) fn resolve(
         targets,
         workload: loaded.workload,
         events,
+        durability,
         phases,
         evidence,
         observe: observe?,

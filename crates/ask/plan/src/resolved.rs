@@ -5,6 +5,7 @@
 //! older versions, and no field is ever renamed. [`RESOLVED_VERSION`] increases if an older reader
 //! would misread the form.
 
+mod durability;
 mod event;
 mod fleet;
 mod limits;
@@ -22,6 +23,7 @@ mod words;
 
 use serde::{Deserialize, Serialize};
 
+pub use durability::DurabilityPhase;
 pub use event::{
     Bound, Event, Limits, RelativeLimit, StreamLimits, Throttle, Window, WindowLimits,
 };
@@ -44,8 +46,8 @@ pub use target::{Target, TargetKind};
 pub use text::ResolvedError;
 pub use trace::{TraceMap, TraceSource};
 pub use words::{
-    CacheState, Carries, Claim, Condition, DirectIo, Durability, IoChoice, Layout, Media,
-    OnLostHost, Pace, SyncKind,
+    CacheState, Carries, Claim, Condition, CutKind, DirectIo, Durability, IoChoice, Layout, Media,
+    OnLostHost, Pace, SyncKind, SyncMethod,
 };
 
 /// Version of the resolved form that this build writes.
@@ -90,6 +92,9 @@ pub struct ResolvedPlan {
     /// Events in the measured phase. Omitted if empty, so that older hashes stay valid.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<Event>,
+    /// Cuts of the target after the load. Omitted if absent, so that older hashes stay valid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durability: Option<DurabilityPhase>,
     /// Phases and their lengths.
     pub phases: Phases,
     /// Amount and resolution of the measurement.

@@ -1,6 +1,7 @@
 //! Evidence of a durability test: acknowledged writes, cuts of the target, and the content of the
-//! target afterwards. `plimsoll durability` stores it beside the witness.
+//! target afterwards. `plimsoll durability` stores it beside the witness, a run in its `run.json`.
 
+use plimsoll_plan::{CutKind, SyncMethod};
 use serde::{Deserialize, Serialize};
 
 /// Name of the evidence file in the witness's directory.
@@ -9,62 +10,6 @@ pub const FILE: &str = "durability.json";
 pub const VERSION: u32 = 1;
 /// Maximum number of damaged blocks that a cut lists.
 pub const LISTED_MAX: usize = 20;
-
-/// Way in which a write becomes durable before it is acknowledged.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SyncMethod {
-    /// `fsync` after the writes of a batch.
-    Fsync,
-    /// `fdatasync` after the writes of a batch.
-    Fdatasync,
-    /// A file opened with `O_DSYNC`.
-    Dsync,
-    /// `O_DIRECT` without a flush. It promises no durability.
-    DirectOnly,
-}
-
-impl SyncMethod {
-    /// Returns the word of the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Fsync => "fsync",
-            Self::Fdatasync => "fdatasync",
-            Self::Dsync => "dsync",
-            Self::DirectOnly => "direct-only",
-        }
-    }
-}
-
-/// Part of the system that a cut interrupts, as the user states it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CutKind {
-    /// The drives lose power.
-    Power,
-    /// The machine with the file system stops; the power of its drives stays on.
-    Machine,
-    /// A server process is killed; the machine on which it runs stays on.
-    Process,
-    /// A layer drops writes, as dm-flakey and the project's lossy disk do.
-    Simulated,
-    /// The user did not state the kind.
-    #[default]
-    Unstated,
-}
-
-impl CutKind {
-    /// Returns the word of the command line.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Power => "power",
-            Self::Machine => "machine",
-            Self::Process => "process",
-            Self::Simulated => "simulated",
-            Self::Unstated => "unstated",
-        }
-    }
-}
 
 /// Settings of a durability test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -218,4 +163,23 @@ pub struct DurabilityTest {
     pub cuts: Vec<TargetCut>,
     /// True if the user stopped the test.
     pub interrupted: bool,
+    /// Error that ended the phase of a run early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+impl DurabilityTest {
+    /// Returns a test without cuts.
+    #[must_use]
+    pub fn new(settings: DurabilitySettings, boot_id: &str) -> Self {
+        Self {
+            durability_version: VERSION,
+            plimsoll_version: env!("CARGO_PKG_VERSION").to_owned(),
+            settings,
+            boot_id: boot_id.to_owned(),
+            cuts: Vec::new(),
+            interrupted: false,
+            failure: None,
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::durability::DurabilityTest;
 use crate::events::EventRecord;
 
 /// Schema version that this build writes. Readers accept all older versions.
@@ -513,6 +514,9 @@ pub struct Run {
     /// Events of the plan; empty if it has none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<EventRecord>,
+    /// Cuts of the target after the load; `None` if the plan has none, or if they were not reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub durability: Option<DurabilityTest>,
 }
 
 impl Run {
@@ -564,6 +568,7 @@ pub(crate) mod fixtures {
             counters: BTreeMap::new(),
             checks: Checks::default(),
             events: Vec::new(),
+            durability: None,
         }
     }
 }

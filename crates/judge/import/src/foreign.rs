@@ -62,6 +62,7 @@ fn bundle(name: &str, plan_text: &str, plan: ResolvedPlan, duration_ns: u64) -> 
             counters: std::collections::BTreeMap::new(),
             checks: Checks::default(),
             events: Vec::new(),
+            durability: None,
         },
         plan_text: plan_text.to_owned(),
         job_text: None,

@@ -1,13 +1,18 @@
 //! Verdict of a durability test: did each cut preserve all acknowledged writes?
 
-use plimsoll_evidence::durability::{CutKind, DurabilityTest, SyncMethod, TargetCut};
+use plimsoll_evidence::Bundle;
+use plimsoll_evidence::durability::{DurabilityTest, TargetCut};
+use plimsoll_plan::{CutKind, DurabilityPhase, SyncMethod};
 use serde::Serialize;
 
 use crate::stats::special::binomial_cdf;
-use crate::verdict::VerdictKind;
+use crate::verdict::{Check, Quantity, VerdictKind};
 
 /// Probability that the true loss probability is below its bound.
 pub const CONFIDENCE: f64 = 0.95;
+
+/// Name of the check of a run's durability phase.
+pub const CUTS: &str = "cuts_with_losses";
 
 /// A stall of this length shows that a cut by hand took effect.
 const GAP_NS_MIN: u64 = 1_000_000_000;
@@ -126,7 +131,7 @@ pub fn judge(evidence: &DurabilityTest) -> DurabilityVerdict {
     let bound = loss_probability_max(k, n);
     let verdict = if k > 0 {
         VerdictKind::Fail
-    } else if evidence.interrupted || n == 0 || n < settings.cuts {
+    } else if evidence.interrupted || evidence.failure.is_some() || n == 0 || n < settings.cuts {
         VerdictKind::Inconclusive
     } else {
         VerdictKind::Pass
@@ -162,6 +167,9 @@ pub fn judge(evidence: &DurabilityTest) -> DurabilityVerdict {
     if evidence.interrupted {
         reasons.push("The test was interrupted.".to_owned());
     }
+    if let Some(failure) = &evidence.failure {
+        reasons.push(format!("The test ended early: {failure}."));
+    }
     if n < settings.cuts && k == 0 {
         reasons.push(format!("{n} of {} required cuts count.", settings.cuts));
     }
@@ -191,6 +199,50 @@ pub fn judge(evidence: &DurabilityTest) -> DurabilityVerdict {
     }
 }
 
+/// Returns the check of a run whose plan has a durability phase.
+pub(crate) fn check(bundle: &Bundle) -> Option<Check> {
+    let phase = bundle.plan.durability.as_ref()?;
+    let undecided = |measured_count| {
+        Check::undecided(CUTS, Quantity::Count { limit_count: 0, measured_count }, false)
+    };
+    let Some(test) = &bundle.run.durability else {
+        let note = "the target was not cut off, because the load did not complete";
+        return Some(undecided(None).with_note(note));
+    };
+    if !has_settings_of(test, phase) {
+        return Some(undecided(None).with_note("the test's settings are not those of the plan"));
+    }
+    let verdict = judge(test);
+    let (ok, note) = match verdict.verdict {
+        VerdictKind::Pass => (
+            Some(true),
+            format!(
+                "of {} cuts ({}); loss probability at most {:.2} % (95 %)",
+                verdict.cuts,
+                phase.kind,
+                verdict.loss_probability_max.unwrap_or(1.0) * 100.0
+            ),
+        ),
+        VerdictKind::Fail => {
+            let blocks = verdict.damaged_blocks;
+            (Some(false), format!("of {} cuts; {blocks} blocks damaged", verdict.cuts))
+        }
+        _ => (None, verdict.reasons.join(" ")),
+    };
+    let counted = (verdict.cuts > 0).then_some(verdict.cuts_with_losses);
+    Some(undecided(counted).with_result(ok).with_note(note))
+}
+
+/// Returns true if a test is as strict as its plan requires.
+fn has_settings_of(test: &DurabilityTest, phase: &DurabilityPhase) -> bool {
+    let settings = &test.settings;
+    settings.cuts == phase.cuts
+        && settings.kind == phase.kind
+        && settings.sync == phase.sync
+        && settings.cut_drops_writes == phase.cut_drops_writes
+        && settings.cut.is_some() != phase.cut.is_empty()
+}
+
 /// Describes what a kind of cut can show, and what it cannot show.
 fn limits(kind: CutKind) -> &'static str {
     match kind {
@@ -216,7 +268,10 @@ fn limits(kind: CutKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_evidence::durability::{BlockCounts, CutCheck, DurabilitySettings, VERSION};
+    use plimsoll_evidence::durability::{BlockCounts, CutCheck, DurabilitySettings};
+
+    use crate::judge::judge as judge_run;
+    use crate::rules::{fixtures, generator_limit};
 
     fn cut(number: u64, blocks: BlockCounts) -> TargetCut {
         let check = CutCheck { blocks, read_from_target: true, ..CutCheck::default() };
@@ -230,29 +285,23 @@ mod tests {
     }
 
     fn evidence(cuts: Vec<TargetCut>) -> DurabilityTest {
-        DurabilityTest {
-            durability_version: VERSION,
-            plimsoll_version: "0".into(),
-            settings: DurabilitySettings {
-                data_id: 1,
-                target: "/mnt/a".into(),
-                is_device: false,
-                size_bytes: 1 << 20,
-                block_bytes: 4096,
-                threads: 4,
-                sync: SyncMethod::Fsync,
-                direct: false,
-                cuts: 3,
-                kind: CutKind::Power,
-                cut: Some("cut".into()),
-                restore: None,
-                cut_drops_writes: false,
-                seed: 1,
-            },
-            boot_id: "b".into(),
-            cuts,
-            interrupted: false,
-        }
+        let settings = DurabilitySettings {
+            data_id: 1,
+            target: "/mnt/a".into(),
+            is_device: false,
+            size_bytes: 1 << 20,
+            block_bytes: 4096,
+            threads: 4,
+            sync: SyncMethod::Fsync,
+            direct: false,
+            cuts: 3,
+            kind: CutKind::Power,
+            cut: Some("cut".into()),
+            restore: None,
+            cut_drops_writes: false,
+            seed: 1,
+        };
+        DurabilityTest { cuts, ..DurabilityTest::new(settings, "b") }
     }
 
     fn honest(n: u64) -> Vec<TargetCut> {
@@ -352,5 +401,60 @@ mod tests {
         assert_eq!(judge(&by_hand).verdict, VerdictKind::Pass);
         let cached = |cut: &mut TargetCut| cut.check.as_mut().unwrap().read_from_target = false;
         assert_eq!(without(cached), VerdictKind::Inconclusive);
+    }
+
+    /// Returns an honest run whose plan requires three cuts.
+    fn run_with(test: Option<DurabilityTest>) -> Bundle {
+        let phase = "[durability]\ncut = [\"cut\"]\ncuts = 3\nkind = \"power\"\nsync = \"fsync\"\n";
+        let mut bundle = fixtures::reads_with("[target]", &format!("{phase}[target]"));
+        bundle.run.durability = test;
+        bundle
+    }
+
+    #[test]
+    fn the_cuts_of_a_run_decide_its_verdict() {
+        let passed = judge_run(&run_with(Some(evidence(honest(3)))));
+        assert_eq!(passed.verdict, VerdictKind::Measured, "{}", passed.reason);
+        assert!(passed.reason.contains("no other requirement was stated"), "{}", passed.reason);
+        let check = passed.checks.iter().find(|check| check.name == CUTS).unwrap();
+        assert_eq!(check.ok, Some(true), "{check:?}");
+        assert!(check.note.contains("at most 63.16 %"), "{check:?}");
+
+        let lost = BlockCounts { lost: 5, ..BlockCounts::default() };
+        let mut cuts = honest(2);
+        cuts.push(cut(3, lost));
+        let failed = judge_run(&run_with(Some(evidence(cuts.clone()))));
+        assert_eq!(failed.verdict, VerdictKind::Fail, "{}", failed.reason);
+        assert!(failed.reason.contains("cuts with losses 1 is above"), "{}", failed.reason);
+        // The generator's limit explains a low rate, but no loss.
+        let mut busy = run_with(Some(evidence(cuts)));
+        busy.observed.generator.starts_never_given = Some(7);
+        assert!(generator_limit::at_limit(&busy));
+        assert_eq!(judge_run(&busy).verdict, VerdictKind::Fail);
+    }
+
+    #[test]
+    fn a_run_passes_no_cuts_that_did_not_take_place() {
+        let inconclusive = |test: Option<DurabilityTest>, says: &str| {
+            let verdict = judge_run(&run_with(test));
+            assert_eq!(verdict.verdict, VerdictKind::Inconclusive, "{}", verdict.reason);
+            assert!(verdict.reason.contains(says), "{says:?} is not in: {}", verdict.reason);
+        };
+        inconclusive(None, "the target was not cut off");
+        inconclusive(Some(evidence(honest(2))), "2 of 3 required cuts count");
+        let failed = DurabilityTest { failure: Some("no ssh".into()), ..evidence(honest(3)) };
+        inconclusive(Some(failed), "The test ended early: no ssh");
+        // A test of fewer cuts, of another kind, or without a flush is not the test of the plan.
+        let changes: [fn(&mut DurabilitySettings); 4] = [
+            |settings| settings.cuts = 1,
+            |settings| settings.kind = CutKind::Process,
+            |settings| settings.sync = SyncMethod::DirectOnly,
+            |settings| settings.cut = None,
+        ];
+        for change in changes {
+            let mut test = evidence(honest(3));
+            change(&mut test.settings);
+            inconclusive(Some(test), "not those of the plan");
+        }
     }
 }

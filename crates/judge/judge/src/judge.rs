@@ -11,6 +11,7 @@ use plimsoll_plan::{Requirement, Window};
 use self::claims::{claim_statuses, claims_of, declarations, mandatory, refutes};
 use crate::checks;
 use crate::claim::{Claim, ClaimStatus};
+use crate::durability;
 use crate::events;
 use crate::figures::{self, Pick};
 use crate::finding::{Finding, Outcome};
@@ -54,6 +55,7 @@ fn judge_run(bundle: &Bundle, requirement: Option<&Requirement>, left_out: &[&Ru
     let mut checks = checked(accepts_omission);
     let omission_decides = accepts_omission && checks != checked(false);
     checks.extend(rules::replay::checks(bundle));
+    checks.extend(durability::check(bundle));
     let required = requirement.and_then(|r| r.iops_per_s);
     let achieved = figures::rate_per_s(bundle, achieved_pick(bundle));
     let headroom = match (achieved, required) {
@@ -215,7 +217,11 @@ struct Case<'a> {
 impl Case<'_> {
     fn decide(&self) -> (VerdictKind, String) {
         if let Some(says) = self.find_refutation() {
-            return (VerdictKind::Invalid, says);
+            // A loss is a fact, even if the figures of the load are not.
+            let losses =
+                self.checks.iter().find(|c| c.name == durability::CUTS && c.ok == Some(false));
+            let losses = losses.map(|check| format!("; and {}", describe_failed(check)));
+            return (VerdictKind::Invalid, says + &losses.unwrap_or_default());
         }
         if self.bundle.run.end.kind == EndKind::Interrupted {
             return (VerdictKind::Inconclusive, self.bundle.run.end.says.clone());
@@ -230,6 +236,9 @@ impl Case<'_> {
             let says = match self.bundle.plan.workload.trace() {
                 Some(trace) if trace.speed.is_some() => {
                     "the replay followed the trace; no requirement was stated"
+                }
+                _ if self.bundle.plan.durability.is_some() => {
+                    "no acknowledged write was missing after the cuts; no other requirement was stated"
                 }
                 _ => "no requirement was stated",
             };
@@ -263,7 +272,11 @@ impl Case<'_> {
         if reason.is_empty() {
             return None;
         }
-        if generator_limit::at_limit(self.bundle) {
+        // A limit of the load generator loses no data.
+        let has_damage = self.checks.iter().any(|check| {
+            check.ok == Some(false) && [checks::CHECKSUMS, durability::CUTS].contains(&&*check.name)
+        });
+        if !has_damage && generator_limit::at_limit(self.bundle) {
             let reason = format!("{reason}; but the load generator itself was at its limit");
             return Some((VerdictKind::Inconclusive, reason));
         }

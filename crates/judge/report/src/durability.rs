@@ -1,8 +1,12 @@
-//! Result of a durability test, as text and JSON.
+//! Result of a durability test, as text, as JSON, and as a section of a run's report.
 
+use plimsoll_evidence::Bundle;
 use plimsoll_evidence::durability::{BlockCounts, DurabilityTest};
-use plimsoll_judge::durability::DurabilityVerdict;
+use plimsoll_judge::durability::{DurabilityVerdict, judge};
 use serde::Serialize;
+
+use crate::document::{Block, Fact, Section};
+use crate::table::Cell;
 
 /// Result of a durability test, as `--json` prints it.
 #[derive(Clone, Debug, Serialize)]
@@ -18,15 +22,29 @@ impl DurabilityResult<'_> {
     /// Returns the result as text.
     #[must_use]
     pub fn text(&self) -> String {
-        let (verdict, settings) = (self.verdict, &self.evidence.settings);
+        let verdict = self.verdict;
         let mut text = format!("{}\n\n", verdict.verdict.label());
         for reason in &verdict.reasons {
             text.push_str(&format!("  {reason}\n"));
         }
         text.push('\n');
-        let mut fact = |name: &str, value: String| {
+        for (name, value) in self.facts() {
             text.push_str(&format!("  {name:<27} {value}\n"));
-        };
+        }
+        for line in self.damage().take(5) {
+            text.push_str(&format!("\n  {line}"));
+        }
+        if verdict.damaged_blocks > 0 {
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Returns settings and counts, by name.
+    fn facts(&self) -> Vec<(String, String)> {
+        let (verdict, settings) = (self.verdict, &self.evidence.settings);
+        let mut facts = Vec::new();
+        let mut fact = |name: &str, value: String| facts.push((name.to_owned(), value));
         let direct = if settings.direct { ", O_DIRECT" } else { "" };
         fact("target", settings.target.clone());
         fact("durability", format!("{}{direct}", settings.sync.word()));
@@ -58,19 +76,34 @@ impl DurabilityResult<'_> {
         if verdict.reordered_blocks > 0 {
             fact("  reordered", verdict.reordered_blocks.to_string());
         }
+        facts
+    }
+
+    /// Returns a line for each listed damaged block.
+    fn damage(&self) -> impl Iterator<Item = String> {
         let damaged = self.evidence.cuts.iter().flat_map(|cut| {
             let listed = cut.check.iter().flat_map(|check| &check.damage);
             listed.map(move |block| (cut.number, block))
         });
-        for (number, block) in damaged.take(5) {
-            text.push_str(&format!(
-                "\n  cut {number}, byte {}: {}; generation {} was acknowledged",
+        damaged.map(|(cut, block)| {
+            format!(
+                "cut {cut}, byte {}: {}; generation {} was acknowledged",
                 block.offset_bytes, block.says, block.acknowledged_generation
-            ));
-        }
-        if verdict.damaged_blocks > 0 {
-            text.push('\n');
-        }
-        text
+            )
+        })
     }
+}
+
+/// Returns the section of a run whose plan has a durability phase.
+pub(crate) fn section(bundle: &Bundle) -> Section {
+    let section = Section::brief("durability", "Durability");
+    let Some(evidence) = &bundle.run.durability else { return section };
+    let verdict = judge(evidence);
+    let result = DurabilityResult { verdict: &verdict, evidence };
+    let facts =
+        result.facts().into_iter().map(|(name, value)| Fact::new(name.trim(), Cell::text(value)));
+    let section =
+        section.with(Block::List(verdict.reasons.clone())).with(Block::Facts(facts.collect()));
+    let damage: Vec<String> = result.damage().take(5).collect();
+    if damage.is_empty() { section } else { section.with(Block::List(damage)) }
 }

@@ -31,6 +31,7 @@ pub use self::inside::{explain, explained_json};
 
 use self::kinds::Operation;
 use crate::document::{Document, Fact, Headline, Section};
+use crate::durability;
 use crate::number::{Unit, elapsed, group_counts};
 use crate::table::{Cell, Tone};
 use crate::time::utc;
@@ -40,6 +41,7 @@ pub fn run_document(bundle: &Bundle, verdict: &Verdict) -> Document {
     let sections = [
         checks::section(verdict),
         events::section(bundle),
+        durability::section(bundle),
         replay::section(bundle),
         inside::brief(bundle),
         io::brief(bundle),

@@ -143,6 +143,10 @@ pub fn check(resolved: &ResolvedPlan) -> Result<(), RunnerError> {
         );
         return refused(&message, "write `at`, without `prompt`");
     }
+    if resolved.durability.is_some() {
+        let hint = "remove [durability], and run `plimsoll durability PLAN` on one host";
+        return refused("a fleet run cannot cut its target off", hint);
+    }
     if resolved.phases.until_steady {
         let hint = "set `measure` to a time: hosts become steady at different times";
         return refused("a fleet run needs a fixed measuring time", hint);

@@ -176,8 +176,14 @@ impl Allow {
             .try_for_each(|kind| self.check_target(kind, false))
     }
 
-    /// Checks that the operator allows every command of an event, word for word.
+    /// Checks that the operator allows every command of an event, word for word, and that the plan cuts
+    /// nothing off.
     fn check_events(&self, plan: &ResolvedPlan) -> Result<(), String> {
+        if plan.durability.is_some() {
+            return Err("[durability] is not accepted here: its commands cut the target off. Use \
+                 `plimsoll run` on the host itself"
+                .to_owned());
+        }
         for event in &plan.events {
             for command in
                 [&event.run, &event.undo].into_iter().filter(|command| !command.is_empty())

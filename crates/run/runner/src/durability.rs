@@ -2,6 +2,7 @@
 //! of each acknowledged write against a witness outside the target.
 
 mod command;
+mod phase;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -15,7 +16,7 @@ use plimsoll_engine::durability::{
     Reopened, TargetPlace, WitnessDirectory, check_blocks, content,
 };
 use plimsoll_evidence::durability::{
-    CutCheck, DurabilitySettings, DurabilityTest, FILE, TargetCut, VERSION,
+    CutCheck, DurabilitySettings, DurabilityTest, FILE, TargetCut,
 };
 use plimsoll_evidence::strict;
 use plimsoll_judge::durability::judge;
@@ -24,6 +25,8 @@ use plimsoll_workload::address::mix;
 use plimsoll_workload::content::Content;
 
 use self::command::run_command;
+pub use self::phase::target_place;
+pub(crate) use self::phase::{check_phase, run_phase};
 use crate::error::{RunnerError, engine_error};
 use crate::listener::Listener;
 
@@ -39,9 +42,9 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Cuts in a row that do not count, after which the test ends.
 const USELESS_CUTS_MAX: u64 = 3;
 
-/// Waits for the user: shows a message and returns once the user confirms. Returns false if the
-/// user stops the test.
-pub type AskUser<'a> = &'a (dyn Fn(&str) -> bool + Sync);
+/// Waits for the user: shows a request, passes messages to the listener, and returns once the user
+/// confirms. Returns false if the user stops the test.
+pub type AskUser<'a> = &'a dyn Fn(&str, &mut dyn Listener) -> bool;
 
 /// What to test.
 #[derive(Clone, Debug)]
@@ -73,6 +76,9 @@ struct Test<'a> {
     evidence: DurabilityTest,
     stop: &'a AtomicBool,
     ask: AskUser<'a>,
+    /// Start of this process's first cut, and its number.
+    began: Instant,
+    first_number: u64,
 }
 
 /// Target between two cuts.
@@ -126,8 +132,8 @@ pub fn carry_out(
                 _ => "the data with `plimsoll clean`",
             };
             error.hint(format!(
-                "the test's data is still on the target: repeat the same command line with \
-                 --resume, or remove {removal}"
+                "the test's data is still on the target: continue with `plimsoll durability`, the \
+                 same settings and --resume, or remove {removal}"
             ))
         })?;
         match cut {
@@ -158,15 +164,7 @@ impl<'a> Test<'a> {
         ask: AskUser<'a>,
     ) -> Result<Self, RunnerError> {
         let mut settings = request.settings.clone();
-        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let mut evidence = DurabilityTest {
-            durability_version: VERSION,
-            plimsoll_version: env!("CARGO_PKG_VERSION").to_owned(),
-            settings: settings.clone(),
-            boot_id: boot_id.trim().to_owned(),
-            cuts: Vec::new(),
-            interrupted: false,
-        };
+        let mut evidence = DurabilityTest::new(settings.clone(), &boot_id());
         prepare_witness(&request.witness, &request.place)?;
         let file = request.witness.join(FILE);
         let earlier = fs::read_to_string(&file).ok();
@@ -206,6 +204,8 @@ impl<'a> Test<'a> {
             content: Arc::new(content.map_err(|error| engine_error(&error))?),
             // A cut by hand may also cut this host off.
             directory: WitnessDirectory::new(request.witness.clone(), is_by_hand),
+            first_number: evidence.cuts.last().map_or(1, |cut| cut.number + 1),
+            began: Instant::now(),
             evidence,
             stop,
             ask,
@@ -239,9 +239,9 @@ impl<'a> Test<'a> {
         &mut self,
         listener: &mut dyn Listener,
     ) -> Result<Option<PreparedTarget>, RunnerError> {
-        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let same_boot = boot_id.trim() == self.evidence.boot_id;
-        self.evidence.boot_id = boot_id.trim().to_owned();
+        let boot_id = boot_id();
+        let same_boot = boot_id == self.evidence.boot_id;
+        self.evidence.boot_id = boot_id;
         let number = self.next_number();
         let cut = TargetCut { number, resumed: true, same_boot, ..TargetCut::default() };
         listener.say("reading what the earlier load wrote");
@@ -271,7 +271,7 @@ impl<'a> Test<'a> {
             .map_err(|error| engine_error(&error))?;
         // The threads own the file now, so that it is closed when they end.
         drop(file);
-        let done = self.cut_off(&load, &mut cut, start, seed);
+        let done = self.cut_off(&load, &mut cut, start, seed, listener);
         load.enter(CutPhase::Closed);
         let is_closed = load.wait(CLOSE_TIMEOUT);
         let counts = load.counts();
@@ -303,12 +303,14 @@ impl<'a> Test<'a> {
         cut: &mut TargetCut,
         start: Instant,
         seed: u64,
+        listener: &mut dyn Listener,
     ) -> Result<bool, RunnerError> {
         let settings = &self.evidence.settings;
         let elapsed_ns = |since: Instant| u64::try_from(since.elapsed().as_nanos()).unwrap_or(0);
         let Some(command) = &settings.cut else {
             let go_on = (self.ask)(
-                "Cut the target off now, for example by pulling its plug. Bring it back, then press Enter.",
+                "Cut the target off now, for example by pulling its plug, and bring it back.",
+                listener,
             );
             cut.load_ns = elapsed_ns(start);
             return Ok(go_on && !self.is_stopped());
@@ -376,10 +378,12 @@ impl<'a> Test<'a> {
             .map_err(|error| engine_error(&error))?;
         check.read_from_target = read_from_target;
         listener.say(&format!(
-            "cut {}: {} writes acknowledged, {} blocks damaged",
+            "cut {} of {}: {} writes acknowledged, {} blocks damaged{}",
             cut.number,
+            self.evidence.settings.cuts,
             cut.acknowledged + cut.acknowledged_during,
-            check.blocks.damaged()
+            check.blocks.damaged(),
+            self.time_left(cut.number)
         ));
         if check.blocks.damaged() == 0 {
             self.directory.forget(cut.number);
@@ -387,6 +391,18 @@ impl<'a> Test<'a> {
         cut.check = Some(check);
         self.evidence.cuts.push(cut);
         Ok(Some(PreparedTarget { open, states }))
+    }
+
+    /// Describes the time that the remaining cuts need.
+    fn time_left(&self, number: u64) -> String {
+        let done = number.saturating_sub(self.first_number) + 1;
+        let left = self.evidence.settings.cuts.saturating_sub(number);
+        let left_s = self.began.elapsed().as_secs_f64() / done as f64 * left as f64;
+        match left_s {
+            0.0..2.0 => String::new(),
+            2.0..120.0 => format!("; about {left_s:.0} s left"),
+            _ => format!("; about {:.0} min left", left_s / 60.0),
+        }
     }
 
     /// Opens the target, which may need some time to become available again.
@@ -404,11 +420,16 @@ impl<'a> Test<'a> {
     }
 }
 
-/// Creates the witness's directory, and rejects one on the target.
-fn prepare_witness(witness: &Path, place: &TargetPlace) -> Result<(), RunnerError> {
+/// Returns the identifier of this host's boot.
+fn boot_id() -> String {
+    let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    text.trim().to_owned()
+}
+
+/// Rejects a witness on the target.
+fn reject_witness_on_target(witness: &Path, place: &TargetPlace) -> Result<(), RunnerError> {
     let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev());
-    let above = witness.parent().filter(|above| *above != Path::new(""));
-    let existing = if witness.exists() { witness } else { above.unwrap_or(Path::new(".")) };
+    let existing = witness.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
     if let TargetPlace::Directory(target) = place
         && let (Ok(witness_device), Ok(target_device)) = (device(existing), device(target))
         && witness_device == target_device
@@ -417,9 +438,16 @@ fn prepare_witness(witness: &Path, place: &TargetPlace) -> Result<(), RunnerErro
             "the witness {} is on the file system under test: a cut would cut it off as well",
             witness.display()
         );
-        return Err(RunnerError::usage(says)
-            .hint("name a directory on another disk or another host with --witness"));
+        return Err(RunnerError::usage(says).hint(
+            "name a directory on another disk or another host with --witness, or in the plan",
+        ));
     }
+    Ok(())
+}
+
+/// Creates the witness's directory, and rejects one on the target.
+fn prepare_witness(witness: &Path, place: &TargetPlace) -> Result<(), RunnerError> {
+    reject_witness_on_target(witness, place)?;
     match fs::create_dir(witness) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
             let says = format!("cannot create {}: {error}", witness.display());

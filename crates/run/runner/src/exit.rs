@@ -13,7 +13,9 @@
 //!
 //! If several apply: 70, 130, 4, 5, 3, 1, in that order.
 
+use plimsoll_evidence::durability::DurabilityTest;
 use plimsoll_evidence::run::{EndKind, Run};
+use plimsoll_judge::durability::judge;
 use plimsoll_judge::verdict::VerdictKind;
 
 /// Exit code of the process.
@@ -41,6 +43,27 @@ pub enum Exit {
 impl Exit {
     /// Returns the exit code of a judged run.
     pub fn of(run: &Run, verdict: VerdictKind) -> Self {
+        let durability = run.durability.as_ref().map(|test| match Self::of_durability(test) {
+            // The verdict includes the number of cuts.
+            Self::NoVerdict => Self::Ok,
+            exit => exit,
+        });
+        Self::of_load(run, verdict).worse(durability.unwrap_or(Self::Ok))
+    }
+
+    /// Returns the exit code of a durability test.
+    pub fn of_durability(test: &DurabilityTest) -> Self {
+        let is_missing = test.cuts.iter().any(|cut| cut.not_restored.is_some());
+        match judge(test).verdict {
+            _ if test.interrupted => Self::Interrupted,
+            VerdictKind::Fail => Self::Corruption,
+            _ if is_missing || test.failure.is_some() => Self::Environment,
+            VerdictKind::Pass => Self::Ok,
+            _ => Self::NoVerdict,
+        }
+    }
+
+    fn of_load(run: &Run, verdict: VerdictKind) -> Self {
         match run.end.kind {
             EndKind::Defect => Self::Defect,
             EndKind::Interrupted => Self::Interrupted,

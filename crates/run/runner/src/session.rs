@@ -19,6 +19,7 @@ use crate::bundle_location;
 use crate::ceilings;
 use crate::custody;
 use crate::data_slot::{Data, SlotData};
+use crate::durability;
 use crate::error::{RunnerError, engine_error};
 use crate::events::{self, EventListener, StreamGates};
 use crate::finished_run::FinishedRun;
@@ -39,6 +40,7 @@ pub fn run_once(
     progress: &mut dyn Listener,
 ) -> Result<FinishedRun, RunnerError> {
     check_plan(request.config.resolved)?;
+    durability::check_phase(request)?;
     let has_page = request.config.driver.allowed().is_some();
     events::check_operator(request.config.resolved, has_page)?;
     match run_kind(request.config.resolved)? {
@@ -427,9 +429,8 @@ impl<'a> Session<'a> {
             self;
         let modelled = recording.observed.inside.is_some() || recording.engine.kind == "model";
         let virtual_ns = recording.phases.last().map_or(0, |last| last.start_ns + last.duration_ns);
-        let real_ns = clock::monotonic_ns().saturating_sub(recording.start_ns);
-        let Recording { intervals, series, observed, .. } = &recording;
-        let run = Run {
+        let real_ns = || clock::monotonic_ns().saturating_sub(recording.start_ns);
+        let mut run = Run {
             schema_version: SCHEMA_VERSION,
             tool_version: env!("CARGO_PKG_VERSION").to_owned(),
             build: Some(plimsoll_report::BUILD.to_owned()),
@@ -439,7 +440,7 @@ impl<'a> Session<'a> {
             driver: if modelled { Driver::Model } else { Driver::Real },
             tier: Tier::T1,
             started_unix_ns: id.started_unix_ns(),
-            duration_ns: if modelled { virtual_ns } else { real_ns },
+            duration_ns: if modelled { virtual_ns } else { real_ns() },
             end: recording.end.clone(),
             ledger: Some(position),
             signed_by: request.config.places.signer.as_ref().map(|s| s.public().to_owned()),
@@ -451,20 +452,31 @@ impl<'a> Session<'a> {
             counters: recording.counters.clone(),
             checks: recording.checks.clone(),
             events: recording.events.clone(),
+            durability: None,
         };
-        let fallbacks =
-            bundle_location::fallback_directories(request.config.places, request.config.bundles);
-        let written = bundle_location::write(writer, id.name(), &fallbacks, |writer| {
+        let write_files = |writer: &BundleWriter, run: &Run| {
             writer.plan(
                 request.config.plan.text(),
                 request.config.plan.job(),
                 request.config.resolved,
             )?;
-            writer.latency(id.started_unix_ns(), intervals, &run.phases)?;
-            writer.series(series)?;
-            writer.observed(observed)?;
-            writer.run(&run)?;
-            writer.environment(&environment)?;
+            writer.latency(id.started_unix_ns(), &recording.intervals, &run.phases)?;
+            writer.series(&recording.series)?;
+            writer.observed(&recording.observed)?;
+            writer.run(run)?;
+            writer.environment(&environment)
+        };
+        if request.config.resolved.durability.is_some() && recording.is_well() {
+            // If this host loses power too, the load's evidence is there, unsealed. Errors are
+            // reported when the bundle is written.
+            let _ = write_files(&writer, &run);
+            run.durability = durability::run_phase(request, id.name(), progress);
+            run.duration_ns = real_ns();
+        }
+        let fallbacks =
+            bundle_location::fallback_directories(request.config.places, request.config.bundles);
+        let written = bundle_location::write(writer, id.name(), &fallbacks, |writer| {
+            write_files(writer, &run)?;
             custody::seal_and_judge(writer, request.config.places, id.name())
         })?;
         let (directory, judged) = (written.directory, written.output);

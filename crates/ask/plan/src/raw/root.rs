@@ -1,8 +1,8 @@
 //! Top level of a plan.
 
 use super::{
-    CompareRaw, EngineRaw, EventRaw, EvidenceRaw, FioRaw, FleetRaw, MailboxRaw, MatrixRaw,
-    ObserveRaw, PhasesRaw, RepeatRaw, RequirementRaw, TargetRaw, TraceRaw,
+    CompareRaw, DurabilityRaw, EngineRaw, EventRaw, EvidenceRaw, FioRaw, FleetRaw, MailboxRaw,
+    MatrixRaw, ObserveRaw, PhasesRaw, RepeatRaw, RequirementRaw, TargetRaw, TraceRaw,
 };
 use crate::read::list::OneOrMore;
 use crate::read::section::section;
@@ -35,6 +35,8 @@ section! {
         workload: WorkloadRaw | "required";
         /// Events during the measurement. Use `[[event]]` for several.
         event: OneOrMore<EventRaw> | "none";
+        /// Cuts of the target after the load, and verification of each acknowledged write.
+        durability: DurabilityRaw | "none";
         /// Phases before, during and after the measurement.
         phases: PhasesRaw = "{}";
         /// Amount and resolution of the measurement.

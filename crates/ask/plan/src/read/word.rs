@@ -111,6 +111,8 @@ word_value!(
     r::DirectIo,
     r::Layout,
     r::SyncKind,
+    r::SyncMethod,
+    r::CutKind,
     r::Media,
     r::Claim,
     r::TraceMap

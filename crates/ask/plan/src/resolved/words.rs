@@ -160,6 +160,36 @@ words! {
 }
 
 words! {
+    /// Way in which a write of a durability test becomes durable before it is acknowledged.
+    SyncMethod {
+        /// `fsync` after the writes of a batch; on NFS a COMMIT.
+        Fsync = "fsync",
+        /// `fdatasync` after the writes of a batch; on NFS a COMMIT.
+        Fdatasync = "fdatasync",
+        /// A file opened with `O_DSYNC`; on NFS stable WRITEs, on S3 the PUT itself.
+        Dsync = "dsync",
+        /// `O_DIRECT` without a flush. It promises no durability.
+        DirectOnly = "direct-only",
+    }
+}
+
+words! {
+    /// Part of the system that a cut interrupts, as the user states it.
+    CutKind {
+        /// The drives lose power.
+        Power = "power",
+        /// The machine with the file system stops; the power of its drives stays on.
+        Machine = "machine",
+        /// A server process is killed; the machine on which it runs stays on.
+        Process = "process",
+        /// A layer drops writes, as dm-flakey and the project's lossy disk do.
+        Simulated = "simulated",
+        /// The user did not state the kind.
+        Unstated = "unstated",
+    }
+}
+
+words! {
     /// Declared media of the target, if the host cannot detect them.
     Media {
         /// Rotating disks.

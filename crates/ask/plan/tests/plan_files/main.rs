@@ -3,6 +3,7 @@
 
 mod any_text;
 mod bad_plans;
+mod durability;
 mod events;
 mod gallery;
 mod ready_plans;

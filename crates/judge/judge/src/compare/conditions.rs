@@ -23,7 +23,7 @@ const MOUNT_OPTIONS: &str = "mount-options";
 
 /// Fields of a resolved plan that are not conditions of the measurement: names, owner, compared
 /// targets, requirement and number of runs.
-const NOT_CONDITIONS: [&str; 10] = [
+const NOT_CONDITIONS: [&str; 11] = [
     "resolved_version",
     "name",
     "description",
@@ -34,6 +34,7 @@ const NOT_CONDITIONS: [&str; 10] = [
     "targets",
     "repeat",
     "compare_factors",
+    "durability",
 ];
 
 /// Settings, as opposed to the workload itself. Two plans that each follow the best practice of

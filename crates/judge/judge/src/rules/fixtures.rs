@@ -145,6 +145,7 @@ fn run(plan: &Plan, class: ClassTotals) -> Run {
     };
     Run {
         events: Vec::new(),
+        durability: None,
         schema_version: 1,
         tool_version: "0".into(),
         build: None,

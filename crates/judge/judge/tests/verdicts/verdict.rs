@@ -145,6 +145,7 @@ fn evidence(plan: &str, shapes: &[Shape]) -> Bundle {
         counters: [("page_fault_stalls".to_owned(), 0)].into(),
         checks: Checks { pages_checked: Some(16_000), ..Checks::default() },
         events: Vec::new(),
+        durability: None,
     };
     Bundle {
         run,

@@ -88,6 +88,7 @@ pub(crate) fn label(name: &str) -> String {
         "achieved_metadata_ops" => return "achieved metadata operations".to_owned(),
         "page_fault_stalls" => return "page-fault stalls".to_owned(),
         "checksum_errors" => return "checksum errors".to_owned(),
+        "cuts_with_losses" => return "cuts with losses".to_owned(),
         "bandwidth" | "capacity" => return name.to_owned(),
         "trace_rate" => return "rate of the trace".to_owned(),
         "trace_lag_p99" => return "lag behind the trace, 99th percentile".to_owned(),

@@ -155,6 +155,7 @@ pub fn bundle(sample: Sample) -> Bundle {
                 ..Checks::default()
             },
             events: Vec::new(),
+            durability: None,
         },
         plan_text: text,
         job_text: None,

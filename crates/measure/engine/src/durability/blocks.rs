@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_evidence::durability::SyncMethod;
+use plimsoll_plan::SyncMethod;
 
 use super::{BATCH_MAX, BlockFile};
 use crate::EngineError;

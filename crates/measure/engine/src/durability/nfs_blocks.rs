@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use nfs3_types::nfs3::nfsstat3;
-use plimsoll_evidence::durability::SyncMethod;
 use plimsoll_nfs::mount::{Export, mount};
 use plimsoll_nfs::setup::SetupError;
 use plimsoll_nfs::{Client, Config, Handle, Monotonic, NfsUrl, ObjectId, Op, Stability, Timeout};
+use plimsoll_plan::SyncMethod;
 use plimsoll_sys::SysError;
 use plimsoll_workload::matrix::FileSet;
 

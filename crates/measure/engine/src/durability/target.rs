@@ -9,7 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use plimsoll_evidence::durability::SyncMethod;
+use plimsoll_plan::SyncMethod;
 use plimsoll_sys::file::{DirectMode, OpenFlags};
 use plimsoll_sys::{SysError, file, residency};
 use rustix::fs::{Mode, OFlags, fsync, openat, statfs};

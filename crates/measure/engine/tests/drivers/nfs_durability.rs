@@ -9,9 +9,10 @@ use plimsoll_engine::durability::{
     BLOCK_BYTES, BlockFile, BlockState, CutPhase, ExpectedBlock, Load, NfsBlocks, TestedBlocks,
     WitnessDirectory, check_blocks, content,
 };
-use plimsoll_evidence::durability::{CutCheck, SyncMethod};
+use plimsoll_evidence::durability::CutCheck;
 use plimsoll_nfs::mount::Export;
 use plimsoll_nfs::{Credential, Handle};
+use plimsoll_plan::SyncMethod;
 
 use crate::forgetful::{FILE_BYTES, Forgetful, Habits};
 

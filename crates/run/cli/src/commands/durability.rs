@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use plimsoll_evidence::durability::{DurabilityTest, FILE};
+use plimsoll_evidence::durability::FILE;
 use plimsoll_judge::durability::judge;
-use plimsoll_judge::verdict::VerdictKind;
 use plimsoll_report::durability::DurabilityResult;
 use plimsoll_runner::durability;
+use plimsoll_runner::listener::Listener;
 
 pub use self::flags::Options;
 use super::bundle;
@@ -32,29 +32,18 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     let request = options.request()?;
     let stop = interrupt::flag_on_signal()?;
     let mut progress = StderrProgress::new(common.quiet);
-    let ask = |says: &str| ask_user(says, &stop);
+    let ask = |text: &str, _: &mut dyn Listener| ask_user(text, &stop);
     let evidence = durability::carry_out(&request, &stop, &ask, &mut progress)?;
     let verdict = judge(&evidence);
     let result = DurabilityResult { verdict: &verdict, evidence: &evidence };
     bundle::print(&if common.json { bundle::json(&result)? } else { result.text() })?;
     notes::tell(&format!("evidence: {}", request.witness.join(FILE).display()));
-    Ok(exit_code(&evidence, verdict.verdict))
+    Ok(Exit::of_durability(&evidence))
 }
 
-fn exit_code(evidence: &DurabilityTest, verdict: VerdictKind) -> Exit {
-    let is_missing = evidence.cuts.iter().any(|cut| cut.not_restored.is_some());
-    match verdict {
-        _ if evidence.interrupted => Exit::Interrupted,
-        VerdictKind::Fail => Exit::Corruption,
-        _ if is_missing => Exit::Environment,
-        VerdictKind::Pass => Exit::Ok,
-        _ => Exit::NoVerdict,
-    }
-}
-
-/// Shows a message and waits for Enter. Returns false at the end of the input or after a signal.
-fn ask_user(says: &str, stop: &AtomicBool) -> bool {
-    notes::tell(says);
+/// Shows a request and waits for Enter. Returns false at the end of the input or after a signal.
+fn ask_user(text: &str, stop: &AtomicBool) -> bool {
+    notes::tell(&format!("{text} Then press Enter."));
     let (sender, line) = channel();
     std::thread::spawn(move || {
         let mut text = String::new();

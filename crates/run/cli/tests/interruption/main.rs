@@ -9,6 +9,7 @@ mod s3;
 mod support;
 
 mod cuts;
+mod cuts_of_runs;
 mod durability;
 mod faults;
 mod full_disk;

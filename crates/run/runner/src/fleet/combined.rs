@@ -140,6 +140,7 @@ fn combine_runs(fleet: &Fleet, plan_sha256: String, hosts: &[Bundle], is_summed:
         counters,
         checks: checks(hosts),
         events: fleet.events.clone(),
+        durability: None,
     }
 }
 

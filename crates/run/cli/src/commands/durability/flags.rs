@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use plimsoll_plan::{CutKind, SyncMethod};
 
 use super::target_flags::TargetFlags;
 
@@ -22,59 +24,61 @@ The witness must be outside the target, and must not lose power. PASS requires -
 loss. Exit code 4: an acknowledged write is lost or damaged. 3: too few cuts count. See
 docs/durability.md.")]
 pub struct Options {
-    /// Plan whose target is tested, instead of --path, --device, --nfs or --s3.
+    /// Plan whose target is tested, instead of --path, --device, --nfs or --s3. The options below
+    /// replace the settings of its [durability].
     #[arg(conflicts_with_all = ["path", "device", "nfs", "s3"])]
     pub(super) plan: Option<String>,
     #[command(flatten)]
     pub(super) target: TargetFlags,
     /// Directory for the witness and the evidence, outside the target.
-    #[arg(long, value_name = "DIR")]
-    pub(super) witness: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "plan")]
+    pub(super) witness: Option<PathBuf>,
     /// Command that cuts the target off.
     #[arg(
         long,
         value_name = "CMD",
-        required_unless_present = "cut_by_hand",
+        required_unless_present_any = ["cut_by_hand", "plan"],
         conflicts_with = "cut_by_hand"
     )]
     pub(super) cut: Option<String>,
     /// Command that brings the target back.
-    #[arg(long, value_name = "CMD", requires = "cut")]
+    #[arg(long, value_name = "CMD", conflicts_with = "cut_by_hand")]
     pub(super) restore: Option<String>,
     /// Ask the user to cut the target off. If this host loses power too, repeat with --resume.
     #[arg(long)]
     pub(super) cut_by_hand: bool,
     /// The cut lets the target acknowledge writes and drops them, as dm-flakey does: count no
     /// acknowledgement from the start of the cut command on.
-    #[arg(long, requires = "cut")]
+    #[arg(long, conflicts_with = "cut_by_hand")]
     pub(super) cut_drops_writes: bool,
-    /// Number of cuts. 59 without a loss show a loss probability of at most 5 % (95 %).
-    #[arg(long, value_name = "N", default_value_t = 59)]
-    pub(super) cuts: u64,
+    /// Number of cuts. 59, the default, without a loss show a loss probability of at most 5 %
+    /// (95 %).
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(super) cuts: Option<u64>,
     /// Number of cuts, given as the loss probability to exclude: `--bound 1%` is 299 cuts.
     #[arg(long, value_name = "SHARE", conflicts_with = "cuts")]
     pub(super) bound: Option<String>,
     /// How a write becomes durable. Default: `fdatasync`; `dsync` for objects.
-    #[arg(long, value_name = "HOW")]
-    pub(super) sync: Option<SyncWord>,
+    #[arg(long, value_name = "HOW", value_parser = PossibleValuesParser::new(SyncMethod::WORDS))]
+    pub(super) sync: Option<String>,
     /// Write with O_DIRECT.
     #[arg(long)]
     pub(super) direct: bool,
-    /// What the cut interrupts. It decides what the result means.
-    #[arg(long, value_name = "KIND", default_value = "unstated")]
-    pub(super) kind: KindWord,
-    /// Bytes under test.
-    #[arg(long, value_name = "SIZE", default_value = "64MiB")]
-    pub(super) size: String,
-    /// Writing threads.
-    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub(super) threads: u32,
-    /// Mean duration of the load before a cut.
-    #[arg(long, value_name = "TIME", default_value = "2s")]
-    pub(super) load: String,
-    /// Time limit of each command, and of the target's return.
-    #[arg(long, value_name = "TIME", default_value = "5m")]
-    pub(super) timeout: String,
+    /// What the cut interrupts. It decides what the result means. Default: `unstated`.
+    #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(CutKind::WORDS))]
+    pub(super) kind: Option<String>,
+    /// Bytes under test. Default: 64MiB.
+    #[arg(long, value_name = "SIZE")]
+    pub(super) size: Option<String>,
+    /// Writing threads. Default: 4.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(super) threads: Option<u32>,
+    /// Mean duration of the load before a cut. Default: 2s.
+    #[arg(long, value_name = "TIME")]
+    pub(super) load: Option<String>,
+    /// Time limit of each command, and of the target's return. Default: 5m.
+    #[arg(long, value_name = "TIME")]
+    pub(super) timeout: Option<String>,
     /// Seed of addresses and cut times.
     #[arg(long, value_name = "NUMBER")]
     pub(super) seed: Option<u64>,
@@ -84,23 +88,4 @@ pub struct Options {
     /// Continue a test whose host lost power, with the same options.
     #[arg(long)]
     pub(super) resume: bool,
-}
-
-/// Words of `--sync`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum SyncWord {
-    Fsync,
-    Fdatasync,
-    Dsync,
-    DirectOnly,
-}
-
-/// Words of `--kind`.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum KindWord {
-    Power,
-    Machine,
-    Process,
-    Simulated,
-    Unstated,
 }

@@ -1,47 +1,34 @@
-//! Target of `durability`, from the flags or the plan.
-
-use std::path::Path;
+//! Target and settings of `durability`, from the flags or the plan.
 
 use plimsoll_engine::durability::{BucketAddress, TargetPlace};
-use plimsoll_plan::TargetKind;
+use plimsoll_plan::{DurabilityPhase, SyncMethod};
+use plimsoll_runner::durability::target_place;
 
 use super::flags::Options;
 use crate::commands::plan_changes;
 use crate::error::CliError;
 
-/// Adds the plan's user and group to an export's address, unless the address has its own.
-fn with_ids(url: &str, uid: u32, gid: u32) -> String {
-    [("uid", uid), ("gid", gid)].iter().fold(url.to_owned(), |url, (name, id)| {
-        match (url.contains(&format!("{name}=")), url.contains('?')) {
-            (true, _) => url,
-            (false, has_query) => format!("{url}{}{name}={id}", if has_query { '&' } else { '?' }),
-        }
-    })
-}
-
-fn bucket(url: &str, endpoint: &str, region: &str) -> TargetPlace {
-    let [url, endpoint, region] = [url, endpoint, region].map(str::to_owned);
-    TargetPlace::S3(BucketAddress { url, endpoint, region })
-}
-
 impl Options {
-    /// Returns the target.
+    /// Returns the target, and the settings before other flags change them.
     ///
     /// # Errors
     /// No target, or a plan whose target cannot be tested.
-    pub(super) fn place(&self) -> Result<TargetPlace, CliError> {
+    pub(super) fn target(&self) -> Result<(TargetPlace, DurabilityPhase), CliError> {
         let flags = &self.target;
+        let default = DurabilityPhase::default();
         if let Some(path) = &flags.path {
-            return Ok(TargetPlace::Directory(path.clone()));
+            return Ok((TargetPlace::Directory(path.clone()), default));
         }
         if let Some(device) = &flags.device {
-            return Ok(TargetPlace::Device(device.clone()));
+            return Ok((TargetPlace::Device(device.clone()), default));
         }
         if let Some(url) = &flags.nfs {
-            return Ok(TargetPlace::Nfs(url.clone()));
+            return Ok((TargetPlace::Nfs(url.clone()), default));
         }
+        let of_objects = DurabilityPhase { sync: SyncMethod::Dsync, ..default.clone() };
         if let (Some(url), Some(endpoint)) = (&flags.s3, &flags.endpoint) {
-            return Ok(bucket(url, endpoint, &flags.region));
+            let (url, endpoint, region) = (url.clone(), endpoint.clone(), flags.region.clone());
+            return Ok((TargetPlace::S3(BucketAddress { url, endpoint, region }), of_objects));
         }
         let Some(plan) = &self.plan else {
             return Err(CliError::usage(
@@ -49,17 +36,13 @@ impl Options {
             ));
         };
         let plan = plan_changes::Changes::default().plan(plan)?.resolve();
-        match plan.targets.first().map(|target| &target.kind) {
-            Some(TargetKind::Path { path }) => Ok(TargetPlace::Directory(path.into())),
-            Some(TargetKind::Device { device }) => Ok(TargetPlace::Device(device.into())),
-            Some(TargetKind::Directories { databases, .. }) if !databases.is_empty() => {
-                Ok(TargetPlace::Directory(Path::new(&databases[0]).to_owned()))
+        match plan.targets.first().and_then(|target| target_place(&target.kind)) {
+            Some(place) => {
+                let default =
+                    if matches!(place, TargetPlace::S3(_)) { of_objects } else { default };
+                Ok((place, plan.durability.unwrap_or(default)))
             }
-            Some(TargetKind::Nfs { exports, uid, gid, .. }) if !exports.is_empty() => {
-                Ok(TargetPlace::Nfs(with_ids(&exports[0], *uid, *gid)))
-            }
-            Some(TargetKind::S3 { url, endpoint, region }) => Ok(bucket(url, endpoint, region)),
-            _ => Err(CliError::usage("the plan's target stores nothing that a cut could lose")
+            None => Err(CliError::usage("the plan's target stores nothing that a cut could lose")
                 .hint("test a directory, a device, an NFS export or a bucket")),
         }
     }

@@ -1,15 +1,15 @@
 //! Converts the flags of `durability` to a request.
 
-use std::time::Duration;
+use std::path::PathBuf;
 
 use plimsoll_engine::durability::{BLOCK_BYTES, TargetPlace};
-use plimsoll_evidence::durability::{CutKind, DurabilitySettings, SyncMethod};
+use plimsoll_evidence::durability::DurabilitySettings;
 use plimsoll_judge::durability::cuts_for_bound;
-use plimsoll_plan::{DurationNs, Share, SizeBytes};
+use plimsoll_plan::{CutKind, DurabilityPhase, DurationNs, Share, SizeBytes, SyncMethod};
 use plimsoll_runner::durability::DurabilityRequest;
 use plimsoll_runner::run_id::RunId;
 
-use super::flags::{KindWord, Options, SyncWord};
+use super::flags::Options;
 use crate::error::CliError;
 
 /// Parses the value of an option.
@@ -20,90 +20,88 @@ fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(
     text.parse().map_err(|error| CliError::usage(format!("{name} {text}: {error}")))
 }
 
-impl SyncWord {
-    fn method(self) -> SyncMethod {
-        match self {
-            Self::Fsync => SyncMethod::Fsync,
-            Self::Fdatasync => SyncMethod::Fdatasync,
-            Self::Dsync => SyncMethod::Dsync,
-            Self::DirectOnly => SyncMethod::DirectOnly,
+impl Options {
+    pub(super) fn request(&self) -> Result<DurabilityRequest, CliError> {
+        let (place, of_plan) = self.target()?;
+        let phase = self.phase(&of_plan)?;
+        if self.cut.is_none() && phase.cut.is_empty() && !self.cut_by_hand {
+            return Err(CliError::usage("no command cuts the target off").hint(
+                "pass --cut CMD or --cut-by-hand, or write `cut` in the plan's [durability]",
+            ));
         }
+        check_sync(&place, &phase)?;
+        let named = self.witness.clone().or(of_plan.witness.map(PathBuf::from));
+        let witness = named.ok_or_else(|| {
+            CliError::usage("no directory for the witness").hint("name one with --witness DIR")
+        })?;
+        let new_id = RunId::now("durability").store_id();
+        let request =
+            DurabilityRequest::of_phase(&phase, place, witness, self.seed.unwrap_or(new_id));
+        let (cut, restore) = (&self.cut, &self.restore);
+        let settings = DurabilitySettings {
+            cut: cut.clone().or(request.settings.cut),
+            restore: restore.clone().or(request.settings.restore),
+            ..request.settings
+        };
+        Ok(DurabilityRequest {
+            destroy: self.target.destroy.clone(),
+            settings,
+            keep: self.keep,
+            resume: self.resume,
+            ..request
+        })
+    }
+
+    /// Returns the settings with the changes of the flags, except for the commands.
+    fn phase(&self, base: &DurabilityPhase) -> Result<DurabilityPhase, CliError> {
+        let mut phase = base.clone();
+        if self.cut_by_hand {
+            (phase.cut, phase.restore) = (Vec::new(), Vec::new());
+        }
+        if let Some(bound) = &self.bound {
+            phase.cuts = cuts_for_bound(parsed::<Share>("--bound", bound)?.0).ok_or_else(|| {
+                CliError::usage(format!("--bound {bound}: use a share such as 1%"))
+            })?;
+        }
+        phase.cuts = self.cuts.unwrap_or(phase.cuts);
+        phase.threads = self.threads.unwrap_or(phase.threads);
+        let sync = self.sync.as_deref().and_then(SyncMethod::from_word);
+        phase.sync = sync.unwrap_or(phase.sync);
+        phase.direct |= self.direct || phase.sync == SyncMethod::DirectOnly;
+        phase.kind = self.kind.as_deref().and_then(CutKind::from_word).unwrap_or(phase.kind);
+        phase.cut_drops_writes |= self.cut_drops_writes;
+        if let Some(load) = &self.load {
+            phase.load_ns = parsed::<DurationNs>("--load", load)?.0;
+        }
+        if let Some(timeout) = &self.timeout {
+            phase.timeout_ns = parsed::<DurationNs>("--timeout", timeout)?.0;
+        }
+        if let Some(size) = &self.size {
+            phase.size_bytes = parsed::<SizeBytes>("--size", size)?.0;
+        }
+        let blocks = phase.size_bytes / u64::from(BLOCK_BYTES);
+        phase.size_bytes = blocks * u64::from(BLOCK_BYTES);
+        if !(u64::from(phase.threads) * 8..=1 << 28).contains(&blocks) {
+            let size = SizeBytes(phase.size_bytes);
+            return Err(CliError::usage(format!(
+                "--size {size}: blocks of 4 KiB, at least 8 for each thread, at most 1 TiB"
+            )));
+        }
+        Ok(phase)
     }
 }
 
-impl Options {
-    pub(super) fn request(&self) -> Result<DurabilityRequest, CliError> {
-        let place = self.place()?;
-        let blocks = parsed::<SizeBytes>("--size", &self.size)?.0 / u64::from(BLOCK_BYTES);
-        if !(u64::from(self.threads) * 8..=1 << 28).contains(&blocks) {
-            let says = format!(
-                "--size {}: blocks of 4 KiB, at least 8 for each thread, at most 1 TiB",
-                self.size
-            );
-            return Err(CliError::usage(says));
-        }
-        let cuts = match &self.bound {
-            None => self.cuts,
-            Some(bound) => {
-                cuts_for_bound(parsed::<Share>("--bound", bound)?.0).ok_or_else(|| {
-                    CliError::usage(format!("--bound {bound}: use a share such as 1%"))
-                })?
-            }
-        };
-        if cuts == 0 {
-            return Err(CliError::usage("--cuts 0 shows nothing").hint("use at least 1"));
-        }
-        let is_device = matches!(place, TargetPlace::Device(_));
-        let is_s3 = matches!(place, TargetPlace::S3(_));
-        let sync = match self.sync {
-            None if is_s3 => SyncMethod::Dsync,
-            None => SyncMethod::Fdatasync,
-            Some(word) => word.method(),
-        };
-        if is_s3 && (sync != SyncMethod::Dsync || self.direct) {
-            return Err(CliError::usage("S3 has no flush, and no direct I/O").hint(
-                "leave out --sync and --direct: an object is durable when its PUT is acknowledged",
-            ));
-        }
-        if matches!(place, TargetPlace::Nfs(_)) && (sync == SyncMethod::DirectOnly || self.direct) {
-            return Err(CliError::usage("an NFS export has no direct I/O")
-                .hint("use --sync fsync (COMMIT) or dsync (stable writes), without --direct"));
-        }
-        let new_id = RunId::now("durability").store_id();
-        let settings = DurabilitySettings {
-            data_id: new_id,
-            target: place.path().display().to_string(),
-            is_device,
-            size_bytes: blocks * u64::from(BLOCK_BYTES),
-            block_bytes: BLOCK_BYTES,
-            threads: self.threads,
-            sync,
-            direct: self.direct || sync == SyncMethod::DirectOnly,
-            cuts,
-            kind: match self.kind {
-                KindWord::Power => CutKind::Power,
-                KindWord::Machine => CutKind::Machine,
-                KindWord::Process => CutKind::Process,
-                KindWord::Simulated => CutKind::Simulated,
-                KindWord::Unstated => CutKind::Unstated,
-            },
-            cut: self.cut.clone(),
-            restore: self.restore.clone(),
-            cut_drops_writes: self.cut_drops_writes,
-            seed: self.seed.unwrap_or(new_id),
-        };
-        let duration = |name: &str, text: &str| {
-            parsed::<DurationNs>(name, text).map(|time| Duration::from_nanos(time.0))
-        };
-        Ok(DurabilityRequest {
-            place,
-            destroy: self.target.destroy.clone(),
-            settings,
-            witness: self.witness.clone(),
-            load: duration("--load", &self.load)?,
-            timeout: duration("--timeout", &self.timeout)?,
-            keep: self.keep,
-            resume: self.resume,
-        })
+/// Rejects a way to make writes durable that the target does not have.
+fn check_sync(place: &TargetPlace, phase: &DurabilityPhase) -> Result<(), CliError> {
+    let is_s3 = matches!(place, TargetPlace::S3(_));
+    if is_s3 && (phase.sync != SyncMethod::Dsync || phase.direct) {
+        return Err(CliError::usage("S3 has no flush, and no direct I/O").hint(
+            "leave out --sync and --direct: an object is durable when its PUT is acknowledged",
+        ));
     }
+    if matches!(place, TargetPlace::Nfs(_)) && phase.direct {
+        return Err(CliError::usage("an NFS export has no direct I/O")
+            .hint("use --sync fsync (COMMIT) or dsync (stable writes), without --direct"));
+    }
+    Ok(())
 }

@@ -1,0 +1,198 @@
+//! Phase of a run: the durability test of a plan's `[durability]`, after the load.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use plimsoll_engine::durability::{BLOCK_BYTES, BucketAddress, TargetPlace};
+use plimsoll_evidence::durability::{DurabilitySettings, DurabilityTest, FILE};
+use plimsoll_evidence::strict;
+use plimsoll_judge::durability::judge;
+use plimsoll_judge::verdict::VerdictKind;
+use plimsoll_plan::{DurabilityPhase, TargetKind};
+
+use super::{DurabilityRequest, POLL_INTERVAL, boot_id, carry_out, reject_witness_on_target};
+use crate::error::RunnerError;
+use crate::listener::Listener;
+use crate::prompt::Operator;
+use crate::run_id::RunId;
+use crate::run_request::RunRequest;
+
+/// Returns the place of a target that a durability test uses: the first of several directories or
+/// exports. `None` if the target stores nothing.
+#[must_use]
+pub fn target_place(kind: &TargetKind) -> Option<TargetPlace> {
+    match kind {
+        TargetKind::Path { path } => Some(TargetPlace::Directory(path.into())),
+        TargetKind::Device { device } => Some(TargetPlace::Device(device.into())),
+        TargetKind::Directories { databases, .. } => {
+            databases.first().map(|path| TargetPlace::Directory(path.into()))
+        }
+        TargetKind::Nfs { exports, uid, gid, .. } => {
+            exports.first().map(|export| TargetPlace::Nfs(with_ids(export, *uid, *gid)))
+        }
+        TargetKind::S3 { url, endpoint, region } => Some(TargetPlace::S3(BucketAddress {
+            url: url.clone(),
+            endpoint: endpoint.clone(),
+            region: region.clone(),
+        })),
+        TargetKind::Model { .. } | TargetKind::Null => None,
+    }
+}
+
+/// Adds the plan's user and group to an export's address, unless the address has its own.
+fn with_ids(url: &str, uid: u32, gid: u32) -> String {
+    [("uid", uid), ("gid", gid)].iter().fold(url.to_owned(), |url, (name, id)| {
+        match (url.contains(&format!("{name}=")), url.contains('?')) {
+            (true, _) => url,
+            (false, has_query) => format!("{url}{}{name}={id}", if has_query { '&' } else { '?' }),
+        }
+    })
+}
+
+/// Returns a command as a line for the shell, which interprets no character of its words.
+fn shell_line(argv: &[String]) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    let word = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    let words: Vec<String> = argv.iter().map(word).collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+impl DurabilityRequest {
+    /// Returns the request for the phase of a plan. `seed` sets addresses and cut times.
+    #[must_use]
+    pub fn of_phase(
+        phase: &DurabilityPhase,
+        place: TargetPlace,
+        witness: PathBuf,
+        seed: u64,
+    ) -> Self {
+        let settings = DurabilitySettings {
+            data_id: RunId::now("durability").store_id(),
+            target: place.path().display().to_string(),
+            is_device: matches!(place, TargetPlace::Device(_)),
+            size_bytes: phase.size_bytes,
+            block_bytes: BLOCK_BYTES,
+            threads: phase.threads,
+            sync: phase.sync,
+            direct: phase.direct,
+            cuts: phase.cuts,
+            kind: phase.kind,
+            cut: shell_line(&phase.cut),
+            restore: shell_line(&phase.restore),
+            cut_drops_writes: phase.cut_drops_writes,
+            seed,
+        };
+        Self {
+            place,
+            destroy: Vec::new(),
+            settings,
+            witness,
+            load: Duration::from_nanos(phase.load_ns),
+            timeout: Duration::from_nanos(phase.timeout_ns),
+            keep: false,
+            resume: false,
+        }
+    }
+}
+
+/// Returns the request for the phase of a run; `None` if its plan has none.
+fn request_of_run(request: &RunRequest<'_>, run_id: &str) -> Option<DurabilityRequest> {
+    let config = &request.config;
+    let phase = config.resolved.durability.as_ref()?;
+    let place = target_place(&config.resolved.targets.first()?.kind)?;
+    let above = phase.witness.as_ref().map(PathBuf::from);
+    let witness = above.unwrap_or_else(|| config.places.state.join("durability")).join(run_id);
+    let mut durability = DurabilityRequest::of_phase(phase, place, witness, config.resolved.seed);
+    durability.destroy = config.destroy.to_vec();
+    if let TargetPlace::Device(device) = &durability.place {
+        // The load has written it already, with permission or because it was blank.
+        durability.destroy.push(device.clone());
+    }
+    Some(durability)
+}
+
+/// Checks, before the load, that the phase of a run can be executed after it.
+///
+/// # Errors
+/// A run that is one of several, or a witness on the target.
+pub(crate) fn check_phase(request: &RunRequest<'_>) -> Result<(), RunnerError> {
+    let Some(durability) = request_of_run(request, "run") else { return Ok(()) };
+    if request.experiment.is_some() {
+        return Err(RunnerError::usage(
+            "[durability] belongs to a single run, and this is one of several",
+        )
+        .hint("remove it, and use `plimsoll run` or `plimsoll durability` for it"));
+    }
+    reject_witness_on_target(&durability.witness, &durability.place)
+}
+
+/// Executes the phase of a run. `None` if its plan has none.
+pub(crate) fn run_phase(
+    request: &RunRequest<'_>,
+    run_id: &str,
+    listener: &mut dyn Listener,
+) -> Option<DurabilityTest> {
+    let durability = request_of_run(request, run_id)?;
+    let stop = request.config.interrupt;
+    listener.part("durability: the target is cut off");
+    let operator = Operator::of_run(request.config.places, run_id);
+    let ask = |text: &str, listener: &mut dyn Listener| {
+        let (file, how) = operator.ask(text);
+        listener.say(&format!("{text} Then {how}."));
+        loop {
+            if stop.load(Ordering::Relaxed) {
+                return false;
+            }
+            if file.is_answered() || operator.pressed_enter() {
+                return true;
+            }
+            std::thread::sleep(POLL_INTERVAL * 5);
+        }
+    };
+    let above = durability.witness.parent();
+    let created = above.map_or(Ok(()), |above| match request.config.resolved.durability {
+        Some(DurabilityPhase { witness: None, .. }) => fs::create_dir_all(above),
+        _ => Ok(()),
+    });
+    let test = created
+        .map_err(|error| RunnerError::environment(format!("cannot create the witness: {error}")))
+        .and_then(|()| carry_out(&durability, stop, &ask, listener));
+    let test = test.unwrap_or_else(|error| {
+        let text = fs::read_to_string(durability.witness.join(FILE)).ok();
+        let stored = text.and_then(|text| strict::read::<DurabilityTest>(&text).ok());
+        let failure = Some(error.in_one_line());
+        let begun =
+            stored.unwrap_or_else(|| DurabilityTest::new(durability.settings.clone(), &boot_id()));
+        DurabilityTest { failure, ..begun }
+    });
+    match judge(&test).verdict {
+        // The bundle has the evidence.
+        VerdictKind::Pass => drop(fs::remove_dir_all(&durability.witness)),
+        _ => listener.say(&format!("the witness is in {}", durability.witness.display())),
+    }
+    Some(test)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_quotes_what_a_shell_would_interpret() {
+        let argv = ["ssh", "node-3", "echo cut > /c", "it's", ""].map(str::to_owned);
+        let line = shell_line(&argv);
+        assert_eq!(line.as_deref(), Some("ssh node-3 'echo cut > /c' 'it'\\''s' ''"));
+        assert_eq!(shell_line(&[]), None);
+    }
+
+    #[test]
+    fn the_address_of_an_export_keeps_its_own_user() {
+        assert_eq!(with_ids("nfs://h/e", 1, 2), "nfs://h/e?uid=1&gid=2");
+        assert_eq!(with_ids("nfs://h/e?uid=7", 1, 2), "nfs://h/e?uid=7&gid=2");
+    }
+}
