@@ -146,8 +146,9 @@ fn a_phase_of_cuts_belongs_to_one_run_that_the_operator_starts() {
         .run(&["tune", &plan, "--set", "phases.measure=3s"])
         .expect(2)
         .says("belongs to a single run");
+    let hosts = format!("target.path={:?}", rig.sandbox.data().join("{host}"));
     rig.sandbox
-        .run(&["run", &plan, "--fleet", "local:2"])
+        .run(&["run", &plan, "--fleet", "local:2", "--set", &hosts])
         .expect(2)
         .says("cannot cut its target off");
     assert_eq!(rig.sandbox.left_in_data(), ["control"]);
