@@ -46,28 +46,61 @@ pub struct Interval {
 }
 
 /// Histogram without its empty buckets. A run stores hundreds per class until it ends; full tables
-/// of 270 KiB each would exhaust the host's memory.
+/// of 270 KiB each would exhaust the host's memory. Each bucket is two integers in LEB128 (groups of
+/// seven bits, the lowest first): the distance of its value from that of the bucket before, and its
+/// count. Most buckets thus need 3 or 4 bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Packed(Box<[(u64, u64)]>);
+pub struct Packed(Box<[u8]>);
 
 impl From<&Histogram<u64>> for Packed {
     fn from(histogram: &Histogram<u64>) -> Self {
         let buckets = histogram.iter_recorded();
-        Self(buckets.map(|b| (b.value_iterated_to(), b.count_since_last_iteration())).collect())
+        Self::from_buckets(buckets.map(|b| (b.value_iterated_to(), b.count_since_last_iteration())))
     }
+}
+
+fn push_leb128(bytes: &mut Vec<u8>, number: u64) {
+    let mut left = number;
+    while left >= 0x80 {
+        bytes.push(left as u8 | 0x80);
+        left >>= 7;
+    }
+    bytes.push(left as u8);
+}
+
+fn read_leb128(bytes: &mut std::slice::Iter<'_, u8>) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = *bytes.next()?;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
 }
 
 impl Packed {
     /// Creates a histogram from its buckets: largest value and count of each, in ascending order.
     /// The values must be bucket values of [`histogram`], the counts not 0.
     #[must_use]
-    pub fn from_buckets(buckets: Vec<(u64, u64)>) -> Self {
-        Self(buckets.into_boxed_slice())
+    pub fn from_buckets(buckets: impl IntoIterator<Item = (u64, u64)>) -> Self {
+        let (mut bytes, mut before) = (Vec::new(), 0);
+        for (value, count) in buckets {
+            push_leb128(&mut bytes, value.wrapping_sub(before));
+            push_leb128(&mut bytes, count);
+            before = value;
+        }
+        Self(bytes.into_boxed_slice())
     }
 
     /// Returns the largest value and the count of each bucket, in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.0.iter().copied()
+        let (mut bytes, mut value) = (self.0.iter(), 0u64);
+        std::iter::from_fn(move || {
+            value = value.wrapping_add(read_leb128(&mut bytes)?);
+            Some((value, read_leb128(&mut bytes)?))
+        })
     }
 
     /// True if the histogram is empty.
@@ -87,22 +120,22 @@ impl Packed {
     /// Adds the counts to a histogram that has the buckets of [`histogram`], without a table of
     /// their own.
     pub fn add_to(&self, into: &mut Histogram<u64>) {
-        for (value, count) in &self.0 {
-            into.saturating_record_n(*value, *count);
+        for (value, count) in self.buckets() {
+            into.saturating_record_n(value, count);
         }
     }
 
     /// Returns the number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
-        self.0.iter().map(|(_, count)| count).sum()
+        self.buckets().map(|(_, count)| count).sum()
     }
 
     /// Returns the number of values in buckets above that of `value`, which must be the largest
     /// value of its bucket.
     #[must_use]
     pub fn count_beyond(&self, value: u64) -> u64 {
-        let beyond = self.0.iter().filter(|(largest, _)| *largest > value);
+        let beyond = self.buckets().filter(|(largest, _)| *largest > value);
         beyond.map(|(_, count)| count).sum()
     }
 }
@@ -346,6 +379,12 @@ mod tests {
         let packed = Packed::from(&whole);
         assert_eq!(packed.count(), 50_000);
         assert_eq!(packed.unpack(), whole);
+        // Less than a third of the values and counts themselves.
+        let buckets = packed.buckets().count();
+        assert!(packed.0.len() < buckets * 5, "{} bytes, {buckets} buckets", packed.0.len());
+        let extremes = [(1, 1), (u64::MAX / 2, u64::MAX), (u64::MAX, 1)];
+        assert!(Packed::from_buckets(extremes).buckets().eq(extremes));
+        assert!(Packed::from_buckets([]).is_empty());
     }
 
     #[test]

@@ -75,8 +75,7 @@ mod tests {
         recorder.interval.record(0, 4096, 9, 9);
         let second = recorder.take(1, 120, false);
         assert_eq!((second.start_ns, second.histogram_start_ns), (60, 0));
-        let of =
-            |values: &[u64]| Packed::from_buckets(values.iter().map(|value| (*value, 1)).collect());
+        let of = |values: &[u64]| Packed::from_buckets(values.iter().map(|value| (*value, 1)));
         assert_eq!(second.latencies[0].latency, of(&[7, 9]));
         assert_eq!(second.latencies[0].service, of(&[5, 9]));
         assert_eq!(second.totals[0].latency_ns_sum, 9);

@@ -176,7 +176,7 @@ impl LateRecorder {
     /// Returns everything recorded up to `now_ns`.
     #[must_use]
     pub fn into_snapshot(self, thread: u32, now_ns: u64) -> IntervalSnapshot {
-        let packed = |counts: BTreeMap<_, _>| Packed::from_buckets(counts.into_iter().collect());
+        let packed = |counts: BTreeMap<_, _>| Packed::from_buckets(counts);
         let latencies = self.histograms.0.into_iter().map(|[latency, service]| Latencies {
             latency: packed(latency),
             service: packed(service),
