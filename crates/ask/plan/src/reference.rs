@@ -313,10 +313,13 @@ mod tests {
             "workload.trace" => "[workload.trace]",
             "observe.metrics" => "[observe.metrics]",
             "event" => "[event]",
+            "durability" => "[durability]",
             _ => "NEW",
         };
         let metrics = if section == "event" {
             "[event]\nname = \"e\"\nat = \"1m\"\nrun = [\"true\"]\n"
+        } else if section == "durability" {
+            "[durability]\n"
         } else if section != "observe.metrics" {
             ""
         } else {

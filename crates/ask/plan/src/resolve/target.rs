@@ -200,5 +200,6 @@ pub(super) fn small(value: u64, most: u64, at: &Position, cx: &mut Cx) -> u32 {
     if value > most {
         cx.fail(at, format!("{value} is more than allowed"), format!("the most is {most}"));
     }
-    u32::try_from(value).unwrap_or(u32::MAX)
+    // The number may become the size of a list, although the plan is rejected.
+    u32::try_from(value.min(most)).unwrap_or(u32::MAX)
 }

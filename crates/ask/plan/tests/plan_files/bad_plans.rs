@@ -75,6 +75,7 @@ bad! {
     rate_that_does_not_agree: GOOD, "iops = 200" => "iops = 300";
     threads_twice: GOOD, "databases = 8" => "databases = 8\nthreads = 4\nthreads_per_database = 4";
     too_few_databases: GOOD, "databases = 8" => "databases = 1";
+    too_many_databases: GOOD, "databases = 8" => "databases = 4294967295";
     mix_that_does_not_add_up: GOOD, "databases = 8" => "databases = 8\nmix = { insert = 50 }";
     capacity_beyond_the_data: GOOD, "iops = 200" => "iops = 200\ncapacity = \"900TiB\"";
     capacity_that_is_not_read_back: MATRIX, "[workload.matrix]" => "[requirement]\ncapacity = \"1GiB\"\n[workload.matrix]";
