@@ -377,10 +377,12 @@ impl<'a> Test<'a> {
         let (mut check, states) = check_blocks(&*open.blocks, &self.content, &expected)
             .map_err(|error| engine_error(&error))?;
         check.read_from_target = read_from_target;
+        let required = self.evidence.settings.cuts;
+        // Cuts that did not count are repeated.
+        let of = if cut.number <= required { format!(" of {required}") } else { String::new() };
         listener.say(&format!(
-            "cut {} of {}: {} writes acknowledged, {} blocks damaged{}",
+            "cut {}{of}: {} writes acknowledged, {} blocks damaged{}",
             cut.number,
-            self.evidence.settings.cuts,
             cut.acknowledged + cut.acknowledged_during,
             check.blocks.damaged(),
             self.time_left(cut.number)
