@@ -325,6 +325,11 @@ impl Pool {
                 // SAFETY: the slot's pages belong to this operation until it is reaped.
                 self.inline_answer =
                     Some((index, unsafe { call.make(self.shared.names.as_ref()) }));
+            } else if let Some(timeout_ns) = timeout_ns
+                && self.arrived() < min_complete as usize
+            {
+                // Nothing can complete, so only the timeout ends the wait.
+                std::thread::sleep(Duration::from_nanos(timeout_ns));
             }
             return Ok(());
         }
@@ -340,8 +345,10 @@ impl Pool {
             self.running += 1;
         }
         self.queued.clear();
+        // A timeout ends a wait in which nothing can complete.
+        let possible = if timeout_ns.is_some() { min_complete } else { self.running };
         let timeout_ns = timeout_ns.or(self.tick_ns);
-        self.wait(min_complete.min(self.running) as usize, timeout_ns);
+        self.wait(min_complete.min(possible) as usize, timeout_ns);
         Ok(())
     }
 

@@ -210,7 +210,9 @@ impl Ring {
     ) -> Result<(), SysError> {
         let Some(ring) = &mut self.ring else { return Ok(()) };
         let may_come = self.flight.in_flight() as u32 + u32::from(self.tick.is_some());
-        let min_complete = min_complete.min(may_come);
+        // A timeout ends a wait in which nothing can complete. A polling submission thread has none.
+        let has_timeout = timeout_ns.is_some() && !self.report.poll_submissions;
+        let min_complete = if has_timeout { min_complete } else { min_complete.min(may_come) };
         let is_idle = min_complete == 0 && self.queued == 0;
         let RingReport { defer_taskrun, poll_completions, .. } = self.report;
         if is_idle && defer_taskrun && !poll_completions && !ring.submission().taskrun() {

@@ -259,6 +259,8 @@ impl<W: StepWorkload> Part<'_, W> {
         thread: &mut GeneratorThread,
     ) -> Result<BackendReport, EngineError> {
         let stage = self.stage;
+        // A late wake-up delays an operation of an open loop.
+        cpu::set_timer_slack_ns(1);
         let mut backend = Backend::open(config(workload, stage)?)?;
         let mut place = self.place;
         match backend.describe().worker_threads {

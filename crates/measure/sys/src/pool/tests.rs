@@ -140,3 +140,20 @@ fn partial_reaps_keep_the_order_of_completion() {
     }
     assert_eq!(order, (0..200).collect::<Vec<_>>());
 }
+
+#[test]
+fn a_wait_with_nothing_in_flight_lasts_as_long_as_its_timeout() {
+    for entries in [1, 4] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut pool = pool(folder.path(), entries);
+        let start = std::time::Instant::now();
+        pool.submit_and_wait(1, Some(30_000_000)).unwrap();
+        assert!(start.elapsed() >= Duration::from_millis(30), "{:?}", start.elapsed());
+        // Without a timeout, nothing would end it.
+        pool.submit_and_wait(1, None).unwrap();
+        // An operation ends a wait before its timeout.
+        pool.push(&op(OpKind::Read, 0, 0)).unwrap();
+        assert_eq!(run(&mut pool, 1), [(0, Ok(4096))]);
+        assert!(start.elapsed() < Duration::from_millis(900), "{:?}", start.elapsed());
+    }
+}

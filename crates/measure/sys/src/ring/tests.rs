@@ -148,3 +148,14 @@ fn a_tick_ends_a_wait_again_and_again() {
     ring.push(&op(OpKind::Nop, 0, 0, 1)).unwrap();
     assert_eq!(run(&mut ring, 1), [(1, Ok(0))]);
 }
+
+#[test]
+fn a_wait_with_nothing_in_flight_lasts_as_long_as_its_timeout() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(mut ring) = ring(folder.path(), 8, 16 * 4096) else { return };
+    let start = std::time::Instant::now();
+    ring.submit_and_wait(1, Some(30_000_000)).unwrap();
+    assert!(start.elapsed() >= std::time::Duration::from_millis(30), "{:?}", start.elapsed());
+    // Without a timeout, nothing would end it.
+    ring.submit_and_wait(1, None).unwrap();
+}
