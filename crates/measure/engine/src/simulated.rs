@@ -50,6 +50,10 @@ impl Timer for VirtualClock {
     fn sleep_until_ns(&mut self, deadline_ns: u64) {
         self.advance_to(deadline_ns);
     }
+
+    fn watch_until_ns(&mut self, deadline_ns: u64) {
+        self.advance_to(deadline_ns);
+    }
 }
 
 /// Time that the driving thread needs.

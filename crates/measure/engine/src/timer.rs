@@ -8,6 +8,12 @@ pub trait Timer {
     fn now_ns(&mut self) -> u64;
     /// Sleeps until `deadline_ns`, or shorter.
     fn sleep_until_ns(&mut self, deadline_ns: u64);
+    /// Reads the clock until `deadline_ns`, without a sleep and its late wake-up.
+    fn watch_until_ns(&mut self, deadline_ns: u64) {
+        while self.now_ns() < deadline_ns {
+            std::hint::spin_loop();
+        }
+    }
 }
 
 impl Timer for Clock {

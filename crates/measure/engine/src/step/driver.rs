@@ -235,7 +235,11 @@ impl<W: StepWorkload, Q: Queue, T: Timer> Thread<'_, W, Q, T> {
             return Ok(());
         }
         let poll_ns = now_ns.saturating_add(POLL_INTERVAL_NS);
-        let timeout_ns = until_ns.min(poll_ns).saturating_sub(self.args.backend.now_ns());
+        let deadline_ns = until_ns.min(poll_ns);
+        if self.in_flight.is_empty() {
+            return self.args.backend.wait_idle(deadline_ns);
+        }
+        let timeout_ns = deadline_ns.saturating_sub(self.args.backend.now_ns());
         self.args.backend.wait(timeout_ns)
     }
 
