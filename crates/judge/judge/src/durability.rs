@@ -239,6 +239,8 @@ fn has_settings_of(test: &DurabilityTest, phase: &DurabilityPhase) -> bool {
     settings.cuts == phase.cuts
         && settings.kind == phase.kind
         && settings.sync == phase.sync
+        && settings.direct == phase.direct
+        && settings.size_bytes == phase.size_bytes
         && settings.cut_drops_writes == phase.cut_drops_writes
         && settings.cut.is_some() != phase.cut.is_empty()
 }
@@ -405,7 +407,7 @@ mod tests {
 
     /// Returns an honest run whose plan requires three cuts.
     fn run_with(test: Option<DurabilityTest>) -> Bundle {
-        let phase = "[durability]\ncut = [\"cut\"]\ncuts = 3\nkind = \"power\"\nsync = \"fsync\"\n";
+        let phase = "[durability]\ncut = [\"cut\"]\ncuts = 3\nkind = \"power\"\nsync = \"fsync\"\nsize = \"1MiB\"\n";
         let mut bundle = fixtures::reads_with("[target]", &format!("{phase}[target]"));
         bundle.run.durability = test;
         bundle
@@ -445,8 +447,10 @@ mod tests {
         let failed = DurabilityTest { failure: Some("no ssh".into()), ..evidence(honest(3)) };
         inconclusive(Some(failed), "The test ended early: no ssh");
         // A test of fewer cuts, of another kind, or without a flush is not the test of the plan.
-        let changes: [fn(&mut DurabilitySettings); 4] = [
+        let changes: [fn(&mut DurabilitySettings); 6] = [
             |settings| settings.cuts = 1,
+            |settings| settings.direct = true,
+            |settings| settings.size_bytes = 32 << 10,
             |settings| settings.kind = CutKind::Process,
             |settings| settings.sync = SyncMethod::DirectOnly,
             |settings| settings.cut = None,

@@ -12,12 +12,12 @@ section! {
     DurabilityRaw {
         /// Command that cuts the target off: program and arguments, without a shell. A page and
         /// the agents of a fleet accept no plan with `[durability]`.
-        cut: List<Name> | "the operator is asked to cut the target off";
+        cut: List<Name> | "none: the operator cuts the target off";
         /// Command that makes the target available again: program and arguments.
         restore: List<Name> | "none";
         /// True if the cut lets the target acknowledge writes and drops them, as dm-flakey does.
         cut_drops_writes: bool = false;
-        /// What the cut interrupts. It decides what the result means.
+        /// Part of the system that the cut interrupts. The meaning of the result depends on it.
         kind: CutKind = "unstated";
         /// Number of cuts. 59 without a loss show a loss probability of at most 5 % (95 %).
         cuts: Count = 59;

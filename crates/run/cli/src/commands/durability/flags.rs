@@ -64,7 +64,8 @@ pub struct Options {
     /// Write with O_DIRECT.
     #[arg(long)]
     pub(super) direct: bool,
-    /// What the cut interrupts. It decides what the result means. Default: `unstated`.
+    /// Part of the system that the cut interrupts. The meaning of the result depends on it. Default:
+    /// `unstated`.
     #[arg(long, value_name = "KIND", value_parser = PossibleValuesParser::new(CutKind::WORDS))]
     pub(super) kind: Option<String>,
     /// Bytes under test. Default: 64MiB.
