@@ -84,7 +84,11 @@ pub enum Data {
 }
 
 impl Row {
-    fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
+    /// Writes the row as a line.
+    ///
+    /// # Errors
+    /// The writer fails.
+    pub fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
         let Self { phase, start_ns, duration_ns, name, data } = self;
         write!(out, "{phase},{start_ns},{duration_ns},{name},")?;
         match data {
@@ -95,7 +99,11 @@ impl Row {
         }
     }
 
-    fn parse(line: &str) -> Result<Self, String> {
+    /// Reads a line that [`Row::write`] wrote.
+    ///
+    /// # Errors
+    /// The field and the reason.
+    pub fn parse(line: &str) -> Result<Self, String> {
         let fields: Vec<&str> = line.split(',').collect();
         let [phase, start_ns, duration_ns, name, count, sum_ns, bytes, max_ns, value] = fields[..]
         else {

@@ -6,6 +6,7 @@
 //!   interval, for every driver.
 //! - [`recorder`]: intervals of a thread of a stateful workload. [`collect`]: intervals of all
 //!   threads of streams. [`scribe`]: their conversion to evidence.
+//! - [`spool`]: temporary file for the older rows and histograms of a run.
 //! - [`generator`]: figures about the load generator.
 //! - [`drain`]: timeouts at the end of a phase.
 //!
@@ -27,4 +28,5 @@ pub mod recording;
 pub mod replay;
 pub mod scribe;
 pub mod snapshot;
+pub mod spool;
 pub mod totals;

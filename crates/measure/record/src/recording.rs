@@ -15,7 +15,13 @@ use crate::generator::GeneratorFigures;
 use crate::histogram::Latencies;
 use crate::progress::Watcher;
 use crate::snapshot::IntervalSnapshot;
+use crate::spool::{Batch, Spool};
 use crate::totals::OperationTotals;
+
+/// Number of rows that are moved to the spool at once.
+const BATCH_ROWS: usize = 1024;
+/// Age up to which rows stay in memory.
+const AGE_NS: u64 = 60_000_000_000;
 
 /// An error that ends a run.
 pub trait Failure {
@@ -28,7 +34,7 @@ pub trait Failure {
 }
 
 /// Evidence of a running plan.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Recording {
     /// Start of the run on the driver's clock.
     pub start_ns: u64,
@@ -48,9 +54,9 @@ pub struct Recording {
     pub checks: Checks,
     /// Events of the plan.
     pub events: Vec<EventRecord>,
-    /// Rows.
+    /// Rows, without those in the spool.
     pub series: Vec<Row>,
-    /// Histograms.
+    /// Histograms, without those in the spool.
     pub intervals: Vec<Interval>,
     /// Activity of the underlying system during the measurement.
     pub observed: Observed,
@@ -58,8 +64,12 @@ pub struct Recording {
     pub generator: GeneratorFigures,
     /// A thread is blocked in a call to the target, and further calls may block too.
     pub left_behind: bool,
+    /// Start of the oldest row that the driver still reads; `u64::MAX` if it reads none.
+    pub needed_from_ns: u64,
     /// Number of rows and histograms already reported to the watcher.
     reported: (usize, usize),
+    /// File for older rows and histograms, if any.
+    spool: Option<Spool>,
 }
 
 impl Recording {
@@ -80,8 +90,16 @@ impl Recording {
             observed: Observed::default(),
             generator: GeneratorFigures::default(),
             left_behind: false,
+            needed_from_ns: u64::MAX,
             reported: (0, 0),
+            spool: None,
         }
+    }
+
+    /// Moves older rows and histograms to a spool from now on.
+    #[must_use]
+    pub fn with_spool(self, spool: Option<Spool>) -> Self {
+        Self { spool, ..self }
     }
 
     /// Converts the driver's clock to time since the start of the run.
@@ -132,7 +150,7 @@ impl Recording {
         }
     }
 
-    /// Reports new rows and histograms to the watcher.
+    /// Reports new rows and histograms to the watcher, and moves older ones to the spool.
     pub fn tell(&mut self, watcher: &mut dyn Watcher) {
         let rows = self.series.get(self.reported.0..).unwrap_or_default();
         if !rows.is_empty() {
@@ -143,6 +161,44 @@ impl Recording {
             watcher.latencies(latencies);
         }
         self.reported = (self.series.len(), self.intervals.len());
+        self.move_to_spool();
+    }
+
+    fn move_to_spool(&mut self) {
+        let (Some(spool), Some(last)) = (&self.spool, self.series.last()) else { return };
+        let before_ns = last.start_ns.saturating_sub(AGE_NS).min(self.needed_from_ns);
+        let is_old = |start_ns: u64| start_ns < before_ns;
+        if !self.series.get(BATCH_ROWS).is_some_and(|row| is_old(row.start_ns)) {
+            return;
+        }
+        let rows = self.series.iter().take_while(|row| is_old(row.start_ns)).count();
+        let histograms = self.intervals.iter().take_while(|one| is_old(one.start_ns)).count();
+        let batch = Batch {
+            rows: self.series.drain(..rows).collect(),
+            intervals: self.intervals.drain(..histograms).collect(),
+        };
+        if let Err(batch) = spool.push(batch) {
+            // The disk is slow: they stay in memory for now.
+            self.prepend(batch);
+        }
+        self.reported = (self.series.len(), self.intervals.len());
+    }
+
+    fn prepend(&mut self, batch: Batch) {
+        self.series.splice(..0, batch.rows);
+        self.intervals.splice(..0, batch.intervals);
+    }
+
+    /// Moves all rows and histograms back into memory, to be called once after the last phase.
+    pub fn recall(&mut self) {
+        match self.spool.take().map(Spool::recall) {
+            Some(Ok(batch)) => self.prepend(batch),
+            Some(Err(error)) => {
+                let says = format!("cannot read the run's earlier rows and histograms: {error}");
+                self.fail(EndKind::Environment, says);
+            }
+            None => {}
+        }
     }
 
     /// Records the reason for an early end. The first reason is preserved, but a defect replaces
@@ -276,7 +332,10 @@ impl Recording {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::progress::Progress;
+    use plimsoll_evidence::latency::Packed;
     use plimsoll_workload::step::ClassGroup;
 
     fn class(name: &str, is_read: bool) -> Class {
@@ -350,6 +409,63 @@ mod tests {
         assert_eq!((read.latency_ns_max, recording.classes[1].drained), (500, 0));
         let row = recording.series.last().unwrap();
         assert_eq!((row.name.as_str(), row.start_ns), ("db0.read.drained", 1_500));
+    }
+
+    struct Ignore;
+
+    impl Watcher for Ignore {
+        fn begin(&mut self, _kind: PhaseKind) {}
+        fn progress(&mut self, _kind: PhaseKind, _progress: &Progress) {}
+        fn end(&mut self, _phase: &Phase) {}
+    }
+
+    /// Records 2,000 s of two classes. Returns the maximum number of rows in memory, and the
+    /// complete recording.
+    fn long_run(spool: Option<Spool>, needed_from_ns: u64) -> (usize, Recording) {
+        let mut recording = Recording::new(0).with_spool(spool);
+        recording.needed_from_ns = needed_from_ns;
+        let classes = [class("db0.read", true), class("db0.write", false)];
+        let measure = recording.begin(PhaseKind::Measure, 0);
+        let mut rows_max = 0;
+        for second in 0..2_000 {
+            let latency = Packed::from_buckets([(second + 1, 1)]);
+            let latencies = Latencies { latency: latency.clone(), service: latency };
+            let start_ns = second * 1_000_000_000;
+            let snapshot = IntervalSnapshot {
+                start_ns,
+                end_ns: start_ns + 1_000_000_000,
+                histogram_start_ns: start_ns,
+                latencies: vec![latencies; 2],
+                ..snapshot(measure, second + 1)
+            };
+            recording.take(&snapshot, &classes);
+            recording.tell(&mut Ignore);
+            rows_max = rows_max.max(recording.series.len());
+        }
+        recording.recall();
+        (rows_max, recording)
+    }
+
+    #[test]
+    fn a_spool_bounds_the_memory_and_changes_no_evidence() {
+        let directory = tempfile::tempdir().unwrap();
+        let spool = || Some(Spool::create(directory.path()).unwrap());
+        let (all, without) = long_run(None, u64::MAX);
+        let (some, with) = long_run(spool(), u64::MAX);
+        assert_eq!((all, some), (4_000, BATCH_ROWS + 2 * 61));
+        assert!(with.series == without.series);
+        assert!(format!("{:?}", with.intervals) == format!("{:?}", without.intervals));
+        assert!(with.is_well());
+        let (needed, with) = long_run(spool(), 1_000_000_000_000);
+        assert!(needed >= 2_000, "the driver still reads these rows");
+        assert!(with.series == without.series);
+    }
+
+    #[test]
+    fn a_lost_spool_ends_the_run_with_its_reason() {
+        let mut recording = Recording::new(0).with_spool(Some(Spool::broken()));
+        recording.recall();
+        assert_eq!(recording.end.kind, EndKind::Environment);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use plimsoll_evidence::ledger::{Ledger, Question, Start, TornTail};
 use plimsoll_evidence::run::{Driver, LedgerPosition, Membership, Run, SCHEMA_VERSION, Tier};
 use plimsoll_plan::{Condition, Mailbox, Matrix, ResolvedPlan, Target, TargetKind, Workload};
 use plimsoll_record::recording::Recording;
+use plimsoll_record::spool::Spool;
 use plimsoll_sys::{clock, inject};
 
 use crate::bundle_location;
@@ -131,7 +132,7 @@ fn run_mail(
         progress.say(REPLACED);
     }
     let places = store_directories.directories();
-    let drive = |store_directories: StoreDirectories, progress: &mut dyn Listener| {
+    let drive = |store_directories: StoreDirectories, spool, progress: &mut dyn Listener| {
         let (recording, store_directories) = mailbox::run(MailRun {
             plan: resolved,
             target,
@@ -141,6 +142,7 @@ fn run_mail(
             watcher: progress,
             witness: request.config.witness,
             end_condition: &mut end_condition,
+            spool,
         });
         let is_prepared = store_directories.is_prepared();
         (recording, store_directories, is_prepared)
@@ -166,7 +168,7 @@ impl<H> PreparedRun<H> {
         self,
         request: &RunRequest<'_>,
         data: fn(H) -> Data,
-        drive: impl FnOnce(H, &mut dyn Listener) -> (Recording, H, bool),
+        drive: impl FnOnce(H, Option<Spool>, &mut dyn Listener) -> (Recording, H, bool),
         progress: &mut dyn Listener,
     ) -> Result<FinishedRun, RunnerError> {
         let Self { id, run_data, data_of_run, places, gates } = self;
@@ -176,7 +178,9 @@ impl<H> PreparedRun<H> {
             Err(error) => return Err(start_failed(data(run_data), error, request.config.resolved)),
         };
         let mut listener = EventListener::new(request.config.resolved, gates, operator, progress);
-        let (mut recording, run_data, is_prepared) = drive(run_data, &mut listener);
+        // Without a spool, all rows of the run stay in memory.
+        let spool = Spool::create(session.writer.directory()).ok();
+        let (mut recording, run_data, is_prepared) = drive(run_data, spool, &mut listener);
         recording.events = listener.finish(recording.start_ns);
         let is_reusable = is_prepared && recording.is_well();
         let ended = session.release_data(data(run_data), is_reusable, recording.left_behind);
@@ -207,7 +211,7 @@ fn run_matrix(
     let places = data_set.places();
     let gates = events::gates(request.config.resolved);
     let gates_of_run = gates.clone();
-    let drive = |data_set: DataSet, progress: &mut dyn Listener| {
+    let drive = |data_set: DataSet, spool, progress: &mut dyn Listener| {
         let (recording, data_set) = matrix::run(MatrixRun {
             plan: request.config.resolved,
             matrix,
@@ -218,6 +222,7 @@ fn run_matrix(
             end_condition: &mut end_condition,
             overwriting: &overwriting,
             gates: gates_of_run,
+            spool,
         });
         let is_created = data_set.is_created;
         (recording, data_set, is_created)

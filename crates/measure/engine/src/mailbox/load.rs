@@ -228,6 +228,10 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
             _ => 0,
         };
         let progress = self.latest.progress(elapsed_ns, total_ns);
+        if self.run.mail.plan.phases.until_steady && self.kind == PhaseKind::Measure {
+            self.run.recording.needed_from_ns =
+                self.oldest_row_ns(self.intervals_reported, self.run.stage.interval_ns);
+        }
         self.run.recording.tell(self.run.mail.watcher);
         self.run.mail.watcher.progress(self.kind, &progress);
         if self.run.mail.interrupt.load(Ordering::Relaxed) && self.kind != PhaseKind::Close {
@@ -279,8 +283,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
     fn interval(&self, number: u64, interval_ns: u64) -> (u64, u64) {
         let recording = &self.run.recording;
         let start_ns = recording.since_start_ns(self.phase_started_ns);
-        // Rows of other threads can arrive later, but never by two intervals.
-        let oldest_ns = start_ns + number.saturating_sub(2) * interval_ns;
+        let oldest_ns = self.oldest_row_ns(number, interval_ns);
         let (mut operations, mut written_bytes) = (0, 0);
         for row in recording.series.iter().rev().take_while(|row| row.start_ns >= oldest_ns) {
             let Data::Class { count, bytes, .. } = row.data else { continue };
@@ -296,6 +299,13 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
             }
         }
         (operations, written_bytes)
+    }
+
+    /// Returns the start of the first row that may belong to interval `number`. Rows of other
+    /// threads can arrive later, but never by two intervals.
+    fn oldest_row_ns(&self, number: u64, interval_ns: u64) -> u64 {
+        let start_ns = self.run.recording.since_start_ns(self.phase_started_ns);
+        start_ns + number.saturating_sub(2) * interval_ns
     }
 
     /// Ends the warm-up and starts the measurement at `from_ns` or later.

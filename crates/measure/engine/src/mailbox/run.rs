@@ -32,11 +32,11 @@ const HISTOGRAM_INTERVALS: u64 = 600;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// Runs all phases. Returns the store's directories and all recorded data, even after an error.
-pub fn run(mail: MailRun<'_>) -> (Recording, StoreDirectories) {
+pub fn run(mut mail: MailRun<'_>) -> (Recording, StoreDirectories) {
     let mut run = MailRunState {
         stage: stage(mail.plan, mail.target, &mail.store_directories),
         threads: threads(mail.plan, mail.mailbox),
-        recording: Recording::new(clock::monotonic_ns()),
+        recording: Recording::new(clock::monotonic_ns()).with_spool(mail.spool.take()),
         mail,
     };
     run.recording.engine.sessions = run.mail.mailbox.threads;
@@ -47,6 +47,7 @@ pub fn run(mail: MailRun<'_>) -> (Recording, StoreDirectories) {
         Ok(Err(error)) | Err(error) => run.fail(&error),
     }
     defect::note_panic(&mut run.recording);
+    run.recording.recall();
     (run.recording, run.mail.store_directories)
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_plan::{Mailbox, ResolvedPlan, Target};
 use plimsoll_record::progress::Watcher;
 use plimsoll_record::recording::Recording;
+use plimsoll_record::spool::Spool;
 
 use super::store_directories::StoreDirectories;
 use crate::end_condition::EndCondition;
@@ -30,6 +31,8 @@ pub struct MailRun<'a> {
     pub witness: Option<&'a Path>,
     /// Decides when a measurement until steady ends.
     pub end_condition: &'a mut dyn EndCondition,
+    /// File for older rows and histograms, if any.
+    pub spool: Option<Spool>,
 }
 
 /// Run in progress.

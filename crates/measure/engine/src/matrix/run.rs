@@ -30,7 +30,7 @@ use crate::stream::run::{
 use crate::{EngineError, caches, defect, issue, start_barrier};
 
 /// Runs all phases. Returns the data set and all recorded data, even after an error.
-pub fn run(matrix: MatrixRun<'_>) -> (Recording, DataSet) {
+pub fn run(mut matrix: MatrixRun<'_>) -> (Recording, DataSet) {
     let cpus = plimsoll_sys::cpu::allowed().unwrap_or_default();
     let places = matrix.data_set.places();
     let wake_source = match (matrix.data_set.is_null, &matrix.data_set.remote) {
@@ -38,7 +38,7 @@ pub fn run(matrix: MatrixRun<'_>) -> (Recording, DataSet) {
         (_, Some(_)) => WakeSource::Network,
         _ => placement::wake_source(&places),
     };
-    let recording = Recording::new(monotonic_ns());
+    let recording = Recording::new(monotonic_ns()).with_spool(matrix.spool.take());
     let mut run = MatrixRunState { recording, places, cpus, wake_source, matrix, replay: None };
     run.recording.engine.clock = issue::clock();
     match defect::catch_panic(|| run.phases()) {
@@ -49,6 +49,7 @@ pub fn run(matrix: MatrixRun<'_>) -> (Recording, DataSet) {
     if let Some(remote) = &mut run.matrix.data_set.remote {
         remote.counters(&mut run.recording.counters);
     }
+    run.recording.recall();
     clip(&mut run.recording);
     (run.recording, run.matrix.data_set)
 }

@@ -9,6 +9,7 @@ use plimsoll_plan::{Matrix, ResolvedPlan};
 use plimsoll_record::progress::Watcher;
 use plimsoll_record::recording::Recording;
 use plimsoll_record::replay::ReplayTrace;
+use plimsoll_record::spool::Spool;
 use plimsoll_workload::planned::gate::StreamGate;
 
 use super::data_set::DataSet;
@@ -35,6 +36,8 @@ pub struct MatrixRun<'a> {
     pub overwriting: &'a Matrix,
     /// Gates of the streams that start at an event, by stream.
     pub gates: Vec<Option<Arc<StreamGate>>>,
+    /// File for older rows and histograms, if any.
+    pub spool: Option<Spool>,
 }
 
 /// Run in progress.

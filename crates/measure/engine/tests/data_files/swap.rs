@@ -68,6 +68,7 @@ fn streams(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
         data_set,
         interrupt: &AtomicBool::new(false),
         watcher: &mut SilentWatcher,
+        spool: None,
         end_condition: &mut FixedDuration,
         overwriting: &random_overwrite(matrix),
     });
@@ -94,6 +95,7 @@ fn mail(round: &Round<'_>, drives: bool) -> Result<(), EngineError> {
         interrupt: &AtomicBool::new(false),
         watcher: &mut SilentWatcher,
         witness: None,
+        spool: None,
         end_condition: &mut FixedDuration,
     });
     let _ = store_directories.remove();

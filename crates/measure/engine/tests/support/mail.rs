@@ -24,6 +24,7 @@ pub fn run(plan: &Plan, root: &Path, watcher: &mut dyn Watcher) -> Recording {
         interrupt: &AtomicBool::new(false),
         watcher,
         witness: None,
+        spool: None,
         end_condition: &mut FixedDuration,
     });
     store_directories.remove().unwrap();
