@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use plimsoll_observe::{Observer, TargetFacts};
 use plimsoll_sys::file::{self, DirectMode, OpenFlags};
 use plimsoll_sys::{extents, residency};
 
@@ -21,6 +22,8 @@ const EXTENTS_MAX: usize = 1 << 20;
 const DROP_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time limit for reading the files' page cache residency.
 const RESIDENCY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit for reading the files' extents and file systems.
+const EXAMINATION_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Result of dropping caches.
 pub(crate) struct CacheDropReport {
@@ -90,15 +93,33 @@ fn open(held: &HeldTarget, path: &Path) -> Result<OwnedFd, EngineError> {
 
 /// Returns the bytes of the files in the page cache, and the bytes of the files. `None` if the
 /// kernel does not report them, or not in time: a file with a write that has no answer is locked.
-pub(crate) fn resident_bytes(held: &HeldTarget, files: Vec<PathBuf>) -> Option<(u64, u64)> {
+pub(crate) fn resident_bytes(
+    held: &HeldTarget,
+    files: impl FnOnce(&HeldTarget) -> Vec<PathBuf> + Send + 'static,
+) -> Option<(u64, u64)> {
     let held = held.clone();
     blocking_call::run_with_timeout(RESIDENCY_TIMEOUT, move || {
         let (mut resident_bytes, mut files_bytes) = (0, 0);
-        for path in files {
+        for path in files(&held) {
             let fd = open(&held, &path).ok()?;
             files_bytes += file::size_bytes(&fd).ok()?;
             resident_bytes += residency::of_file(&fd).ok()?.cached_bytes;
         }
         Some((resident_bytes, files_bytes))
     })
+}
+
+/// Examines the target's files for the observer. They are unknown if the file system does not
+/// respond in time.
+pub(crate) fn examine_files(
+    observer: &mut Observer,
+    held: &HeldTarget,
+    files: impl FnOnce(&HeldTarget) -> Vec<PathBuf> + Send + 'static,
+) {
+    let (held, paths) = (held.clone(), observer.paths().to_vec());
+    let found = blocking_call::run_with_timeout(EXAMINATION_TIMEOUT, move || {
+        Some(TargetFacts::examine(&paths, &files(&held)))
+    });
+    let unanswered = || TargetFacts::unknown("the file system did not respond".to_owned());
+    observer.use_target_facts(found.unwrap_or_else(unanswered));
 }

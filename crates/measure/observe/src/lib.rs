@@ -38,4 +38,4 @@ pub mod sysfs;
 pub mod workload;
 
 pub use access_profile::{AccessProfiler, LiveAccess};
-pub use observer::Observer;
+pub use observer::{Observer, TargetFacts};

@@ -51,9 +51,9 @@ pub struct Observer {
     pause_detector: Option<PauseDetector>,
 }
 
-/// Facts about the target's files before the load.
+/// Facts about the target's files at one time.
 #[derive(Clone, Debug, Default)]
-struct TargetFacts {
+pub struct TargetFacts {
     extents: Option<Extents>,
     backing: Option<Extents>,
     file_systems: Vec<FileSystem>,
@@ -98,6 +98,30 @@ struct Samples {
     frequency_hz: Option<(u64, u64)>,
     dirty_bytes_max: Option<u64>,
     clock: ClockWatch,
+}
+
+impl TargetFacts {
+    /// Examines the files `target`, which are in the directories `paths`, and their file systems.
+    pub fn examine(paths: &[PathBuf], target: &[PathBuf]) -> Self {
+        let mut found = Self::default();
+        found.extents = files::extents_of(target, &mut found.unknown);
+        found.backing = files::extents_of(&files::backing_files(paths), &mut found.unknown);
+        for path in paths {
+            let on_it = target.iter().find(|file| file.starts_with(path) && *file != path);
+            found.file_systems.push(files::file_system(path, on_it.map(PathBuf::as_path)));
+        }
+        found
+    }
+
+    /// Returns the facts about files that could not be examined, because of `why`.
+    pub fn unknown(why: String) -> Self {
+        let gap = ObservationGap {
+            what: "holes, extents and file systems of the target's files".to_owned(),
+            why,
+            remedy: "a file system that answers".to_owned(),
+        };
+        Self { unknown: vec![gap], ..Self::default() }
+    }
 }
 
 impl Observer {
@@ -149,17 +173,14 @@ impl Observer {
         }
     }
 
-    /// Examines the target's files and their file systems in their current state.
-    pub fn examine_files(&mut self, target: &[PathBuf]) {
-        let mut found = TargetFacts::default();
-        found.extents = files::extents_of(target, &mut found.unknown);
-        let backing = files::backing_files(&self.paths);
-        found.backing = files::extents_of(&backing, &mut found.unknown);
-        for path in &self.paths {
-            let on_it = target.iter().find(|file| file.starts_with(path) && *file != path);
-            found.file_systems.push(files::file_system(path, on_it.map(PathBuf::as_path)));
-        }
-        self.data = found;
+    /// Returns the observed directories and devices.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    /// Uses these facts about the target's files.
+    pub fn use_target_facts(&mut self, facts: TargetFacts) {
+        self.data = facts;
     }
 
     /// Also polls a storage system's own statistics.
@@ -462,7 +483,7 @@ mod tests {
         let mut file = std::fs::File::create(&path).unwrap();
         file.write_all(&vec![7u8; 4 << 20]).unwrap();
         file.sync_all().unwrap();
-        observer.examine_files(&[path]);
+        observer.use_target_facts(TargetFacts::examine(observer.paths(), &[path]));
         let mut rows = Vec::new();
         observer.sample(1_000_000_000, 0, &mut rows);
         let observed = observer.end(1_000_000_000);

@@ -17,6 +17,7 @@ use plimsoll_evidence::run::{Driver, Tier};
 use plimsoll_observe::Observer;
 use plimsoll_observe::command::CommandWatch;
 use plimsoll_plan::Plan;
+use plimsoll_record::spool::Spool;
 use plimsoll_sys::clock;
 
 use self::command::RunningCommand;
@@ -115,7 +116,9 @@ pub fn carry_out(
     };
     observer.exclude_neighbours(vec![running.pid()]);
     let processes = CommandWatch::begin(running.pid());
-    let record = running.observe(observer, processes, observation, signals, listener)?;
+    // Without a spool, all rows of the run stay in memory.
+    let spool = Spool::create(writer.directory()).ok();
+    let record = running.observe(observer, processes, spool, observation, signals, listener)?;
     let mut bundle = evidence::combine(&plan, &record);
     bundle.run.tier = Tier::T2;
     bundle.run.driver = Driver::Foreign;

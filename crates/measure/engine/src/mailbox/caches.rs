@@ -63,5 +63,5 @@ pub(super) fn files_below(held: &HeldTarget) -> Vec<PathBuf> {
 
 /// Returns [`caches::resident_bytes`] for the store's files.
 pub(super) fn resident_bytes(stage: &Stage) -> Option<(u64, u64)> {
-    caches::resident_bytes(&stage.held, files_below(&stage.held))
+    caches::resident_bytes(&stage.held, files_below)
 }

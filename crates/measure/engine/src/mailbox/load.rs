@@ -168,7 +168,7 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
     ) -> Self {
         let since_ns = run.recording.since_start_ns(started_ns);
         let mut observer = Observer::new(run.stage.directories.clone(), since_ns);
-        observer.examine_files(&caches::files_below(&run.stage.held));
+        crate::caches::examine_files(&mut observer, &run.stage.held, caches::files_below);
         observer.watch_metrics(crate::issue::endpoints(&run.mail.plan.observe));
         let next_sample_ns = started_ns + run.stage.interval_ns;
         Self {

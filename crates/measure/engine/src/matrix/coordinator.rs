@@ -45,7 +45,8 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         let since_ns = run.recording.since_start_ns(now_ns);
         let mut observer = Observer::new(run.places.clone(), since_ns);
         if !run.matrix.data_set.is_null {
-            observer.examine_files(&run.paths());
+            let files = run.paths();
+            caches::examine_files(&mut observer, &run.matrix.data_set.held, |_| files);
         }
         if let Some(remote) = &run.matrix.data_set.remote {
             observer.watch_servers(remote.addresses());
@@ -107,7 +108,8 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
     }
 
     fn note_residency_before(&mut self) {
-        let resident = caches::resident_bytes(&self.run.matrix.data_set.held, self.run.paths());
+        let files = self.run.paths();
+        let resident = caches::resident_bytes(&self.run.matrix.data_set.held, |_| files);
         let page_cache = &mut self.run.recording.observed.page_cache;
         page_cache.resident_bytes_before = resident.map(|r| r.0);
     }
@@ -191,8 +193,9 @@ impl<'r, 'a> LoadCoordinator<'r, 'a> {
         let before = &run.recording.observed;
         observed.page_cache = before.page_cache.clone();
         observed.unknown.extend(before.unknown.iter().cloned());
+        let files = run.paths();
         if let Some((resident, files)) =
-            caches::resident_bytes(&run.matrix.data_set.held, run.paths())
+            caches::resident_bytes(&run.matrix.data_set.held, |_| files)
         {
             observed.page_cache.resident_bytes_after = Some(resident);
             observed.page_cache.files_bytes = Some(files);

@@ -11,8 +11,10 @@ use plimsoll_evidence::ledger::{Ledger, Start};
 use plimsoll_evidence::observed::{self, Observed, OpenedFile};
 use plimsoll_evidence::run::{End, EndKind, LedgerPosition};
 use plimsoll_evidence::series::Row;
-use plimsoll_observe::Observer;
 use plimsoll_observe::command::{CommandWatch, adopt_orphans};
+use plimsoll_observe::{Observer, TargetFacts};
+use plimsoll_record::recording::Recording;
+use plimsoll_record::spool::Spool;
 use plimsoll_sys::clock::{self, monotonic_ns};
 use rustix::process::{Pid, Signal};
 
@@ -81,16 +83,17 @@ impl RunningCommand {
         mut self,
         mut observer: Observer,
         mut processes: CommandWatch,
+        spool: Option<Spool>,
         observation: &Observation,
         signals: &Signals<'_>,
         listener: &mut dyn Listener,
     ) -> Result<CommandRecord, RunnerError> {
         let start_unix_ns = clock::realtime_ns().saturating_sub(monotonic_ns() - self.start_ns);
-        let (mut rows, mut next_ns) = (Vec::new(), SAMPLE_NS);
-        let mut sample = |observer: &mut Observer, now_ns: u64, rows: &mut Vec<Row>| {
-            let before = rows.len();
-            observer.sample(now_ns, 0, rows);
-            listener.rows(&rows[before..]);
+        let mut next_ns = SAMPLE_NS;
+        let mut recording = Recording::new(self.start_ns).with_spool(spool);
+        let mut sample = |observer: &mut Observer, recording: &mut Recording, now_ns: u64| {
+            observer.sample(now_ns, 0, &mut recording.series);
+            recording.tell(listener);
         };
         let mut forwarder = SignalForwarder::default();
         let status: ExitStatus = loop {
@@ -104,7 +107,7 @@ impl RunningCommand {
             let now_ns = monotonic_ns() - self.start_ns;
             processes.sample_when_due(now_ns);
             if now_ns >= next_ns {
-                sample(&mut observer, now_ns, &mut rows);
+                sample(&mut observer, &mut recording, now_ns);
                 next_ns = now_ns + SAMPLE_NS;
             }
             std::thread::sleep(POLL_INTERVAL);
@@ -115,7 +118,8 @@ impl RunningCommand {
             duration_ns: monotonic_ns() - self.start_ns,
         };
         settle(&mut processes);
-        sample(&mut observer, monotonic_ns() - self.start_ns, &mut rows);
+        sample(&mut observer, &mut recording, monotonic_ns() - self.start_ns);
+        recording.recall();
         observer.exclude_neighbours(processes.pids());
         let writes = processes.writes_data(&observation.paths);
         let parsed = observation.result.as_deref();
@@ -129,7 +133,9 @@ impl RunningCommand {
         let measured_ns = measured_ns.filter(|_| timed);
         let command = observed::Command { result, ..processes.end(times.duration_ns, measured_ns) };
         let observed = finish(observer, command, times);
-        let end = if signals.stop.load(Ordering::Relaxed) {
+        let end = if !recording.is_well() {
+            recording.end
+        } else if signals.stop.load(Ordering::Relaxed) {
             End { kind: EndKind::Interrupted, says: "interrupted by the operator".into() }
         } else if status.success() {
             End { kind: EndKind::Completed, says: String::new() }
@@ -137,6 +143,7 @@ impl RunningCommand {
             let says = format!("the command ended with {status}");
             End { kind: EndKind::Environment, says }
         };
+        let rows = recording.series;
         Ok(CommandRecord { observed, rows, times, end, result: parsed })
     }
 }
@@ -176,7 +183,7 @@ fn finish(mut observer: Observer, command: observed::Command, times: CommandTime
     };
     let files: Vec<PathBuf> =
         command.files.iter().filter(is_data).map(|file| PathBuf::from(&file.path)).collect();
-    observer.examine_files(&files);
+    observer.use_target_facts(TargetFacts::examine(observer.paths(), &files));
     let mut observed = observer.end(times.duration_ns);
     if let Some((size, resident)) = plimsoll_observe::files::resident(&files) {
         observed.page_cache.files_bytes = Some(size);
