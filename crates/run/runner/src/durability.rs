@@ -97,6 +97,7 @@ pub fn carry_out(
     ask: AskUser<'_>,
     listener: &mut dyn Listener,
 ) -> Result<DurabilityTest, RunnerError> {
+    let is_new = !request.witness.exists();
     let mut test = Test::new(request, stop, ask)?;
     let mut ready = if request.resume {
         match test.resume(listener)? {
@@ -109,6 +110,9 @@ pub fn carry_out(
         let open = test.target.create().map_err(|error| {
             // Nothing was acknowledged. A witness of nothing would block the next attempt.
             let _ = fs::remove_file(request.witness.join(FILE));
+            if is_new {
+                let _ = fs::remove_dir(&request.witness);
+            }
             engine_error(&error)
         })?;
         let blocks = request.settings.size_bytes / u64::from(request.settings.block_bytes);

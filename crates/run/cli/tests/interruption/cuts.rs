@@ -118,6 +118,7 @@ fn failures_of_the_environment_accuse_nobody() {
     let elsewhere = ["durability", "--path", missing.to_str().unwrap(), "--witness"];
     let elsewhere = [&elsewhere[..], &[witness.to_str().unwrap(), "--cut", "true"]].concat();
     rig.sandbox.run(&elsewhere).expect(2).says("No such file or directory");
+    assert!(!witness.exists());
     let failed = rig.run(&["--cut", "exit 7", "--cuts", "1"]).expect(5);
     failed.says("failed with code 7");
     failed.says("the same settings and --resume");
