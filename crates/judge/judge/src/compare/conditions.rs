@@ -94,8 +94,11 @@ pub fn differing_conditions(
     factors: &[String],
 ) -> Vec<ConditionDifference> {
     let mounts = factors.iter().any(|word| word == MOUNT_OPTIONS);
+    // Virtual time depends on no host.
+    let mut runs = sides.iter().flat_map(|side| &side.runs);
+    let host = runs.all(|(bundle, _)| bundle.run.driver != Driver::Model);
     let described: Vec<BTreeMap<String, String>> =
-        sides.iter().map(|side| describe(side, mounts)).collect();
+        sides.iter().map(|side| describe(side, mounts, host)).collect();
     let names: BTreeSet<&String> = described.iter().flat_map(BTreeMap::keys).collect();
     let practice = best_practice(sides);
     let mut differences = Vec::new();
@@ -137,12 +140,15 @@ fn is_setting(name: &str) -> bool {
 }
 
 /// Returns a side's conditions. Values that differ between its runs are joined. `mounts`: mount
-/// options count as conditions.
-fn describe(side: &Side<'_>, mounts: bool) -> BTreeMap<String, String> {
+/// options count as conditions. `host`: conditions of the host count.
+fn describe(side: &Side<'_>, mounts: bool, host: bool) -> BTreeMap<String, String> {
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (bundle, verdict) in &side.runs {
         let mut one = plan_leaves(&bundle.plan);
-        one.extend(surroundings(bundle, mounts));
+        one.extend(conditions_of_run(bundle));
+        if host {
+            one.extend(conditions_of_host(bundle, mounts));
+        }
         if verdict.verdict == VerdictKind::Invalid {
             one.insert(INVALID_RUNS.to_owned(), "some runs are INVALID".to_owned());
         }
@@ -187,8 +193,19 @@ fn gather(name: &str, value: &Value, leaves: &mut BTreeMap<String, String>) {
     }
 }
 
-/// Returns the conditions outside the plan.
-fn surroundings(bundle: &Bundle, mounts: bool) -> BTreeMap<String, String> {
+/// Returns the conditions outside the plan that do not depend on the host.
+fn conditions_of_run(bundle: &Bundle) -> [(String, String); 4] {
+    [
+        ("version", bundle.run.tool_version.clone()),
+        ("driver", driver(bundle.run.driver).to_owned()),
+        ("tier", format!("{:?}", bundle.run.tier)),
+        ("data", data(bundle).to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+}
+
+/// Returns the conditions of the host that issued the load.
+fn conditions_of_host(bundle: &Bundle, mounts: bool) -> BTreeMap<String, String> {
     let host = &bundle.environment;
     let known = |value: Option<String>| value.unwrap_or_else(|| "unknown".to_owned());
     let mut all: BTreeMap<String, String> = BTreeMap::new();
@@ -200,11 +217,7 @@ fn surroundings(bundle: &Bundle, mounts: bool) -> BTreeMap<String, String> {
     put("memory", known(host.memory_bytes.map(gibibytes)));
     put("kernel", known(host.kernel.clone()));
     put("virtualisation", host.virtualisation.clone().unwrap_or_else(|| "none seen".to_owned()));
-    put("version", bundle.run.tool_version.clone());
-    put("driver", driver(bundle.run.driver).to_owned());
-    put("tier", format!("{:?}", bundle.run.tier));
     put("interface", interface(bundle));
-    put("data", data(bundle).to_owned());
     put("cache-state", cache_state(bundle));
     put("working-set", working_set(bundle));
     for (name, value) in limits(bundle) {
@@ -337,7 +350,7 @@ mod tests {
         let side = |limits| {
             let mut bundle = fixtures::reads();
             bundle.observed.limits = limits;
-            surroundings(&bundle, false)
+            conditions_of_host(&bundle, false)
         };
         let (own, other) = (side(own), side(other));
         let names: BTreeSet<&String> = own.keys().chain(other.keys()).collect();
@@ -366,6 +379,26 @@ mod tests {
         assert!(differ(Some(plain()), None).contains(&"limits-recorded".to_owned()));
         let signals = Limits { process: one("pending signals", "1/1"), ..plain() };
         assert!(differ(Some(plain()), Some(signals)).is_empty(), "follows from the memory");
+    }
+
+    #[test]
+    fn a_model_has_no_conditions_of_a_host() {
+        let measured = fixtures::reads();
+        let mut predicted = fixtures::reads();
+        predicted.run.driver = Driver::Model;
+        predicted.run.engine.kind = "model".to_owned();
+        predicted.environment.kernel = Some("another".to_owned());
+        predicted.plan.seed += 1;
+        let verdicts = [crate::judge(&measured), crate::judge(&predicted)];
+        let side = |name: &str, bundle, verdict| Side {
+            name: name.to_owned(),
+            runs: vec![(bundle, verdict)],
+        };
+        let sides =
+            [side("here", &measured, &verdicts[0]), side("model", &predicted, &verdicts[1])];
+        let differences = differing_conditions(&sides, &[], &[]);
+        let names: Vec<&str> = differences.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(names, ["driver", "plan.seed"]);
     }
 
     fn one(name: &str, value: &str) -> BTreeMap<String, String> {
