@@ -46,6 +46,9 @@ pub struct SweepPoint {
     /// Pattern, depth, size and read share.
     #[serde(flatten)]
     pub shape: IoShape,
+    /// Durability of the writes, as in the plan; empty in sweeps of older versions.
+    #[serde(default)]
+    pub sync: String,
     /// Operations per second, including metadata operations.
     pub rate_per_s: Option<f64>,
     /// 95 % interval of the rate, if the samples support one.
@@ -221,6 +224,7 @@ impl SweepPoint {
             label: label.to_owned(),
             run_id: bundle.run.run_id.clone(),
             shape: IoShape::of(stream),
+            sync: stream.sync.kind.word().to_owned(),
             rate_per_s: rate(Pick::All(None)),
             rate_interval_per_s: steadiness.interval_per_s.filter(|_| completed),
             bandwidth_bytes_per_s: measured

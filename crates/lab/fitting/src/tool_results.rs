@@ -95,6 +95,7 @@ fn row(part: &Part, line: usize) -> Result<Row, String> {
         io_bytes: Some(io_bytes),
         pattern,
         read_share: Some(reads_per_s / ops_per_s),
+        durable: false,
         depth: Some(outstanding.most.value as u32),
         bandwidth_mb_per_s: None,
         ops_per_s,

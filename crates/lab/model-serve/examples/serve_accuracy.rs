@@ -97,6 +97,7 @@ fn busy_share(model: &ConfiguredModel, rate_per_s: f64) -> Result<f64, CheckErro
         io_bytes: IO_BYTES,
         read_share: 1.0,
         metadata_share: 0.0,
+        durable: false,
         pattern: Pattern::Uniform,
         density: 1.0,
         files: FILE + 1,

@@ -102,6 +102,7 @@ fn virtual_ns() -> f64 {
         io_bytes: 4096,
         read_share: 1.0,
         metadata_share: 0.0,
+        durable: false,
         pattern: Pattern::Uniform,
         density: 1.0,
         files: 1,

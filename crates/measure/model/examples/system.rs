@@ -20,6 +20,7 @@ fn main() {
         io_bytes: 32_768,
         read_share: 0.6,
         metadata_share: 0.0,
+        durable: false,
         pattern: Pattern::Uniform,
         density: 0.05,
         files: 4,

@@ -153,6 +153,7 @@ impl SweepDrawing<'_> {
                 Column::numbers("depth", "queue_depth").rank(1),
                 Column::numbers("I/O size", "size_bytes"),
                 Column::numbers("reads", "read_share"),
+                Column::words("sync", "sync").rank(3),
                 Column::numbers("bandwidth", "bandwidth_bytes_per_s"),
                 Column::of(Unit::Rate, "operations per second", "rate_per_s"),
                 Column::numbers("95 % interval", "rate_per_s_interval").rank(5),
@@ -176,11 +177,19 @@ impl SweepDrawing<'_> {
     /// Returns the table without columns that no point uses.
     fn shown_table(&self) -> Table {
         let mut table = self.table();
-        let did = |point: &SweepPoint| point.metadata_rate_per_s.is_some_and(|rate| rate > 0.0);
-        let at = table.columns.iter().position(|column| column.key == "metadata_rate_per_s");
-        if let Some(at) = at.filter(|_| !self.0.points.iter().any(did)) {
-            table.columns.remove(at);
-            table.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        let has_metadata =
+            |point: &SweepPoint| point.metadata_rate_per_s.is_some_and(|rate| rate > 0.0);
+        let has_sync = |point: &SweepPoint| !["", "none"].contains(&point.sync.as_str());
+        let points = &self.0.points;
+        let unused = [
+            (!points.iter().any(has_metadata), "metadata_rate_per_s"),
+            (!points.iter().any(has_sync), "sync"),
+        ];
+        for (_, key) in unused.into_iter().filter(|(is_unused, _)| *is_unused) {
+            if let Some(at) = table.columns.iter().position(|column| column.key == key) {
+                table.columns.remove(at);
+                table.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+            }
         }
         table
     }
@@ -276,6 +285,7 @@ fn row(point: &SweepPoint) -> Vec<Cell> {
         Cell::count(u64::from(point.shape.queue_depth)),
         Cell::number(Unit::Size, point.shape.size_bytes as f64),
         Cell::number(Unit::Share, point.shape.read_percent / 100.0),
+        if point.sync.is_empty() { Cell::unknown() } else { Cell::text(point.sync.clone()) },
         Cell::maybe(Unit::Bandwidth, point.bandwidth_bytes_per_s),
         Cell::maybe(Unit::Rate, point.rate_per_s),
         Cell::interval(Unit::Rate, point.rate_interval_per_s),

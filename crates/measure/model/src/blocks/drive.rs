@@ -20,6 +20,8 @@ struct Drive {
     read_ns_per_byte: f64,
     write_ns_per_byte: f64,
     flush_ns: f64,
+    /// Time that a durable write needs in addition: 0 if the buffer survives a power loss.
+    durable_ns: f64,
     variation: f64,
     unit_bytes: u64,
     media: Source,
@@ -46,6 +48,7 @@ pub(super) fn make(
         read_ns_per_byte: per_byte(read),
         write_ns_per_byte: per_byte(write),
         flush_ns: 1e3 * reader.number_or("flush_us", 0.0, 0.0, 1e7)?,
+        durable_ns: 1e3 * reader.number_or("durable_us", 0.0, 0.0, 1e7)?,
         variation: reader.number_or("variation_ratio", 0.3, 0.0, 10.0)?,
         unit_bytes: reader.count_or("stripe_bytes", 1 << 20, 512, 1 << 40)?,
         media: reader.word("media", &[("ssd", Source::Ssd), ("hdd", Source::Hdd)])?,
@@ -82,5 +85,8 @@ impl Block for Drive {
         }
         let station = self.devices[device];
         cx.program.visit(station, self.stream.duration_ns(mean_ns, self.variation));
+        if request.durable && request.action == Action::Write && self.durable_ns > 0.0 {
+            cx.program.visit(station, self.stream.duration_ns(self.durable_ns, self.variation));
+        }
     }
 }

@@ -332,6 +332,7 @@ mod tests {
             io_bytes: 16_384,
             read_share,
             metadata_share: 0.0,
+            durable: false,
             pattern: Pattern::Uniform,
             density: 0.1,
             files: 1,

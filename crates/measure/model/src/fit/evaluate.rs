@@ -39,6 +39,7 @@ pub(crate) fn load_of(spec: &Spec, row: &Row) -> Result<MatrixLoad, ModelError> 
     load.io_bytes = row.io_bytes.unwrap_or(load.io_bytes);
     load.read_share = row.read_share.unwrap_or(load.read_share);
     load.pattern = row.pattern;
+    load.durable = row.durable;
     load.depth = row.depth.unwrap_or(load.depth);
     Ok(load)
 }

@@ -225,6 +225,7 @@ mod tests {
                 io_bytes: Some(io_kib * 1024),
                 pattern: Pattern::Random,
                 read_share: Some(1.0),
+                durable: false,
                 depth: None,
                 bandwidth_mb_per_s: None,
                 ops_per_s: 1000.0,

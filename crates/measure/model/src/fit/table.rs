@@ -23,6 +23,8 @@ pub struct Row {
     pub pattern: Pattern,
     /// Share of reads among data operations.
     pub read_share: Option<f64>,
+    /// Whether writes were on the medium when they completed (`O_DSYNC`).
+    pub durable: bool,
     /// Outstanding operations of each client; `None` for that of the model's load.
     pub depth: Option<u32>,
     /// Published bandwidth in MB/s, in the unit of the table (some tables mean MiB/s).
@@ -53,6 +55,9 @@ impl Row {
                 let mut label = format!("{} KiB, {:.0} % read", io as f64 / 1024.0, 100.0 * read);
                 if self.pattern == Pattern::Sequential {
                     label.push_str(", sequential");
+                }
+                if self.durable {
+                    label.push_str(", durable");
                 }
                 if let Some(depth) = self.depth {
                     label.push_str(&format!(", {depth} outstanding"));
@@ -95,7 +100,7 @@ impl Table {
             return Err(TableError::new(cells.header_line(), reason).into());
         }
         let is_used = |name: &&str| {
-            ["pattern", VERDICT].contains(name)
+            ["pattern", SYNC, VERDICT].contains(name)
                 || columns.iter().flatten().any(|(used, _)| used == name)
         };
         let passed_over = cells.names().filter(|name| !is_used(name)).map(str::to_owned).collect();
@@ -137,6 +142,8 @@ const NEEDED: usize = 4;
 const RATE: usize = 2;
 /// Column of a sweep with the verdict of each row.
 const VERDICT: &str = "verdict";
+/// Column with the durability of writes.
+const SYNC: &str = "sync";
 const DEPTH_MAX: f64 = 65_536.0;
 
 fn row(line: &Line<'_>, columns: &[Option<&(&'static str, f64)>; 8]) -> Result<Row, TableError> {
@@ -145,6 +152,15 @@ fn row(line: &Line<'_>, columns: &[Option<&(&'static str, f64)>; 8]) -> Result<R
         Some("sequential") => Pattern::Sequential,
         Some(other) => {
             let reason = format!("`pattern` is {other:?}, neither random nor sequential");
+            return Err(line.error(reason));
+        }
+    };
+    let durable = match line.text(SYNC) {
+        None | Some("" | "none" | "unknown") => false,
+        Some("dsync" | "file-sync") => true,
+        Some(other) => {
+            let reason =
+                format!("`{SYNC}` is {other:?}: a fit reads rows with none, dsync or file-sync");
             return Err(line.error(reason));
         }
     };
@@ -181,6 +197,7 @@ fn row(line: &Line<'_>, columns: &[Option<&(&'static str, f64)>; 8]) -> Result<R
         io_bytes: number(0)?.map(|k| (k * 1024.0) as u64).filter(|b| *b > 0),
         pattern,
         read_share,
+        durable: durable && read_share != Some(1.0),
         ops_per_s: positive(2)?,
         latency_ms: positive(3)?,
         bandwidth_mb_per_s: number(5)?,
@@ -215,6 +232,18 @@ mod tests {
         assert_eq!(table.rows[0].label(), "4 KiB, 100 % read, sequential, 1 outstanding");
         assert_eq!((table.rows[0].depth, table.rows[1].depth), (Some(1), None));
         assert_eq!(Table::parse(&text.replace("outstanding", "depth")).unwrap(), table);
+    }
+
+    #[test]
+    fn writes_may_be_durable() {
+        let text = "io_kib,read_percent,ops_per_s,latency_ms,sync\n4,0,100,1,dsync\n4,0,200,1,none\n\
+            4,100,100,1,\n";
+        let table = Table::parse(text).unwrap();
+        let durable: Vec<bool> = table.rows.iter().map(|row| row.durable).collect();
+        assert_eq!((durable, table.passed_over), (vec![true, false, false], Vec::new()));
+        assert_eq!(table.rows[0].label(), "4 KiB, 0 % read, durable");
+        let other = Table::parse(&text.replace("dsync", "fsync")).unwrap_err().to_string();
+        assert!(other.contains("`sync` is \"fsync\""), "{other}");
     }
 
     #[test]

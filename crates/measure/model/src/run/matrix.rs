@@ -47,6 +47,8 @@ pub struct MatrixLoad {
     pub io_bytes: u64,
     /// Share of reads among data operations.
     pub read_share: f64,
+    /// Whether writes are on the medium when they complete (`O_DSYNC`).
+    pub durable: bool,
     /// Share of metadata in all operations.
     pub metadata_share: f64,
     /// Access pattern.
@@ -77,6 +79,7 @@ impl MatrixLoad {
             arrivals_per_s: None,
             io_bytes: 4096,
             read_share: 1.0,
+            durable: false,
             metadata_share: reader.number_or("metadata_share", 0.0, 0.0, 1.0)?,
             pattern: Pattern::Random,
             density: reader.number_or("density_share", 0.05, 1e-6, 1.0)?,
@@ -120,6 +123,7 @@ impl Requests {
         };
         let mut request = Request::new(action, file, 0, load.io_bytes);
         request.client = client;
+        request.durable = load.durable && action == Action::Write;
         request.node = (client % u32::from(self.nodes)) as u16;
         if action == Action::Meta {
             return (Request { size_bytes: 0, ..request }, class);

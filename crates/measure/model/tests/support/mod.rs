@@ -33,6 +33,7 @@ pub fn load(clients: u32, read_share: f64, file_bytes: u64) -> MatrixLoad {
         io_bytes: 32_768,
         read_share,
         metadata_share: 0.0,
+        durable: false,
         pattern: Pattern::Uniform,
         density: 0.05,
         files: 4,
