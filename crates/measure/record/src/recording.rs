@@ -70,6 +70,8 @@ pub struct Recording {
     reported: (usize, usize),
     /// File for older rows and histograms, if any.
     spool: Option<Spool>,
+    /// Number of rows in memory from which older ones are moved to the spool.
+    spool_from: usize,
 }
 
 impl Recording {
@@ -93,6 +95,7 @@ impl Recording {
             needed_from_ns: u64::MAX,
             reported: (0, 0),
             spool: None,
+            spool_from: BATCH_ROWS,
         }
     }
 
@@ -168,7 +171,8 @@ impl Recording {
         let (Some(spool), Some(last)) = (&self.spool, self.series.last()) else { return };
         let before_ns = last.start_ns.saturating_sub(AGE_NS).min(self.needed_from_ns);
         let is_old = |start_ns: u64| start_ns < before_ns;
-        if !self.series.get(BATCH_ROWS).is_some_and(|row| is_old(row.start_ns)) {
+        let is_enough = self.series.get(BATCH_ROWS).is_some_and(|row| is_old(row.start_ns));
+        if !is_enough || self.series.len() < self.spool_from {
             return;
         }
         let rows = self.series.iter().take_while(|row| is_old(row.start_ns)).count();
@@ -177,9 +181,11 @@ impl Recording {
             rows: self.series.drain(..rows).collect(),
             intervals: self.intervals.drain(..histograms).collect(),
         };
+        self.spool_from = BATCH_ROWS;
         if let Err(batch) = spool.push(batch) {
-            // The disk is slow: they stay in memory for now.
+            // The disk is slow. The next attempt is after as many rows again: each one moves all.
             self.prepend(batch);
+            self.spool_from = 2 * self.series.len();
         }
         self.reported = (self.series.len(), self.intervals.len());
     }
@@ -195,7 +201,12 @@ impl Recording {
             Some(Ok(batch)) => self.prepend(batch),
             Some(Err(error)) => {
                 let says = format!("cannot read the run's earlier rows and histograms: {error}");
-                self.fail(EndKind::Environment, says);
+                if self.is_well() {
+                    self.fail(EndKind::Environment, says);
+                } else {
+                    self.end.says.push_str("; ");
+                    self.end.says.push_str(&says);
+                }
             }
             None => {}
         }
@@ -463,9 +474,15 @@ mod tests {
 
     #[test]
     fn a_lost_spool_ends_the_run_with_its_reason() {
-        let mut recording = Recording::new(0).with_spool(Some(Spool::broken()));
-        recording.recall();
-        assert_eq!(recording.end.kind, EndKind::Environment);
+        // No batch is accepted, so all rows stay in memory.
+        let (all, recording) = long_run(Some(Spool::broken()), u64::MAX);
+        assert_eq!((all, recording.end.kind), (4_000, EndKind::Environment));
+        assert!(recording.series == long_run(None, u64::MAX).1.series);
+        let mut interrupted = Recording::new(0).with_spool(Some(Spool::broken()));
+        interrupted.fail(EndKind::Interrupted, "stopped");
+        interrupted.recall();
+        assert_eq!(interrupted.end.kind, EndKind::Interrupted);
+        assert!(interrupted.end.says.contains("earlier rows"), "{}", interrupted.end.says);
     }
 
     #[test]
