@@ -2,7 +2,8 @@
 
 use procfs::{CpuTime, CurrentSI, KernelStats};
 
-/// CPU ticks since boot.
+/// CPU ticks since boot. CPUs that are off are missing, and the others have no numbers, so CPUs of two
+/// readings can be matched only if their count is the same.
 #[derive(Clone, Debug)]
 pub struct CpuReading {
     total: Ticks,
@@ -23,7 +24,7 @@ pub struct CpuShare {
     pub busy: f64,
     /// Stolen share of all CPUs.
     pub steal: f64,
-    /// Busy share of the busiest CPU.
+    /// Busy share of the busiest CPU; that of all CPUs if one went on or off.
     pub busiest: f64,
 }
 
@@ -55,19 +56,25 @@ impl CpuReading {
     pub fn since(&self, before: &Self) -> Option<CpuShare> {
         let (busy, steal) = self.total.shares_since(before.total)?;
         let busiest = self
-            .cpus
-            .iter()
-            .zip(&before.cpus)
+            .matched(before)
             .filter_map(|(now, then)| now.shares_since(*then))
             .map(|(busy, _)| busy)
-            .fold(0.0, f64::max);
+            .fold(busy, f64::max);
         Some(CpuShare { busy, steal, busiest })
     }
 
-    /// Returns the stolen time of the CPU that lost most since an earlier reading.
+    /// Returns the CPUs of this and an earlier reading; none if a CPU went on or off.
+    fn matched<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = (&'a Ticks, &'a Ticks)> {
+        let same = self.cpus.len() == before.cpus.len();
+        self.cpus.iter().zip(&before.cpus).filter(move |_| same)
+    }
+
+    /// Returns the stolen time of the CPU that lost most since an earlier reading; that of all CPUs
+    /// if one went on or off.
     pub fn stolen_ns_since(&self, before: &Self) -> u64 {
         let stolen = |(now, then): (&Ticks, &Ticks)| now.steal.saturating_sub(then.steal);
-        let ticks = self.cpus.iter().zip(&before.cpus).map(stolen).max().unwrap_or(0);
+        let all = || stolen((&self.total, &before.total));
+        let ticks = self.matched(before).map(stolen).max().unwrap_or_else(all);
         ticks.saturating_mul(1_000_000_000 / procfs::ticks_per_second().max(1))
     }
 
@@ -90,6 +97,18 @@ mod tests {
     fn reports_shares_of_the_elapsed_time() {
         let share = reading(60, 10, 200).since(&reading(10, 0, 100)).unwrap();
         assert_eq!((share.busy, share.steal, share.busiest), (0.5, 0.1, 0.5));
+    }
+
+    #[test]
+    fn cpus_are_not_matched_after_one_went_off() {
+        let ticks = |busy, all| Ticks { busy, steal: 1, all };
+        let of = |cpus: Vec<Ticks>, busy, all| CpuReading { total: ticks(busy, all), cpus };
+        let before = of(vec![ticks(10, 100), ticks(900, 1_000)], 910, 1_100);
+        // The first CPU went off: the only one is now the second.
+        let now = of(vec![ticks(905, 1_050)], 915, 1_150);
+        let share = now.since(&before).unwrap();
+        assert_eq!((share.busy, share.busiest), (0.1, 0.1));
+        assert_eq!(now.stolen_ns_since(&before), 0);
     }
 
     #[test]
