@@ -1,9 +1,10 @@
 //! Chooses the blocks of a new model for a measured table, and fits them.
 //!
 //! Six structures are tried: a flash drive with a number of lanes, the same behind a network link,
-//! behind a path with a constant time or behind a rate limit, an SSD with channels and a write buffer, and a disk. Each is fitted
-//! quickly. A structure with more blocks is only chosen if its error is lower by [`GAIN_MIN`]. The
-//! chosen one is fitted again with all checks of `model fit`.
+//! behind a path with a constant time or behind a rate limit, an SSD with channels and a write
+//! buffer, and a disk. Each is fitted quickly, and those with the lowest errors again. A structure
+//! with more blocks is only chosen if its error is lower by [`GAIN_MIN`]. The chosen one is fitted
+//! again with all checks of `model fit`.
 
 mod blocks;
 mod text;

@@ -2,7 +2,7 @@
 
 use procfs::{CpuTime, CurrentSI, KernelStats};
 
-/// CPU ticks since boot. CPUs that are off are missing, and the others have no numbers, so CPUs of two
+/// CPU ticks since boot. Offline CPUs are missing, and the others have no numbers, so CPUs of two
 /// readings can be matched only if their count is the same.
 #[derive(Clone, Debug)]
 pub struct CpuReading {
@@ -24,7 +24,7 @@ pub struct CpuShare {
     pub busy: f64,
     /// Stolen share of all CPUs.
     pub steal: f64,
-    /// Busy share of the busiest CPU; that of all CPUs if one went on or off.
+    /// Busy share of the busiest CPU, or of all CPUs if their number changed.
     pub busiest: f64,
 }
 
@@ -63,14 +63,14 @@ impl CpuReading {
         Some(CpuShare { busy, steal, busiest })
     }
 
-    /// Returns the CPUs of this and an earlier reading; none if a CPU went on or off.
+    /// Returns the CPUs of this and an earlier reading in pairs. Returns none if their number changed.
     fn matched<'a>(&'a self, before: &'a Self) -> impl Iterator<Item = (&'a Ticks, &'a Ticks)> {
         let same = self.cpus.len() == before.cpus.len();
         self.cpus.iter().zip(&before.cpus).filter(move |_| same)
     }
 
-    /// Returns the stolen time of the CPU that lost most since an earlier reading; that of all CPUs
-    /// if one went on or off.
+    /// Returns the stolen time of the CPU that lost most since an earlier reading, or of all CPUs if
+    /// their number changed.
     pub fn stolen_ns_since(&self, before: &Self) -> u64 {
         let stolen = |(now, then): (&Ticks, &Ticks)| now.steal.saturating_sub(then.steal);
         let all = || stolen((&self.total, &before.total));

@@ -1,5 +1,6 @@
 //! One run from lock to verdict, for `run`, `quickstart` and repeats.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -554,15 +555,11 @@ fn with_hints(error: RunnerError, hints: Vec<String>) -> RunnerError {
 }
 
 /// Returns the directories that a plan names as targets, each once.
-fn target_directories(plan: &ResolvedPlan) -> Vec<&String> {
-    let all = plan
-        .targets
+fn target_directories(plan: &ResolvedPlan) -> BTreeSet<&String> {
+    plan.targets
         .iter()
-        .flat_map(|target| target.database_directories().iter().chain(target.log_directories()));
-    let mut directories: Vec<&String> = all.collect();
-    directories.sort_unstable();
-    directories.dedup();
-    directories
+        .flat_map(|target| target.database_directories().iter().chain(target.log_directories()))
+        .collect()
 }
 
 /// Returns a hint for each target directory with files of this run, or whose files are unknown.

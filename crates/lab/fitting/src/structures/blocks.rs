@@ -41,7 +41,8 @@ const fn parameter(
 const READ_US: Parameter = parameter("drive", "read_us", (1.0, 1e5), Operations::Reads);
 const WRITE_US: Parameter = parameter("drive", "write_us", (1.0, 1e5), Operations::Writes);
 
-/// Random part of the service times, which decides how early a queue forms: 1 is exponential.
+/// Coefficient of variation of the service times, which decides how early a queue forms; 1 is
+/// exponential.
 const VARIATION: Parameter = parameter("drive", "variation_ratio", (0.03, 1.5), Operations::All);
 
 const DURABLE_US: Parameter =
