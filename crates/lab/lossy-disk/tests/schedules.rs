@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use plimsoll_engine::durability::{
-    Acknowledgement, BLOCK_BYTES, BlockFile, BlockState, CutPhase, ExpectedBlock, Load,
-    WitnessDirectory, check_blocks, content,
+    Acknowledgement, BLOCK_BYTES, BlockFile, BlockState, CutPhase, ExpectedBlock, Load, LocalFiles,
+    Witness, check_blocks, content,
 };
 use plimsoll_evidence::durability::CutCheck;
 use plimsoll_lossy_disk::disk::{Behaviour, LossyDisk, PoweredOff};
@@ -42,7 +42,8 @@ impl BlockFile for SimulatedFile {
 /// after each cut.
 fn schedule(behaviour: Behaviour, seed: u64) -> Vec<(CutCheck, u64)> {
     let directory = tempfile::tempdir().unwrap();
-    let witness = WitnessDirectory::new(directory.path().to_path_buf(), false);
+    let files = LocalFiles::create(directory.path()).unwrap().0;
+    let witness = Witness::new(Arc::new(files), false);
     let size_bytes = BLOCKS * u64::from(BLOCK_BYTES);
     let content = Arc::new(content(seed, size_bytes).unwrap());
     let simulated = Arc::new(SimulatedFile(Mutex::new(LossyDisk::new(behaviour, seed))));
@@ -124,7 +125,8 @@ fn a_liar_is_caught_each_time() {
 #[test]
 fn a_damaged_witness_is_an_error() {
     let directory = tempfile::tempdir().unwrap();
-    let witness = WitnessDirectory::new(directory.path().to_path_buf(), true);
+    let files = LocalFiles::create(directory.path()).unwrap().0;
+    let witness = Witness::new(Arc::new(files), true);
     let states = vec![BlockState { acknowledged: 3, issued: 4, seen: true }; 9];
     let ack = |block| Acknowledgement {
         block,

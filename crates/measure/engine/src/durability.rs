@@ -7,7 +7,8 @@
 //! write that was in flight.
 //!
 //! - `load`: the writing threads, and the phases of a cut.
-//! - `witness`: the records of acknowledgements, and the state of the blocks before a cut.
+//! - `witness`: the records of acknowledgements, and the state of the blocks before a cut, in
+//!   `witness_files`.
 //! - `check`: reads the blocks after a cut and classifies each.
 //! - `blocks`: the tested blocks and their location.
 //! - `target`: creates and opens them: a directory, a device, an export (`nfs_blocks`), or a bucket
@@ -21,6 +22,7 @@ mod per_thread;
 mod s3_blocks;
 mod target;
 mod witness;
+mod witness_files;
 
 use std::io;
 
@@ -32,7 +34,8 @@ pub use blocks::{
 pub use check::check_blocks;
 pub use load::{CutPhase, Load, LoadCounts};
 pub use nfs_blocks::NfsBlocks;
-pub use witness::{AckWitness, Acknowledgement, BlockState, ExpectedBlock, WitnessDirectory};
+pub use witness::{AckWitness, Acknowledgement, BlockState, ExpectedBlock, Witness};
+pub use witness_files::{LocalFiles, WitnessFiles};
 
 use crate::EngineError;
 

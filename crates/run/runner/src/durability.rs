@@ -3,17 +3,20 @@
 
 mod command;
 mod phase;
+mod remote_witness;
+mod witness_place;
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use plimsoll_engine::EngineError;
 use plimsoll_engine::durability::{
     BlockFile, BlockState, BlockTarget, CutPhase, ExpectedBlock, FileSystemId, Load, OpenBlocks,
-    Reopened, TargetPlace, WitnessDirectory, check_blocks, content,
+    Reopened, TargetPlace, Witness, WitnessFiles, check_blocks, content,
 };
 use plimsoll_evidence::durability::{
     CutCheck, DurabilitySettings, DurabilityTest, FILE, TargetCut,
@@ -27,6 +30,8 @@ use plimsoll_workload::content::Content;
 use self::command::run_command;
 pub use self::phase::target_place;
 pub(crate) use self::phase::{check_phase, run_phase};
+pub use self::remote_witness::serve_witness;
+pub use self::witness_place::WitnessPlace;
 use crate::error::{RunnerError, engine_error};
 use crate::listener::Listener;
 
@@ -55,8 +60,8 @@ pub struct DurabilityRequest {
     pub destroy: Vec<PathBuf>,
     /// Settings. `data_id` is replaced by that of an earlier test that is resumed.
     pub settings: DurabilitySettings,
-    /// Directory of the witness and the evidence.
-    pub witness: PathBuf,
+    /// Location of the witness and the evidence.
+    pub witness: WitnessPlace,
     /// Mean duration of the load before a cut.
     pub load: Duration,
     /// Time limit of each command, and of the target's return.
@@ -72,7 +77,8 @@ struct Test<'a> {
     request: &'a DurabilityRequest,
     target: BlockTarget,
     content: Arc<Content>,
-    directory: WitnessDirectory,
+    witness: Witness,
+    files: Arc<dyn WitnessFiles>,
     evidence: DurabilityTest,
     stop: &'a AtomicBool,
     ask: AskUser<'a>,
@@ -97,8 +103,9 @@ pub fn carry_out(
     ask: AskUser<'_>,
     listener: &mut dyn Listener,
 ) -> Result<DurabilityTest, RunnerError> {
-    let is_new = !request.witness.exists();
-    let mut test = Test::new(request, stop, ask)?;
+    request.witness.check(&request.place)?;
+    let (files, is_new) = request.witness.open()?;
+    let mut test = Test::new(request, files, stop, ask)?;
     let mut ready = if request.resume {
         match test.resume(listener)? {
             Some(ready) => ready,
@@ -109,10 +116,7 @@ pub fn carry_out(
         listener.say("writing all blocks once");
         let open = test.target.create().map_err(|error| {
             // Nothing was acknowledged. A witness of nothing would block the next attempt.
-            let _ = fs::remove_file(request.witness.join(FILE));
-            if is_new {
-                let _ = fs::remove_dir(&request.witness);
-            }
+            let _ = if is_new { test.files.remove_all() } else { test.files.remove(FILE) };
             engine_error(&error)
         })?;
         let blocks = request.settings.size_bytes / u64::from(request.settings.block_bytes);
@@ -164,31 +168,37 @@ pub fn carry_out(
 impl<'a> Test<'a> {
     fn new(
         request: &'a DurabilityRequest,
+        files: Arc<dyn WitnessFiles>,
         stop: &'a AtomicBool,
         ask: AskUser<'a>,
     ) -> Result<Self, RunnerError> {
         let mut settings = request.settings.clone();
         let mut evidence = DurabilityTest::new(settings.clone(), &boot_id());
-        prepare_witness(&request.witness, &request.place)?;
-        let file = request.witness.join(FILE);
-        let earlier = fs::read_to_string(&file).ok();
+        let file = request.witness.child(FILE);
+        let earlier = match files.read(FILE) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            read => Some(read.map_err(|error| {
+                RunnerError::environment(format!("cannot read {file}: {error}"))
+            })?),
+        };
         match (earlier, request.resume) {
             (None, false) => {}
-            (Some(text), true) => {
-                evidence = strict::read(&text).map_err(|why| {
-                    RunnerError::usage(format!("{} is no durability test: {why}", file.display()))
+            (Some(bytes), true) => {
+                let read = strict::read(&String::from_utf8_lossy(&bytes));
+                evidence = read.map_err(|why| {
+                    RunnerError::usage(format!("{file} is not a durability test: {why}"))
                 })?;
                 evidence.interrupted = false;
                 settings = evidence.settings.clone();
                 check_resumed(&settings, &request.settings)?;
             }
             (Some(_), false) => {
-                let says = format!("{} has the witness of another test", request.witness.display());
+                let says = format!("{} has the witness of another test", request.witness);
                 return Err(RunnerError::usage(says)
                     .hint("name another directory, or pass --resume to continue that test"));
             }
             (None, true) => {
-                let says = format!("{} has no test to resume", request.witness.display());
+                let says = format!("{} has no test to resume", request.witness);
                 return Err(RunnerError::usage(says).hint("start the test without --resume"));
             }
         }
@@ -207,7 +217,8 @@ impl<'a> Test<'a> {
             },
             content: Arc::new(content.map_err(|error| engine_error(&error))?),
             // A cut by hand may also cut this host off.
-            directory: WitnessDirectory::new(request.witness.clone(), is_by_hand),
+            witness: Witness::new(Arc::clone(&files), is_by_hand),
+            files,
             first_number: evidence.cuts.last().map_or(1, |cut| cut.number + 1),
             began: Instant::now(),
             evidence,
@@ -223,7 +234,7 @@ impl<'a> Test<'a> {
     fn save(&self) -> Result<(), RunnerError> {
         let text = serde_json::to_vec_pretty(&self.evidence)
             .map_err(|error| RunnerError::environment(error.to_string()))?;
-        self.directory.replace(FILE, &text).map_err(|error| engine_error(&error))
+        self.witness.replace(FILE, &text).map_err(|error| witness_error(&error))
     }
 
     /// Removes the data of a target that the test has closed.
@@ -264,8 +275,8 @@ impl<'a> Test<'a> {
         let number = self.next_number();
         let settings = self.evidence.settings.clone();
         let file_system = ready.open.file_system.clone();
-        let witness = self.directory.begin(number, &ready.states);
-        let witness = Arc::new(witness.map_err(|error| engine_error(&error))?);
+        let witness = self.witness.begin(number, &ready.states);
+        let witness = Arc::new(witness.map_err(|error| witness_error(&error))?);
         let file: Arc<dyn BlockFile> = ready.open.blocks;
         let mut cut =
             TargetCut { number, began_unix_ns: clock::realtime_ns(), ..TargetCut::default() };
@@ -287,7 +298,7 @@ impl<'a> Test<'a> {
             return Ok(None);
         }
         if let Some(restore) = &settings.restore {
-            run_command("restore", restore, number, self.request)?;
+            run_command("restore", restore, number, self.request.timeout, &*self.files)?;
         }
         if !is_closed && !load.wait(self.request.timeout) {
             let stuck = load.counts().running as u64;
@@ -296,7 +307,7 @@ impl<'a> Test<'a> {
             self.evidence.cuts.push(cut);
             return Ok(None);
         }
-        let issued = load.issued().map_err(|error| engine_error(&error))?;
+        let issued = load.issued().map_err(|error| witness_error(&error))?;
         self.verify(cut, file_system.as_ref(), Some(&issued), listener)
     }
 
@@ -331,7 +342,7 @@ impl<'a> Test<'a> {
         cut.load_ns = elapsed_ns(start);
         load.enter(if settings.cut_drops_writes { CutPhase::After } else { CutPhase::During });
         let began = Instant::now();
-        run_command("cut", command, cut.number, self.request)?;
+        run_command("cut", command, cut.number, self.request.timeout, &*self.files)?;
         load.enter(CutPhase::After);
         cut.command_ns = elapsed_ns(began);
         let window = Duration::from_nanos(load.longest_ns().saturating_mul(3));
@@ -349,7 +360,7 @@ impl<'a> Test<'a> {
         listener: &mut dyn Listener,
     ) -> Result<Option<PreparedTarget>, RunnerError> {
         let (states, acks) =
-            self.directory.read(cut.number).map_err(|error| engine_error(&error))?;
+            self.witness.read(cut.number).map_err(|error| witness_error(&error))?;
         let mut expected = ExpectedBlock::combine(&states, &acks);
         for (number, block) in expected.iter_mut().enumerate() {
             let state = &mut block.state;
@@ -392,7 +403,7 @@ impl<'a> Test<'a> {
             self.time_left(cut.number)
         ));
         if check.blocks.damaged() == 0 {
-            self.directory.forget(cut.number);
+            self.witness.forget(cut.number);
         }
         cut.check = Some(check);
         self.evidence.cuts.push(cut);
@@ -426,41 +437,16 @@ impl<'a> Test<'a> {
     }
 }
 
+/// Converts an error of the witness, which says nothing about the target.
+fn witness_error(error: &EngineError) -> RunnerError {
+    RunnerError::environment(error.to_string())
+        .hint("the witness failed, not the target: check its disk, or its host and the network")
+}
+
 /// Returns the identifier of this host's boot.
 fn boot_id() -> String {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     text.trim().to_owned()
-}
-
-/// Rejects a witness on the target.
-fn reject_witness_on_target(witness: &Path, place: &TargetPlace) -> Result<(), RunnerError> {
-    let device = |path: &Path| fs::metadata(path).map(|metadata| metadata.dev());
-    let existing = witness.ancestors().find(|path| path.exists()).unwrap_or(Path::new("."));
-    if let TargetPlace::Directory(target) = place
-        && let (Ok(witness_device), Ok(target_device)) = (device(existing), device(target))
-        && witness_device == target_device
-    {
-        let says = format!(
-            "the witness {} is on the file system under test: a cut would cut it off as well",
-            witness.display()
-        );
-        return Err(RunnerError::usage(says).hint(
-            "name a directory on another disk or another host with --witness, or in the plan",
-        ));
-    }
-    Ok(())
-}
-
-/// Creates the witness's directory, and rejects one on the target.
-fn prepare_witness(witness: &Path, place: &TargetPlace) -> Result<(), RunnerError> {
-    reject_witness_on_target(witness, place)?;
-    match fs::create_dir(witness) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            let says = format!("cannot create {}: {error}", witness.display());
-            Err(RunnerError::usage(says).hint("name a directory whose parent exists"))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Rejects settings that differ from those of the test that is resumed.

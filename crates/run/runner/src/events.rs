@@ -5,7 +5,7 @@
 //! When the phase ends, it stops the thread, which then undoes all actions that were not undone
 //! yet. On a fleet, the coordinator and each host execute their own events.
 
-mod command;
+pub(crate) mod command;
 mod schedule;
 
 use std::io::IsTerminal;

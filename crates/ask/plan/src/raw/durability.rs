@@ -33,7 +33,8 @@ section! {
         load: DurationNs = "2s";
         /// Time limit of each command, and of the target's return.
         timeout: DurationNs = "5m";
-        /// Directory for the witness, which must not lose power: on another disk than the target.
+        /// Directory for the witness, which must not lose power: on another disk than the target,
+        /// or on another host (`HOST:DIR`, over ssh).
         witness: Name | "the state directory of Plimsoll";
     }
 }

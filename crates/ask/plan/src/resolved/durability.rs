@@ -32,7 +32,7 @@ pub struct DurabilityPhase {
     pub load_ns: u64,
     /// Time limit of each command, and of the target's return.
     pub timeout_ns: u64,
-    /// Directory of the witness; `None`: the state directory of Plimsoll.
+    /// Directory of the witness, as `DIR` or `HOST:DIR`; `None`: the state directory of Plimsoll.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness: Option<String>,
 }

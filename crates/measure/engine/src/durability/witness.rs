@@ -1,17 +1,16 @@
-//! The witness: a directory outside the target. It has the state of all blocks before the current
-//! cut, and one record for each acknowledged write since then.
+//! The witness, outside the target. It has the state of all blocks before the current cut, and one
+//! record for each acknowledged write since then.
 //!
 //! A record has 32 bytes, little endian: block u32, generation u32, order of the batch's start u64,
 //! order of its acknowledgement u64, flags u32, CRC-32C u32. If a host was killed, the last record
 //! may be partial.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::io;
+use std::sync::Arc;
 
 use plimsoll_sys::simd::crc32c;
 
+use super::witness_files::WitnessFiles;
 use crate::EngineError;
 use crate::work_dir::failed;
 
@@ -76,7 +75,8 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 /// File that records acknowledgements.
 #[derive(Debug)]
 pub struct AckWitness {
-    file: Mutex<File>,
+    files: Arc<dyn WitnessFiles>,
+    name: String,
     sync: bool,
 }
 
@@ -87,9 +87,7 @@ impl AckWitness {
     /// Fails if the witness cannot be written.
     pub fn record(&self, batch: &[Acknowledgement]) -> io::Result<()> {
         let bytes: Vec<u8> = batch.iter().flat_map(Acknowledgement::encode).collect();
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        file.write_all(&bytes)?;
-        if self.sync { file.sync_data() } else { Ok(()) }
+        self.files.append(&self.name, &bytes, self.sync)
     }
 }
 
@@ -132,36 +130,31 @@ impl ExpectedBlock {
     }
 }
 
-/// Directory of a test's witness.
+/// Name of the file with the acknowledgements of a cut.
+fn acks_name(cut: u64) -> String {
+    format!("cut-{cut:05}.acks")
+}
+
+/// Witness of a test.
 #[derive(Clone, Debug)]
-pub struct WitnessDirectory {
-    path: PathBuf,
+pub struct Witness {
+    files: Arc<dyn WitnessFiles>,
     /// True if each record is synced: for a host that loses power together with the target.
     sync: bool,
 }
 
-impl WitnessDirectory {
-    /// Uses an existing directory.
+impl Witness {
+    /// Uses the files of a witness.
     #[must_use]
-    pub fn new(path: PathBuf, sync: bool) -> Self {
-        Self { path, sync }
-    }
-
-    /// Returns the path.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    fn acks(&self, cut: u64) -> PathBuf {
-        self.path.join(format!("cut-{cut:05}.acks"))
+    pub fn new(files: Arc<dyn WitnessFiles>, sync: bool) -> Self {
+        Self { files, sync }
     }
 
     /// Starts the records of a cut: stores the state of all blocks, and creates an empty file of
     /// acknowledgements.
     ///
     /// # Errors
-    /// Fails if the directory cannot be written.
+    /// Fails if a file cannot be written.
     pub fn begin(&self, cut: u64, states: &[BlockState]) -> Result<AckWitness, EngineError> {
         let mut bytes = Vec::with_capacity(states.len() * STATE_BYTES + 4);
         for state in states {
@@ -172,12 +165,10 @@ impl WitnessDirectory {
         bytes.extend(crc32c(0, &bytes).to_le_bytes());
         // The file of acknowledgements is created before the states that it continues: if a host
         // stops between the two steps, the earlier states and an empty file exist.
-        let path = self.acks(cut);
-        let open = || OpenOptions::new().create(true).write(true).truncate(true).open(&path);
-        let file = open().and_then(|file| file.sync_all().map(|()| file));
-        let file = file.map_err(|error| failed("writing the witness", "open", &path, &error))?;
+        let name = acks_name(cut);
+        self.replace(&name, &[])?;
         self.replace(BLOCKS, &bytes)?;
-        Ok(AckWitness { file: Mutex::new(file), sync: self.sync })
+        Ok(AckWitness { files: Arc::clone(&self.files), name, sync: self.sync })
     }
 
     /// Reads the state of all blocks and the acknowledgements of a cut.
@@ -185,20 +176,23 @@ impl WitnessDirectory {
     /// # Errors
     /// Fails if a file is missing or damaged. A partial record at the end is ignored.
     pub fn read(&self, cut: u64) -> Result<(Vec<BlockState>, Vec<Acknowledgement>), EngineError> {
-        let read = |path: &Path| {
-            fs::read(path).map_err(|error| failed("reading the witness", "read", path, &error))
+        let read = |name: &str| {
+            let path = self.files.path(name);
+            let bytes = self.files.read(name);
+            bytes.map_err(|error| failed("reading the witness", "read", &path, &error))
         };
-        let (blocks, acks) = (self.path.join(BLOCKS), self.acks(cut));
-        let bytes = read(&blocks)?;
-        let damaged = |path: &Path| {
+        let damaged = |name: &str| {
+            let path = self.files.path(name);
             EngineError::Config(format!("{}: the witness is damaged", path.display()))
         };
+        let acks = acks_name(cut);
+        let bytes = read(BLOCKS)?;
         let split = bytes.len().saturating_sub(4);
         let is_whole = bytes.len() >= 4
             && split.is_multiple_of(STATE_BYTES)
             && crc32c(0, &bytes[..split]) == u32_at(&bytes, split);
         if !is_whole {
-            return Err(damaged(&blocks));
+            return Err(damaged(BLOCKS));
         }
         let state = |bytes: &[u8; STATE_BYTES]| BlockState {
             acknowledged: u32_at(bytes, 0),
@@ -223,22 +217,16 @@ impl WitnessDirectory {
     /// Removes the acknowledgements of a verified cut.
     pub fn forget(&self, cut: u64) {
         // A leftover file harms nothing.
-        let _ = fs::remove_file(self.acks(cut));
+        let _ = self.files.remove(&acks_name(cut));
     }
 
-    /// Replaces a file of the directory durably.
+    /// Replaces a file durably.
     ///
     /// # Errors
-    /// Fails if the directory cannot be written.
+    /// Fails if the file cannot be written.
     pub fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), EngineError> {
-        let (path, temporary) = (self.path.join(name), self.path.join(format!(".{name}.new")));
-        let write = || {
-            let mut file = File::create(&temporary)?;
-            file.write_all(bytes)?;
-            file.sync_all()?;
-            fs::rename(&temporary, &path)?;
-            File::open(&self.path)?.sync_all()
-        };
-        write().map_err(|error| failed("writing the witness", "write", &path, &error))
+        let written = self.files.replace(name, bytes);
+        written
+            .map_err(|error| failed("writing the witness", "write", &self.files.path(name), &error))
     }
 }

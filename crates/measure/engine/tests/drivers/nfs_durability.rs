@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use plimsoll_engine::durability::{
-    BLOCK_BYTES, BlockFile, BlockState, CutPhase, ExpectedBlock, Load, NfsBlocks, TestedBlocks,
-    WitnessDirectory, check_blocks, content,
+    BLOCK_BYTES, BlockFile, BlockState, CutPhase, ExpectedBlock, Load, LocalFiles, NfsBlocks,
+    TestedBlocks, Witness, check_blocks, content,
 };
 use plimsoll_evidence::durability::CutCheck;
 use plimsoll_nfs::mount::Export;
@@ -35,7 +35,8 @@ fn blocks(server: &Forgetful, sync: SyncMethod) -> Arc<NfsBlocks> {
 /// Restarts the server under load, and checks the blocks after each restart.
 fn restarts(server: &Forgetful, sync: SyncMethod, lies: bool, seed: u64) -> Vec<CutCheck> {
     let directory = tempfile::tempdir().unwrap();
-    let witness = WitnessDirectory::new(directory.path().to_path_buf(), false);
+    let files = LocalFiles::create(directory.path()).unwrap().0;
+    let witness = Witness::new(Arc::new(files), false);
     let content = Arc::new(content(seed, FILE_BYTES as u64).unwrap());
     let mut bytes = vec![0; FILE_BYTES];
     content.fill(0, 0, |_| 1, &mut bytes).unwrap();

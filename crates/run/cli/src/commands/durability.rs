@@ -29,6 +29,12 @@ use crate::{interrupt, notes};
 /// # Errors
 /// An unusable target or witness, or a failed command.
 pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> {
+    if let Some(directory) = &options.serve_witness {
+        let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
+        // Without its peer, the server can report an error to no one.
+        let _ = durability::serve_witness(directory, input, output);
+        return Ok(Exit::Ok);
+    }
     let request = options.request()?;
     let stop = interrupt::flag_on_signal()?;
     let mut progress = StderrProgress::new(common.quiet);
@@ -37,7 +43,7 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     let verdict = judge(&evidence);
     let result = DurabilityResult { verdict: &verdict, evidence: &evidence };
     bundle::print(&if common.json { bundle::json(&result)? } else { result.text() })?;
-    notes::tell(&format!("evidence: {}", request.witness.join(FILE).display()));
+    notes::tell(&format!("evidence: {}", request.witness.child(FILE)));
     Ok(Exit::of_durability(&evidence))
 }
 

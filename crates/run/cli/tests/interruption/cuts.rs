@@ -120,7 +120,7 @@ fn failures_of_the_environment_accuse_nobody() {
     rig.sandbox.run(&elsewhere).expect(2).says("No such file or directory");
     assert!(!witness.exists());
     let failed = rig.run(&["--cut", "exit 7", "--cuts", "1"]).expect(5);
-    failed.says("failed with code 7");
+    failed.says("it exited with code 7");
     failed.says("the same settings and --resume");
     rig.run(&["--cut", "true", "--cuts", "1"]).expect(2).says("has the witness of another test");
     let inside = rig.sandbox.data().join("w");

@@ -111,7 +111,7 @@ fn a_failed_command_keeps_the_evidence_and_accuses_nobody() {
     let found = check(&bundle);
     assert_eq!((&found["ok"], &found["measured_count"]), (&Value::Null, &Value::Null), "{found}");
     let failure = &json(&bundle.join("run.json"))["durability"]["failure"];
-    assert!(failure.as_str().unwrap().contains("failed with code 1"), "{failure}");
+    assert!(failure.as_str().unwrap().contains("it exited with code 1"), "{failure}");
     // The data of the test is named, and can be removed.
     rig.sandbox.run(&["clean", rig.sandbox.data().to_str().unwrap()]).expect(0);
     assert_eq!(rig.sandbox.left_in_data(), ["control"]);

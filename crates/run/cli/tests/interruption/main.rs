@@ -16,4 +16,5 @@ mod full_disk;
 mod interrupted;
 mod kills;
 mod nfs_cuts;
+mod remote_witness;
 mod s3_cuts;

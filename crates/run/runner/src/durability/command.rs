@@ -1,19 +1,16 @@
 //! The user's commands that cut the target off and restore it.
 
-use std::fs::OpenOptions;
-use std::process::{Command, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::DurabilityRequest;
+use plimsoll_engine::durability::WitnessFiles;
+
 use crate::error::RunnerError;
+use crate::events::command;
 
-/// Name of the file with the commands' output, in the witness's directory.
+/// Name of the witness's file with the end of the commands' output.
 const LOG: &str = "commands.log";
-/// Polling interval of the wait.
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Runs a command with the shell. Its output goes to a file, because a server that the command
-/// starts may keep the output open.
+/// Runs a command with the shell, and appends the end of its output to a file of the witness.
 ///
 /// # Errors
 /// Fails if the command cannot start, fails, or exceeds the time limit.
@@ -21,43 +18,49 @@ pub(super) fn run_command(
     what: &str,
     command: &str,
     cut: u64,
-    request: &DurabilityRequest,
+    timeout: Duration,
+    files: &dyn WitnessFiles,
 ) -> Result<(), RunnerError> {
-    let path = request.witness.join(LOG);
-    let failed = |says: String| {
-        RunnerError::environment(format!("the {what} command {says}: {command}"))
-            .hint(format!("its output is in {}", path.display()))
-    };
-    let log = || OpenOptions::new().create(true).append(true).open(&path);
-    let start = || {
-        Command::new("sh")
-            .args(["-c", command])
-            .env("PLIMSOLL_CUT", cut.to_string())
-            .stdin(Stdio::null())
-            .stdout(log()?)
-            .stderr(log()?)
-            .spawn()
-    };
-    let mut child = start().map_err(|error| failed(format!("cannot start ({error})")))?;
-    let began = Instant::now();
-    loop {
-        match child.try_wait() {
-            Ok(Some(status)) if status.success() => return Ok(()),
-            Ok(Some(status)) => return Err(failed(describe(status))),
-            Ok(None) if began.elapsed() >= request.timeout => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(failed(format!("did not end within {:?}", request.timeout)));
-            }
-            Ok(None) => std::thread::sleep(POLL_INTERVAL),
-            Err(error) => return Err(failed(format!("cannot be waited for ({error})"))),
-        }
+    let variable = format!("PLIMSOLL_CUT={cut}");
+    let argv = ["env", &variable, "sh", "-c", command].map(str::to_owned);
+    let timeout_ns = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+    let record = command::run(&argv, timeout_ns);
+    let output = format!("{}{}", record.stdout, record.stderr);
+    // The output explains a failure, and proves nothing.
+    let logged = files.append(LOG, output.as_bytes(), false);
+    if record.failure.is_empty() {
+        return Ok(());
     }
+    let error = RunnerError::environment(format!(
+        "the {what} command failed: {}: {command}",
+        record.failure
+    ));
+    Err(match logged {
+        Ok(()) => error.hint(format!("its output is in {}", files.path(LOG).display())),
+        Err(_) => error,
+    })
 }
 
-fn describe(status: ExitStatus) -> String {
-    match status.code() {
-        Some(code) => format!("failed with code {code}"),
-        None => "was killed by a signal".to_owned(),
+/// Returns a command as a line for the shell, which interprets no character of its words.
+pub(super) fn shell_line(argv: &[String]) -> Option<String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
+    let word = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.clone(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    };
+    let words: Vec<String> = argv.iter().map(word).collect();
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_line_quotes_what_a_shell_would_interpret() {
+        let argv = ["ssh", "node-3", "echo cut > /c", "it's", ""].map(str::to_owned);
+        let line = shell_line(&argv);
+        assert_eq!(line.as_deref(), Some("ssh node-3 'echo cut > /c' 'it'\\''s' ''"));
+        assert_eq!(shell_line(&[]), None);
     }
 }

@@ -1,7 +1,6 @@
 //! Phase of a run: the durability test of a plan's `[durability]`, after the load.
 
 use std::fs;
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -12,7 +11,8 @@ use plimsoll_judge::durability::judge;
 use plimsoll_judge::verdict::VerdictKind;
 use plimsoll_plan::{DurabilityPhase, TargetKind};
 
-use super::{DurabilityRequest, POLL_INTERVAL, boot_id, carry_out, reject_witness_on_target};
+use super::command::shell_line;
+use super::{DurabilityRequest, POLL_INTERVAL, WitnessPlace, boot_id, carry_out};
 use crate::error::RunnerError;
 use crate::listener::Listener;
 use crate::prompt::Operator;
@@ -51,24 +51,13 @@ fn with_ids(url: &str, uid: u32, gid: u32) -> String {
     })
 }
 
-/// Returns a command as a line for the shell, which interprets no character of its words.
-fn shell_line(argv: &[String]) -> Option<String> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@%+=,".contains(c);
-    let word = |word: &String| match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.clone(),
-        false => format!("'{}'", word.replace('\'', "'\\''")),
-    };
-    let words: Vec<String> = argv.iter().map(word).collect();
-    (!words.is_empty()).then(|| words.join(" "))
-}
-
 impl DurabilityRequest {
     /// Returns the request for the phase of a plan. `seed` sets addresses and cut times.
     #[must_use]
     pub fn of_phase(
         phase: &DurabilityPhase,
         place: TargetPlace,
-        witness: PathBuf,
+        witness: WitnessPlace,
         seed: u64,
     ) -> Self {
         let settings = DurabilitySettings {
@@ -105,8 +94,11 @@ fn request_of_run(request: &RunRequest<'_>, run_id: &str) -> Option<DurabilityRe
     let config = &request.config;
     let phase = config.resolved.durability.as_ref()?;
     let place = target_place(&config.resolved.targets.first()?.kind)?;
-    let above = phase.witness.as_ref().map(PathBuf::from);
-    let witness = above.unwrap_or_else(|| config.places.state.join("durability")).join(run_id);
+    let above = match &phase.witness {
+        Some(named) => WitnessPlace::parse(named),
+        None => WitnessPlace::Directory(config.places.state.join("durability")),
+    };
+    let witness = above.child(run_id);
     let mut durability = DurabilityRequest::of_phase(phase, place, witness, config.resolved.seed);
     durability.destroy = config.destroy.to_vec();
     if let TargetPlace::Device(device) = &durability.place {
@@ -119,7 +111,7 @@ fn request_of_run(request: &RunRequest<'_>, run_id: &str) -> Option<DurabilityRe
 /// Checks, before the load, that the phase of a run can be executed after it.
 ///
 /// # Errors
-/// A run that is one of several, or a witness on the target.
+/// A run that is one of several, a witness on the target, or one that cannot be reached.
 pub(crate) fn check_phase(request: &RunRequest<'_>) -> Result<(), RunnerError> {
     let Some(durability) = request_of_run(request, "run") else { return Ok(()) };
     if request.experiment.is_some() {
@@ -128,7 +120,11 @@ pub(crate) fn check_phase(request: &RunRequest<'_>) -> Result<(), RunnerError> {
         )
         .hint("remove it, and use `plimsoll run` or `plimsoll durability` for it"));
     }
-    reject_witness_on_target(&durability.witness, &durability.place)
+    durability.witness.check(&durability.place)?;
+    let phase = request.config.resolved.durability.as_ref();
+    let named = phase.and_then(|phase| phase.witness.as_deref());
+    // A long load must not end with a directory that is missing or a host that does not answer.
+    named.map_or(Ok(()), |named| WitnessPlace::parse(named).open().map(drop))
 }
 
 /// Executes the phase of a run. `None` if its plan has none.
@@ -154,16 +150,18 @@ pub(crate) fn run_phase(
             std::thread::sleep(POLL_INTERVAL * 5);
         }
     };
-    let above = durability.witness.parent();
-    let created = above.map_or(Ok(()), |above| match request.config.resolved.durability {
-        Some(DurabilityPhase { witness: None, .. }) => fs::create_dir_all(above),
+    let created = match request.config.resolved.durability {
+        Some(DurabilityPhase { witness: None, .. }) => {
+            fs::create_dir_all(request.config.places.state.join("durability"))
+        }
         _ => Ok(()),
-    });
+    };
     let test = created
         .map_err(|error| RunnerError::environment(format!("cannot create the witness: {error}")))
         .and_then(|()| carry_out(&durability, stop, &ask, listener));
     let test = test.unwrap_or_else(|error| {
-        let text = fs::read_to_string(durability.witness.join(FILE)).ok();
+        let bytes = durability.witness.open().ok().and_then(|(files, _)| files.read(FILE).ok());
+        let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let stored = text.and_then(|text| strict::read::<DurabilityTest>(&text).ok());
         let failure = Some(error.in_one_line());
         let begun =
@@ -172,8 +170,10 @@ pub(crate) fn run_phase(
     });
     match judge(&test).verdict {
         // The bundle has the evidence.
-        VerdictKind::Pass => drop(fs::remove_dir_all(&durability.witness)),
-        _ => listener.say(&format!("the witness is in {}", durability.witness.display())),
+        VerdictKind::Pass => {
+            drop(durability.witness.open().map(|(files, _)| files.remove_all()));
+        }
+        _ => listener.say(&format!("the witness is in {}", durability.witness)),
     }
     Some(test)
 }
@@ -181,14 +181,6 @@ pub(crate) fn run_phase(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_command_line_quotes_what_a_shell_would_interpret() {
-        let argv = ["ssh", "node-3", "echo cut > /c", "it's", ""].map(str::to_owned);
-        let line = shell_line(&argv);
-        assert_eq!(line.as_deref(), Some("ssh node-3 'echo cut > /c' 'it'\\''s' ''"));
-        assert_eq!(shell_line(&[]), None);
-    }
 
     #[test]
     fn the_address_of_an_export_keeps_its_own_user() {

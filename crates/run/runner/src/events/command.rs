@@ -1,4 +1,4 @@
-//! Command of an event: started without a shell, bounded by a timeout.
+//! Command of the user: started without a shell, bounded by a timeout.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ const OUTPUT_BYTES_MAX: u64 = 4096;
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Runs a command until it ends or `timeout_ns` have passed. Times are on the driver's clock.
-pub(super) fn run(argv: &[String], timeout_ns: u64) -> CommandRecord {
+pub(crate) fn run(argv: &[String], timeout_ns: u64) -> CommandRecord {
     let start_ns = monotonic_ns();
     let mut record = CommandRecord { argv: argv.to_vec(), start_ns, ..CommandRecord::default() };
     match try_run(argv, timeout_ns, &mut record) {

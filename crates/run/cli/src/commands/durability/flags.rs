@@ -13,8 +13,8 @@ use super::target_flags::TargetFlags;
 #[command(after_help = "Examples:
   plimsoll durability --path /mnt/db --witness /mnt/other/w --kind power \\
       --cut 'ipmitool -H bmc power off' --restore './power-on-and-mount'
-  plimsoll durability --device /dev/sdx --destroy /dev/sdx --witness /net/host/w --cut-by-hand
-  plimsoll durability --device /dev/sdx --witness /net/host/w --cut-by-hand --resume
+  plimsoll durability --device /dev/sdx --destroy /dev/sdx --witness node4:w --cut-by-hand
+  plimsoll durability --device /dev/sdx --witness node4:w --cut-by-hand --resume
   plimsoll durability --nfs nfs://server/export --witness w --kind process \\
       --cut 'ssh server kill-nfs' --restore 'ssh server start-nfs'
   plimsoll durability --s3 s3://bucket --endpoint https://store:9000 --witness w --kind machine \\
@@ -30,14 +30,19 @@ pub struct Options {
     pub(super) plan: Option<String>,
     #[command(flatten)]
     pub(super) target: TargetFlags,
-    /// Directory for the witness and the evidence, outside the target.
-    #[arg(long, value_name = "DIR", required_unless_present = "plan")]
-    pub(super) witness: Option<PathBuf>,
+    /// Directory for the witness and the evidence, outside the target: of this host, or of another
+    /// one that `ssh HOST plimsoll` reaches without a password.
+    #[arg(
+        long,
+        value_name = "[HOST:]DIR",
+        required_unless_present_any = ["plan", "serve_witness"]
+    )]
+    pub(super) witness: Option<String>,
     /// Command that cuts the target off.
     #[arg(
         long,
         value_name = "CMD",
-        required_unless_present_any = ["cut_by_hand", "plan"],
+        required_unless_present_any = ["cut_by_hand", "plan", "serve_witness"],
         conflicts_with = "cut_by_hand"
     )]
     pub(super) cut: Option<String>,
@@ -89,4 +94,8 @@ pub struct Options {
     /// Continue a test whose host lost power, with the same options.
     #[arg(long)]
     pub(super) resume: bool,
+    /// Serve this directory as the witness of a test on another host, over standard input and output.
+    /// `--witness HOST:DIR` runs it.
+    #[arg(long, value_name = "DIR", exclusive = true)]
+    pub(super) serve_witness: Option<PathBuf>,
 }

@@ -1,12 +1,10 @@
 //! Converts the flags of `durability` to a request.
 
-use std::path::PathBuf;
-
 use plimsoll_engine::durability::{BLOCK_BYTES, TargetPlace};
 use plimsoll_evidence::durability::DurabilitySettings;
 use plimsoll_judge::durability::cuts_for_bound;
 use plimsoll_plan::{CutKind, DurabilityPhase, DurationNs, Share, SizeBytes, SyncMethod};
-use plimsoll_runner::durability::DurabilityRequest;
+use plimsoll_runner::durability::{DurabilityRequest, WitnessPlace};
 use plimsoll_runner::run_id::RunId;
 
 use super::flags::Options;
@@ -30,8 +28,8 @@ impl Options {
             ));
         }
         check_sync(&place, &phase)?;
-        let named = self.witness.clone().or(of_plan.witness.map(PathBuf::from));
-        let witness = named.ok_or_else(|| {
+        let named = self.witness.clone().or(of_plan.witness);
+        let witness = named.map(|named| WitnessPlace::parse(&named)).ok_or_else(|| {
             CliError::usage("no directory for the witness").hint("name one with --witness DIR")
         })?;
         let new_id = RunId::now("durability").store_id();
