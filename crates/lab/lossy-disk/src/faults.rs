@@ -49,6 +49,7 @@ pub struct FaultSchedule {
     random: Random,
     kinds: Vec<Fault>,
     names_too: bool,
+    only_names: bool,
     operations_before: u64,
     one_in: u64,
     faults_left: u64,
@@ -73,6 +74,7 @@ impl FaultSchedule {
         Self {
             kinds,
             names_too: random.draw(2) == 0,
+            only_names: false,
             operations_before: random.draw(before_max),
             one_in,
             faults_left,
@@ -87,6 +89,19 @@ impl FaultSchedule {
         Self { kinds: vec![fault], faults_left: 1, names_too: false, one_in: 10, ..self }
     }
 
+    /// Replaces the faults by one operation on names or attributes without an answer, after this
+    /// number of others.
+    #[must_use]
+    pub fn unanswered_name(self, names_before: u64) -> Self {
+        Self {
+            only_names: true,
+            names_too: true,
+            one_in: 1,
+            operations_before: names_before,
+            ..self.once(Fault::Never)
+        }
+    }
+
     /// Returns all faults up to now, in order.
     #[must_use]
     pub fn injected(&self) -> &[(Operation, Fault)] {
@@ -95,6 +110,9 @@ impl FaultSchedule {
 
     /// Returns the fault of the next operation; `None` if it has none.
     pub(crate) fn next(&mut self, operation: Operation) -> Option<Fault> {
+        if self.only_names && operation != Operation::Name {
+            return None;
+        }
         if self.operations_before > 0 {
             self.operations_before -= 1;
             return None;

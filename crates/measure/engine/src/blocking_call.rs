@@ -5,6 +5,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use plimsoll_sys::SysError;
+pub use plimsoll_sys::blocked_call::BlockedCall;
 use plimsoll_sys::clock::monotonic_ns;
 
 use crate::{EngineError, defect, stop_request};

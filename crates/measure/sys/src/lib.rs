@@ -7,6 +7,7 @@
 
 pub mod alloc;
 pub mod arena;
+pub mod blocked_call;
 pub mod clock;
 pub mod cpu;
 pub mod error;

@@ -33,6 +33,7 @@ mod progress;
 mod removal;
 mod sharing;
 mod team;
+mod watchdog;
 
 use std::process::ExitCode;
 
@@ -53,15 +54,17 @@ fn main() -> ExitCode {
         Err(error) => return arguments::refused(&error),
     };
     let common = arguments.common.clone();
-    let mut exit = match defect::catch_panic(|| arguments::carry_out(arguments)) {
-        Ok(Ok(exit)) => exit,
-        Ok(Err(error)) => {
-            failure::report(&error, &common);
-            error.kind
-        }
-        // The panic's message is already on stderr.
-        Err(_) => Exit::Defect,
-    };
+    let carry_out = || defect::catch_panic(|| arguments::carry_out(arguments));
+    let mut exit =
+        match watchdog::run_command(&common, carry_out).unwrap_or_else(|error| Ok(Err(error))) {
+            Ok(Ok(exit)) => exit,
+            Ok(Err(error)) => {
+                failure::report(&error, &common);
+                error.kind
+            }
+            // The panic's message is already on stderr.
+            Err(_) => Exit::Defect,
+        };
     if let Some(says) = notes::unwritten() {
         failure::report(&CliError::environment(says), &common);
         exit = exit.worse(Exit::Environment);

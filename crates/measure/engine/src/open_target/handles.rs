@@ -66,6 +66,11 @@ pub(crate) struct OwnDirectory {
 }
 
 impl OwnDirectory {
+    /// Returns device and inode.
+    pub fn identity(&self) -> io::Result<(u64, u64)> {
+        identity(&self.fd)
+    }
+
     /// Opens the directory `path`. Its parent may be reached through links. The directory itself
     /// must not be a link and must be on its parent's mount.
     pub fn open(path: &Path) -> io::Result<Self> {

@@ -4,6 +4,7 @@
 //! the data. It deletes the manifest last, so that the remaining files can still be identified. The
 //! next run on this target, or `plimsoll clean`, completes the removal.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -249,7 +250,9 @@ pub(crate) fn remove(own: &OwnDirectory, contents: &Contents) -> Result<(), Engi
     }
 }
 
-/// Removes own directories. If one cannot be removed, it still removes the others.
+/// Removes own directories. If one cannot be removed, it still removes the others. Several paths may
+/// lead to one directory, which is removed once: on a network file system, calls on a removed
+/// directory fail.
 ///
 /// # Errors
 /// The first directory that could not be removed.
@@ -257,7 +260,10 @@ pub(crate) fn remove_each<'a>(
     directories: impl Iterator<Item = &'a OwnDirectory>,
     contents: &Contents,
 ) -> Result<(), EngineError> {
-    directories.map(|own| remove(own, contents)).fold(Ok(()), Result::and)
+    let mut identities = BTreeSet::new();
+    let is_first = |own: &&OwnDirectory| own.identity().map_or(true, |id| identities.insert(id));
+    let distinct: Vec<&OwnDirectory> = directories.filter(is_first).collect();
+    distinct.into_iter().map(|own| remove(own, contents)).fold(Ok(()), Result::and)
 }
 
 fn ignore_missing(result: rustix::io::Result<()>) -> rustix::io::Result<()> {

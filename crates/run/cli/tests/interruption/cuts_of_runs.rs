@@ -72,6 +72,7 @@ fn a_run_cuts_an_honest_disk_off_and_leaves_nothing() {
     let test = &json(&bundle.join("run.json"))["durability"];
     assert_eq!(test["cuts"].as_array().unwrap().len(), 2, "{test}");
     ran.says("cut 1 of 2: ");
+    assert!(!ran.stderr.contains("cannot remove"), "{}", ran.stderr);
     assert!(
         ran.stdout.contains("No acknowledged write was missing after 2 cuts"),
         "{}",

@@ -5,7 +5,7 @@
 //! `PLIMSOLL_FAULT_SEED`.
 
 use std::io::Read;
-use std::process::{Child, Output};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -48,7 +48,10 @@ fn draw_plan(draw: &mut Draw, sandbox: &Sandbox, outage_max: &str) -> String {
         plan.mailbox_size = "256KiB".into();
         (plan.warm_up, plan.measure) = ("50ms".into(), "200ms".into());
         plan.more = engine;
-        return sandbox.plan(&plan);
+        let text = plan.text().replace("latency_max_of = \"1s\"", "latency_max_of = \"100ms\"");
+        let text = text.replace("min_measure = \"1s\"", "min_measure = \"100ms\"");
+        let text = text.replace("[target]", &format!("[target]\noutage_max = \"{outage_max}\""));
+        return write_plan(sandbox, &text);
     }
     let text = format!(
         "version = 1\nname = \"faults\"\n[target]\npath = {:?}\noutage_max = \"{outage_max}\"\n\
@@ -62,6 +65,10 @@ fn draw_plan(draw: &mut Draw, sandbox: &Sandbox, outage_max: &str) -> String {
         draw.one_of(&[1, 4, 32]),
         draw.one_of(&["none", "fsync", "fdatasync", "dsync"]),
     );
+    write_plan(sandbox, &text)
+}
+
+fn write_plan(sandbox: &Sandbox, text: &str) -> String {
     let path = sandbox.path("plan.toml");
     std::fs::write(&path, text).unwrap();
     path.display().to_string()
@@ -152,6 +159,7 @@ fn run_schedule(seed: u64, outage_max: &str) -> Result<usize, String> {
         false => Err(format!("{what}, exit code {}: {says}", ran.code)),
     };
     check((0..=5).contains(&ran.code) && !says.contains("panicked at"), "a crash")?;
+    check(ran.code != 2 || !injected.is_empty(), "a run that was rejected without a fault")?;
     let verdict: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap_or_default();
     check(verdict["verdict"] != "PASS", "a PASS of 200 ms")?;
     let is_hidden = has_hard(injected) && verdict["verdict"] == "INCONCLUSIVE";
@@ -221,4 +229,49 @@ fn a_load_ends_although_its_only_operation_has_no_answer() {
         }
     });
     assert!(start.elapsed() < LIMIT, "the load ended after {:?}", start.elapsed());
+}
+
+/// Seeds of a mail store and a stream.
+const MAIL_STORE_SEED: u64 = 3;
+const STREAM_SEED: u64 = 5;
+
+/// Runs a plan of this seed in which an operation on names or attributes has no answer, and stops it
+/// urgently. Returns its end.
+fn stop_without_answer(plan_seed: u64, names_before: u64) -> CommandOutput {
+    let sandbox = Sandbox::new();
+    let disk = LossyMount::new(&sandbox.data(), Behaviour::Honest, 1).unwrap();
+    let plan = draw_plan(&mut Draw::of(plan_seed), &sandbox, OUTAGE_MAX);
+    let is_mail_store = std::fs::read_to_string(&plan).unwrap().contains("[workload.mailbox]");
+    assert_eq!(is_mail_store, plan_seed == MAIL_STORE_SEED);
+    disk.set_faults(Some(FaultSchedule::new(1).unanswered_name(names_before)));
+    let child = sandbox.start(&["run", &plan, "--json", "-q"]);
+    let id = child.id().to_string();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for _ in 0..2 {
+                std::thread::sleep(Duration::from_secs(2));
+                // A run that has ended needs no signal.
+                let _ = Command::new("kill").args(["-INT", &id]).stderr(Stdio::null()).status();
+            }
+        });
+        ended_within(child, LIMIT, &disk).expect("an end")
+    })
+}
+
+#[test]
+fn a_file_system_without_an_answer_does_not_keep_a_run_from_ending() {
+    // During the checks of the target, the creation and the opening.
+    std::thread::scope(|scope| {
+        for plan_seed in [MAIL_STORE_SEED, STREAM_SEED] {
+            for names_before in [0, 9, 20, 30, 45, 60, 75] {
+                scope.spawn(move || {
+                    let ran = stop_without_answer(plan_seed, names_before);
+                    assert!([5, 130].contains(&ran.code), "{names_before}: {}", ran.stderr);
+                    let says = ["no response from the file system: ", "did not complete within"];
+                    let is_named = says.iter().any(|says| ran.stderr.contains(says));
+                    assert!(is_named, "{plan_seed}, {names_before}: {}", ran.stderr);
+                });
+            }
+        }
+    });
 }

@@ -1,0 +1,98 @@
+//! Runs a command on a thread of its own. The main thread receives signals, even while the command
+//! waits in a system call, and ends the process if a file-system call does not return, as on a lost
+//! NFS server. Such a call cannot be cancelled. Threads of a load have limits of their own.
+
+use std::process::exit;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use plimsoll_engine::blocking_call::BlockedCall;
+use plimsoll_engine::stop_request;
+
+use crate::common::Globals;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::failure;
+
+/// Time limit of a file-system call.
+const TIMEOUT: Duration = Duration::from_secs(600);
+/// The same after the operator's request to stop.
+const TIMEOUT_AFTER_STOP: Duration = Duration::from_secs(20);
+/// The same after the request to stop without waiting for the storage.
+const TIMEOUT_AFTER_URGENT_STOP: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Stack of the command's thread: that of a main thread (`ulimit -s`) on most systems.
+const STACK_BYTES: usize = 8 << 20;
+
+/// Runs a command on its own thread, and returns its result.
+///
+/// # Errors
+/// The thread cannot be started, or it ended without a result.
+pub fn run_command<T: Send + 'static>(
+    common: &Globals,
+    command: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, CliError> {
+    let thread_id = Arc::new(AtomicU32::new(0));
+    let own_id = Arc::clone(&thread_id);
+    let (sender, results) = channel();
+    let work = move || {
+        let id = rustix::thread::gettid().as_raw_nonzero().get();
+        own_id.store(id.unsigned_abs(), Ordering::Relaxed);
+        // The receiver waits for it.
+        let _ = sender.send(command());
+    };
+    let thread = std::thread::Builder::new().name("command".to_owned()).stack_size(STACK_BYTES);
+    thread.spawn(work).map_err(|error| {
+        CliError::environment(format!("cannot start a thread: {error}"))
+            .hint("raise the limit of processes and threads (ulimit -u)")
+    })?;
+    let mut waiting: Option<(BlockedCall, Instant)> = None;
+    loop {
+        match results.recv_timeout(POLL_INTERVAL) {
+            Ok(result) => return Ok(result),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(CliError::new(Exit::Defect, "the command ended without a result"));
+            }
+        }
+        let call = BlockedCall::of_thread(thread_id.load(Ordering::Relaxed));
+        waiting = call.map(|call| match waiting.take() {
+            Some((before, since)) if before == call => (call, since),
+            _ => (call, Instant::now()),
+        });
+        if let Some((call, since)) = &waiting
+            && since.elapsed() >= timeout()
+        {
+            failure::report(&error(call, since.elapsed()), common);
+            exit(exit_code().code().into());
+        }
+    }
+}
+
+/// Returns the time limit of a call that waits now.
+fn timeout() -> Duration {
+    match (stop_request::is_urgent(), stop_request::is_requested()) {
+        (true, _) => TIMEOUT_AFTER_URGENT_STOP,
+        (false, true) => TIMEOUT_AFTER_STOP,
+        (false, false) => TIMEOUT,
+    }
+}
+
+fn exit_code() -> Exit {
+    if stop_request::is_requested() { Exit::Interrupted } else { Exit::Environment }
+}
+
+fn error(call: &BlockedCall, after: Duration) -> CliError {
+    let path = call.path.as_ref().map(|path| format!(" of {}", path.display()));
+    let says = format!(
+        "no response from the file system: {}{} has not returned for {} s",
+        call.name,
+        path.unwrap_or_default(),
+        after.as_secs()
+    );
+    CliError::new(exit_code(), says).hint(
+        "check the mount and its server; `plimsoll runs` lists what a run left, and `plimsoll clean DIR` removes its data",
+    )
+}
