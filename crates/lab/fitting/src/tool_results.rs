@@ -1,10 +1,10 @@
 //! Results of other tools as the table that a model is fitted to: one row for each job.
 //!
 //! A model is fitted to what storage does with a closed loop, so jobs with a rate limit, think time,
-//! buffered I/O or errors are left out, with the reason.
+//! buffered I/O, separate flushes or errors are left out, with the reason.
 
 use plimsoll_evidence::tool_result::{
-    Kind, Latency, Operation, Part, Pattern as ToolPattern, Stage, ToolResult,
+    Durability, Kind, Latency, Operation, Part, Pattern as ToolPattern, Stage, ToolResult,
 };
 use plimsoll_model::fit::{Row, Table};
 use plimsoll_model::run::Pattern;
@@ -54,6 +54,9 @@ fn row(part: &Part, line: usize) -> Result<Row, String> {
     {
         return Err("operations failed".into());
     }
+    if writes.is_some() && setting.durability == Some(Durability::Flushed) {
+        return Err("its writes waited for flushes, whose time is not part of their latency".into());
+    }
     let pattern = match setting.pattern {
         Some(ToolPattern::Random) => Pattern::Random,
         Some(ToolPattern::Sequential) => Pattern::Sequential,
@@ -95,7 +98,7 @@ fn row(part: &Part, line: usize) -> Result<Row, String> {
         io_bytes: Some(io_bytes),
         pattern,
         read_share: Some(reads_per_s / ops_per_s),
-        durable: false,
+        durable: setting.durability == Some(Durability::EachWrite),
         depth: Some(outstanding.most.value as u32),
         bandwidth_mb_per_s: None,
         ops_per_s,
@@ -153,13 +156,18 @@ mod tests {
         let (table, left_out) = table(&[result(vec![job(), total])]);
         assert_eq!((table.rows.len(), left_out), (1, vec![]), "a total is not added to its parts");
         let row = &table.rows[0];
+        assert!(!row.durable);
         assert_eq!((row.io_bytes, row.depth, row.read_share), (Some(4096), Some(8), Some(0.75)));
         assert_eq!((row.ops_per_s, row.latency_ms), (4000.0, 1.5));
+        let mut part = job();
+        part.setting.durability = Some(Durability::EachWrite);
+        assert!(super::table(&[result(vec![part])]).0.rows[0].durable);
     }
 
     #[test]
     fn jobs_that_are_no_closed_loop_are_left_out() {
-        let changes: [(fn(&mut Part), &str); 9] = [
+        let changes: [(fn(&mut Part), &str); 10] = [
+            (|p| p.setting.durability = Some(Durability::Flushed), "flushes"),
             (|p| p.setting.rate_limit_per_s = Some(figure(100.0)), "limited"),
             (|p| p.setting.direct = Some(false), "buffered"),
             (|p| p.setting.performs_nothing = true, "no I/O"),
