@@ -14,14 +14,17 @@ use plimsoll_engine::stop_request;
 use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::failure;
+use crate::{failure, notes};
 
+/// Time after which the user is told what the command waits for.
+const NOTE_AFTER: Duration = Duration::from_secs(10);
 /// Time limit of a file-system call.
 const TIMEOUT: Duration = Duration::from_secs(600);
-/// The same after the operator's request to stop.
-const TIMEOUT_AFTER_STOP: Duration = Duration::from_secs(20);
+/// The same after the operator's request to stop. A flush of the evidence to a busy disk may take
+/// some seconds.
+const TIMEOUT_AFTER_STOP: Duration = Duration::from_secs(60);
 /// The same after the request to stop without waiting for the storage.
-const TIMEOUT_AFTER_URGENT_STOP: Duration = Duration::from_secs(2);
+const TIMEOUT_AFTER_URGENT_STOP: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Stack of the command's thread: that of a main thread (`ulimit -s`) on most systems.
 const STACK_BYTES: usize = 8 << 20;
@@ -49,6 +52,7 @@ pub fn run_command<T: Send + 'static>(
             .hint("raise the limit of processes and threads (ulimit -u)")
     })?;
     let mut waiting: Option<(BlockedCall, Instant)> = None;
+    let mut noted = None;
     loop {
         match results.recv_timeout(POLL_INTERVAL) {
             Ok(result) => return Ok(result),
@@ -62,10 +66,14 @@ pub fn run_command<T: Send + 'static>(
             Some((before, since)) if before == call => (call, since),
             _ => (call, Instant::now()),
         });
-        if let Some((call, since)) = &waiting
-            && since.elapsed() >= timeout()
-        {
-            failure::report(&error(call, since.elapsed()), common);
+        let Some((call, since)) = &waiting else { continue };
+        let after = since.elapsed();
+        if after >= NOTE_AFTER && noted != Some(*since) {
+            noted = Some(*since);
+            notes::tell(&format!("waiting for the file system: {}", describe(call, after)));
+        }
+        if after >= timeout() {
+            failure::report(&error(call, after), common);
             exit(exit_code().code().into());
         }
     }
@@ -84,14 +92,14 @@ fn exit_code() -> Exit {
     if stop_request::is_requested() { Exit::Interrupted } else { Exit::Environment }
 }
 
-fn error(call: &BlockedCall, after: Duration) -> CliError {
+fn describe(call: &BlockedCall, after: Duration) -> String {
     let path = call.path.as_ref().map(|path| format!(" of {}", path.display()));
-    let says = format!(
-        "no response from the file system: {}{} has not returned for {} s",
-        call.name,
-        path.unwrap_or_default(),
-        after.as_secs()
-    );
+    let (name, path, seconds) = (call.name, path.unwrap_or_default(), after.as_secs());
+    format!("{name}{path} has not returned for {seconds} s")
+}
+
+fn error(call: &BlockedCall, after: Duration) -> CliError {
+    let says = format!("no response from the file system: {}", describe(call, after));
     CliError::new(exit_code(), says).hint(
         "check the mount and its server; `plimsoll runs` lists what a run left, and `plimsoll clean DIR` removes its data",
     )
