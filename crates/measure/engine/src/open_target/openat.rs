@@ -205,8 +205,11 @@ fn open_in(
         | ResolveFlags::NO_MAGICLINKS
         | ResolveFlags::NO_XDEV;
     match retry(|| openat2(directory, below, flags, mode, resolve)) {
-        // Older kernels lack `openat2`, and some sandboxes block it.
-        Err(Errno::NOSYS | Errno::PERM) => open_by_parts(directory, below, flags, mode),
+        // Older kernels lack `openat2`, and some sandboxes block it. It fails with EAGAIN if a rename
+        // on this host may have moved the name out of `directory`.
+        Err(Errno::NOSYS | Errno::PERM | Errno::AGAIN) => {
+            open_by_parts(directory, below, flags, mode)
+        }
         other => other,
     }
 }

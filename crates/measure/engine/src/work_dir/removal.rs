@@ -329,7 +329,13 @@ fn clear(
             FileType::Directory if depth < DEPTH_MAX && contents.owns_directory(&at) => {
                 match directory_in(directory, Path::new(&name)) {
                     Ok(inner) => clear(inner.as_fd(), &at, contents, depth + 1, foreign_files)?,
-                    Err(_) => foreign_files.add(at.clone()),
+                    Err(error) => match error.raw_os_error() {
+                        Some(libc::ENOENT) => continue,
+                        // Without its manifest, the rest could never be removed.
+                        Some(errno) => return Err(Errno::from_raw_os_error(errno)),
+                        // A link, or another file system.
+                        None => foreign_files.add(at.clone()),
+                    },
                 }
                 match unlinkat(directory, &name, AtFlags::REMOVEDIR) {
                     Err(Errno::NOTEMPTY | Errno::EXIST | Errno::BUSY) => {}
