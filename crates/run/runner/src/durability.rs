@@ -103,8 +103,7 @@ pub fn carry_out(
     ask: AskUser<'_>,
     listener: &mut dyn Listener,
 ) -> Result<DurabilityTest, RunnerError> {
-    request.witness.check(&request.place)?;
-    let (files, is_new) = request.witness.open()?;
+    let (files, is_new) = request.witness.open(&request.place)?;
     let mut test = Test::new(request, files, stop, ask)?;
     let mut ready = if request.resume {
         match test.resume(listener)? {

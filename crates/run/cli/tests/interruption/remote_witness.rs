@@ -96,7 +96,15 @@ fn a_host_that_does_not_answer_or_has_no_directory_ends_the_test_before_it_write
     std::os::unix::fs::symlink("/bin/echo", &tool).unwrap();
     rig.cuts("node4").expect(5).says("\"durability --serve-\" instead of a greeting");
     assert_eq!(names(&rig.sandbox.data()), ["control"]);
-    // The server under test must not have the witness.
+    // The target must not have the witness, whatever the host is called. `node4` is this host.
+    let path = rig.sandbox.data().display().to_string();
+    let inside = format!("node4:{path}/w");
+    std::fs::remove_file(&tool).unwrap();
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_plimsoll"), &tool).unwrap();
+    let own = ["durability", "--path", &path, "--witness", &inside, "--cut", "true"];
+    let ran = CommandOutput::from(rig.command(&own).output().unwrap());
+    ran.expect(2).says("on the file system under test");
+    assert_eq!(names(&rig.sandbox.data()), ["control"]);
     let own =
         ["durability", "--nfs", "nfs://node4/export", "--witness", "root@node4:w", "--cut", "true"];
     let ran = CommandOutput::from(rig.command(&own).output().unwrap());

@@ -120,11 +120,13 @@ pub(crate) fn check_phase(request: &RunRequest<'_>) -> Result<(), RunnerError> {
         )
         .hint("remove it, and use `plimsoll run` or `plimsoll durability` for it"));
     }
-    durability.witness.check(&durability.place)?;
     let phase = request.config.resolved.durability.as_ref();
     let named = phase.and_then(|phase| phase.witness.as_deref());
     // A long load must not end with a directory that is missing or a host that does not answer.
-    named.map_or(Ok(()), |named| WitnessPlace::parse(named).open().map(drop))
+    match named {
+        Some(named) => WitnessPlace::parse(named).open(&durability.place).map(drop),
+        None => durability.witness.check(&durability.place),
+    }
 }
 
 /// Executes the phase of a run. `None` if its plan has none.
@@ -160,7 +162,8 @@ pub(crate) fn run_phase(
         .map_err(|error| RunnerError::environment(format!("cannot create the witness: {error}")))
         .and_then(|()| carry_out(&durability, stop, &ask, listener));
     let test = test.unwrap_or_else(|error| {
-        let bytes = durability.witness.open().ok().and_then(|(files, _)| files.read(FILE).ok());
+        let opened = durability.witness.open(&durability.place).ok();
+        let bytes = opened.and_then(|(files, _)| files.read(FILE).ok());
         let text = bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let stored = text.and_then(|text| strict::read::<DurabilityTest>(&text).ok());
         let failure = Some(error.in_one_line());
@@ -171,7 +174,8 @@ pub(crate) fn run_phase(
     match judge(&test).verdict {
         // The bundle has the evidence.
         VerdictKind::Pass => {
-            drop(durability.witness.open().map(|(files, _)| files.remove_all()));
+            let opened = durability.witness.open(&durability.place);
+            drop(opened.map(|(files, _)| files.remove_all()));
         }
         _ => listener.say(&format!("the witness is in {}", durability.witness)),
     }

@@ -1,7 +1,8 @@
 //! Witness on another host: this host runs `ssh HOST plimsoll durability --serve-witness DIR`, and both
 //! sides exchange requests over its standard input and output.
 //!
-//! The server sends [`GREETING`] and a reply to the creation of its directory. A request is: operation
+//! The server sends [`GREETING`] and a reply to the creation of its directory: whether it is new (u8),
+//! the boot identifier of the host, a line end, and the directory's absolute path. A request is: operation
 //! u8, length of the name u8, length of the data u64, name, data. A reply is: errno u32 (0: success),
 //! length of the data u64, data. Numbers are little endian.
 
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 use plimsoll_engine::durability::{LocalFiles, WitnessFiles};
 use rustix::io::Errno;
 
+use super::boot_id;
 use super::command::shell_line;
 use crate::error::RunnerError;
 
@@ -46,6 +48,8 @@ const SSH: [&str; 7] = [
 pub(super) struct RemoteFiles {
     /// `HOST:DIR`.
     address: PathBuf,
+    /// Path of the directory if the other host is this one, by another name.
+    pub(super) local_path: Option<PathBuf>,
     connection: Mutex<Connection>,
 }
 
@@ -98,10 +102,15 @@ impl RemoteFiles {
                 "`ssh {host} plimsoll --version` must print this version without a password"
             )));
         }
-        let created = connection.reply().map(|answer| answer == [1]);
+        let created = connection.reply();
         let address = format!("{host}:{}", directory.display()).into();
-        let files = Self { address, connection: Mutex::new(connection) };
-        Ok(created.map(|is_new| (files, is_new)))
+        Ok(created.map(|answer| {
+            let (is_new, rest) = answer.split_first().unwrap_or((&0, &[]));
+            let text = String::from_utf8_lossy(rest);
+            let path = text.split_once('\n').filter(|(boot, _)| *boot == boot_id());
+            let local_path = path.map(|(_, path)| path.into());
+            (Self { address, local_path, connection: Mutex::new(connection) }, *is_new == 1)
+        }))
     }
 
     fn request(&self, operation: u8, name: &str, data: &[u8]) -> io::Result<Vec<u8>> {
@@ -192,7 +201,9 @@ pub fn serve_witness(
     output.write_all(GREETING)?;
     let files = match LocalFiles::create(directory) {
         Ok((files, is_new)) => {
-            write_reply(&mut output, Ok(vec![u8::from(is_new)]))?;
+            let path = directory.canonicalize()?;
+            let place = format!("{}\n{}", boot_id(), path.display()).into_bytes();
+            write_reply(&mut output, Ok([vec![u8::from(is_new)], place].concat()))?;
             files
         }
         Err(error) => return write_reply(&mut output, Err(error)),
@@ -274,6 +285,11 @@ mod tests {
         (served, read)
     }
 
+    fn created(is_new: u8, directory: &Path) -> Result<Vec<u8>, i32> {
+        let place = format!("{}\n{}", boot_id(), directory.display()).into_bytes();
+        Ok([vec![is_new], place].concat())
+    }
+
     #[test]
     fn requests_reach_only_files_of_the_directory() {
         let above = tempfile::tempdir().unwrap();
@@ -291,7 +307,7 @@ mod tests {
         let missing = Err(Errno::NOENT.raw_os_error());
         let done = Ok(Vec::new());
         let expected = [
-            Ok(vec![1]),
+            created(1, &directory),
             done.clone(),
             done.clone(),
             done.clone(),
@@ -303,7 +319,11 @@ mod tests {
         assert_eq!(served(&directory, &input.concat()).1, expected);
         for name in ["../x", "/tmp/x", "", ".", "..", ".x", "a/b", "a\0"] {
             let (_, replies) = served(&directory, &of(REPLACE, name, b"1"));
-            assert_eq!(replies, [Ok(vec![0]), Err(Errno::INVAL.raw_os_error())], "{name:?}");
+            assert_eq!(
+                replies,
+                [created(0, &directory), Err(Errno::INVAL.raw_os_error())],
+                "{name:?}"
+            );
         }
         assert_eq!(std::fs::read_dir(above.path()).unwrap().count(), 1);
         assert_eq!(served(&directory, &of(REMOVE_ALL, "", b"")).1.len(), 2);

@@ -52,14 +52,28 @@ impl WitnessPlace {
     /// Creates the directory if it is missing, and opens it. Also returns whether it is new.
     ///
     /// # Errors
-    /// The parent does not exist, or the other host does not answer.
-    pub(super) fn open(&self) -> Result<(Arc<dyn WitnessFiles>, bool), RunnerError> {
+    /// The witness is on the target, its parent does not exist, or the other host does not answer.
+    pub(super) fn open(
+        &self,
+        target: &TargetPlace,
+    ) -> Result<(Arc<dyn WitnessFiles>, bool), RunnerError> {
+        self.check(target)?;
         let opened: io::Result<(Arc<dyn WitnessFiles>, bool)> = match self {
             Self::Directory(directory) => {
                 LocalFiles::create(directory).map(|(files, is_new)| (Arc::new(files) as _, is_new))
             }
-            Self::Remote { host, directory } => RemoteFiles::connect(host, directory)?
-                .map(|(files, is_new)| (Arc::new(files) as _, is_new)),
+            Self::Remote { host, directory } => {
+                let opened = RemoteFiles::connect(host, directory)?;
+                if let Ok((files, is_new)) = &opened
+                    && let Some(path) = &files.local_path
+                    && let Err(error) = Self::Directory(path.clone()).check(target)
+                {
+                    // An empty directory that stays harms nothing.
+                    let _ = is_new.then(|| files.remove_all());
+                    return Err(error);
+                }
+                opened.map(|(files, is_new)| (Arc::new(files) as _, is_new))
+            }
         };
         opened.map_err(|error| {
             RunnerError::usage(format!("cannot create {self}: {error}"))
