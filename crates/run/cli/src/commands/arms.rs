@@ -8,7 +8,6 @@ use plimsoll_plan::Plan;
 use plimsoll_runner::arms::{self, EarlierComparison};
 use plimsoll_runner::compare::Exemptions;
 use plimsoll_runner::finished_run::worst;
-use plimsoll_runner::run_request::RunConfig;
 
 use super::bundle;
 use super::run_options::RunOptions;
@@ -85,18 +84,8 @@ pub fn run_arms_for(
         return Ok(Exit::Ok);
     }
     let carried = after.hosts.select(&resolved, &after.sign, progress, interrupt)?;
-    let places = &carried.places;
-    let requested = RunConfig {
-        plan,
-        resolved: &resolved,
-        keep: after.keep,
-        witness: after.witness.as_deref(),
-        destroy: &after.destroy,
-        bundles: &places.bundles(after.out.as_deref())?,
-        places,
-        interrupt,
-        driver: &*carried.driver,
-    };
+    let bundles = carried.places.bundles(after.out.as_deref())?;
+    let requested = after.config(plan, &resolved, &carried, &bundles, interrupt);
     let compared = arms::carry_out(&requested, taken.accept, taken.factors, earlier, progress)?;
     let exit = show(&compared.comparison)?;
     if !common.json {

@@ -1,20 +1,17 @@
 //! Options of running commands for data, evidence and reporting.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use plimsoll_plan::ResolvedPlan;
-use plimsoll_report::text::Style;
+use plimsoll_plan::{Plan, ResolvedPlan};
 use plimsoll_runner::preflight::Preflight;
-use plimsoll_runner::repeat::RepeatedRuns;
+use plimsoll_runner::run_request::RunConfig;
 
-use super::load_hosts::LoadHosts;
+use super::load_hosts::{HostDriver, LoadHosts};
 use crate::error::CliError;
 use crate::keys::Sign;
 use crate::metrics::Metrics;
-
-/// Maximum size of a container's termination message in Kubernetes.
-const TERMINATION_MESSAGE_BYTES: usize = 4096;
 
 /// Options for data and evidence.
 #[derive(Clone, Debug, Default, Args)]
@@ -58,6 +55,28 @@ impl RunOptions {
         Preflight::runs(plan, self.yes, self.dry_run).with_data(&self.destroy, self.keep)
     }
 
+    /// Returns the configuration of runs by a driver.
+    pub fn config<'a>(
+        &'a self,
+        plan: &'a Plan,
+        resolved: &'a ResolvedPlan,
+        hosts: &'a HostDriver,
+        bundles: &'a Path,
+        interrupt: &'a AtomicBool,
+    ) -> RunConfig<'a> {
+        RunConfig {
+            plan,
+            resolved,
+            keep: self.keep,
+            witness: self.witness.as_deref(),
+            destroy: &self.destroy,
+            bundles,
+            places: &hosts.places,
+            interrupt,
+            driver: &*hosts.driver,
+        }
+    }
+
     /// Rejects options that a fleet does not support.
     ///
     /// # Errors
@@ -75,29 +94,5 @@ impl RunOptions {
             }
             None => Ok(()),
         }
-    }
-
-    /// Writes the start of the output, cut at a line end, to the requested file.
-    ///
-    /// # Errors
-    /// A file that cannot be written.
-    pub fn write_verdict(&self, repeated: &RepeatedRuns) -> Result<(), CliError> {
-        let Some(file) = &self.verdict_to else { return Ok(()) };
-        let style = Style { colour: false, width: 80, ..Style::default() };
-        let text = match (&repeated.finished[..], &repeated.experiment) {
-            ([only], None) => plimsoll_report::text(&only.evidence, &only.verdict, &style),
-            _ => plimsoll_report::experiment(&repeated.summary(), &style),
-        };
-        let mut kept = String::new();
-        for line in text.split_inclusive('\n') {
-            if kept.len() + line.len() > TERMINATION_MESSAGE_BYTES {
-                break;
-            }
-            kept.push_str(line);
-        }
-        std::fs::write(file, kept).map_err(|error| {
-            CliError::environment(format!("--verdict-to {}: {error}", file.display()))
-                .hint("the verdict is in the bundle: `plimsoll judge RUN` shows it")
-        })
     }
 }

@@ -1,9 +1,11 @@
 //! Runs a plan on one target as often as it says.
 
+use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use plimsoll_plan::Plan;
-use plimsoll_runner::repeat;
+use plimsoll_report::text::Style;
+use plimsoll_runner::repeat::{self, RepeatedRuns};
 use plimsoll_runner::run_request::RunConfig;
 use plimsoll_runner::search::{ThreadSearch, resolve_threads};
 
@@ -14,6 +16,9 @@ use crate::common::Globals;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::progress::StderrProgress;
+
+/// Maximum size of a container's termination message in Kubernetes.
+const TERMINATION_MESSAGE_BYTES: usize = 4096;
 
 /// Runs a plan and shows its verdict, or the summary of its runs.
 ///
@@ -42,18 +47,8 @@ pub fn run_plan(
         return Ok(Exit::Ok);
     }
     let carried = after.hosts.select(&resolved, &after.sign, progress, interrupt)?;
-    let places = &carried.places;
-    let requested = RunConfig {
-        plan,
-        resolved: &resolved,
-        keep: after.keep,
-        witness: after.witness.as_deref(),
-        destroy: &after.destroy,
-        bundles: &places.bundles(after.out.as_deref())?,
-        places,
-        interrupt,
-        driver: &*carried.driver,
-    };
+    let bundles = carried.places.bundles(after.out.as_deref())?;
+    let requested = after.config(plan, &resolved, &carried, &bundles, interrupt);
     let with_threads = match resolve_threads(&requested, progress)? {
         ThreadSearch::Known(plan) => plan,
         ThreadSearch::None(exit) => return Ok(exit),
@@ -61,9 +56,33 @@ pub fn run_plan(
     let repeated =
         repeat::carry_out(&RunConfig { resolved: &with_threads, ..requested }, progress)?;
     show(&repeated, common)?;
-    after.write_verdict(&repeated)?;
+    write_verdict(after.verdict_to.as_deref(), &repeated)?;
     for directory in repeated.kept() {
         progress.say(&format!("the data was kept in {directory}"));
     }
     Ok(repeated.exit())
+}
+
+/// Writes the start of the output, cut at a line end, to the requested file, if any.
+///
+/// # Errors
+/// A file that cannot be written.
+fn write_verdict(file: Option<&Path>, repeated: &RepeatedRuns) -> Result<(), CliError> {
+    let Some(file) = file else { return Ok(()) };
+    let style = Style { colour: false, width: 80, ..Style::default() };
+    let text = match (&repeated.finished[..], &repeated.experiment) {
+        ([only], None) => plimsoll_report::text(&only.evidence, &only.verdict, &style),
+        _ => plimsoll_report::experiment(&repeated.summary(), &style),
+    };
+    let mut kept = String::new();
+    for line in text.split_inclusive('\n') {
+        if kept.len() + line.len() > TERMINATION_MESSAGE_BYTES {
+            break;
+        }
+        kept.push_str(line);
+    }
+    std::fs::write(file, kept).map_err(|error| {
+        CliError::environment(format!("--verdict-to {}: {error}", file.display()))
+            .hint("the verdict is in the bundle: `plimsoll judge RUN` shows it")
+    })
 }

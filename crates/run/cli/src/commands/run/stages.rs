@@ -7,7 +7,6 @@ use plimsoll_import::fio_job::import_stages;
 use plimsoll_report::{stages_document, text};
 use plimsoll_runner::preflight;
 use plimsoll_runner::run::check_accepted;
-use plimsoll_runner::run_request::RunConfig;
 use plimsoll_runner::stages::{self, StagePlan};
 
 use super::single_plan::run_plan;
@@ -93,18 +92,8 @@ fn carry_out(
     }
     let named: Vec<_> = all.iter().map(|one| (&*one.name, &one.resolved)).collect();
     let carried = for_all(&named, &after.hosts, &after.sign, progress, interrupt)?;
-    let places = &carried.places;
-    let requested = RunConfig {
-        plan: &first.plan,
-        resolved: &first.resolved,
-        keep: after.keep,
-        witness: after.witness.as_deref(),
-        destroy: &after.destroy,
-        bundles: &places.bundles(after.out.as_deref())?,
-        places,
-        interrupt,
-        driver: &*carried.driver,
-    };
+    let bundles = carried.places.bundles(after.out.as_deref())?;
+    let requested = after.config(&first.plan, &first.resolved, &carried, &bundles, interrupt);
     let ran = stages::carry_out(job, all, &requested, progress)?;
     if common.json {
         bundle::print(&bundle::json(&ran.stages)?)?;
