@@ -12,7 +12,7 @@
 //! - plan changes on the command line: `commands/plan_changes.rs`; a run without a plan:
 //!   `commands/run/line.rs`; execution by a fleet: `commands/load_hosts.rs`
 //! - error display: `failure.rs`, wrong command lines `arguments.rs`; progress: `progress.rs`;
-//!   `--metrics`: `metrics.rs`
+//!   `--metrics`: `metrics.rs`; signals: `interrupt.rs`; system calls that do not return: `watchdog.rs`
 //! - bundle locations: `catalogue.rs`; removal: `removal.rs`; team catalogue: `team.rs`; fleet
 //!   comparison: `commands/compare_fleets.rs`; completions: `commands/completions/candidates.rs`
 //! - crate graph: `tests/house/architecture.rs` (`PLIMSOLL_BLESS=1` redraws it); module cycles:
