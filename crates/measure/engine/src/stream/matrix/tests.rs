@@ -133,7 +133,9 @@ fn writes_that_cannot_be_tracked_are_issued_as_planned() {
     let report = go(&path, hot, followed(&generations), 64, 5_000);
     let totals = &report.collected.totals;
     assert_eq!((totals[0].totals.operations, totals[1].totals.operations), (0, 5_000));
-    assert_eq!(generations[0].expected(0).generation, 0, "its content is unknown");
+    // The content is unknown, unless no other write was in flight at the end.
+    let generation = generations[0].expected(0).generation;
+    assert!([0, 5_001].contains(&generation), "{generation}");
     let whole = config(100.0, Pattern::Sequential, 1 << 20);
     let report = go(&path, whole, followed(&generations), 1, FILE_BYTES >> 20);
     assert_eq!(report.collected.totals[0].totals.errors, 0);
