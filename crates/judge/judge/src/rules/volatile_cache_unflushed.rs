@@ -102,7 +102,7 @@ fn check(bundle: &Bundle) -> Option<Finding> {
                     place.says()
                 );
                 Finding::new(RULE.id, Outcome::Unknown, says)
-                    .advise("cut the power of the storage and verify the data")
+                    .advise("cut the power of the storage and verify the data: `plimsoll durability`")
             }
             _ => flushed,
         }
