@@ -101,8 +101,9 @@ fn check(bundle: &Bundle) -> Option<Finding> {
                     device.name,
                     place.says()
                 );
-                Finding::new(RULE.id, Outcome::Unknown, says)
-                    .advise("cut the power of the storage and verify the data: `plimsoll durability`")
+                Finding::new(RULE.id, Outcome::Unknown, says).advise(
+                    "cut the power of the storage and verify the data: `plimsoll durability`",
+                )
             }
             _ => flushed,
         }
