@@ -16,7 +16,7 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::{failure, notes};
 
-/// Time after which the user is told what the command waits for.
+/// Time after which a note names the call that the command waits for.
 const NOTE_AFTER: Duration = Duration::from_secs(10);
 /// Time limit of a file-system call.
 const TIMEOUT: Duration = Duration::from_secs(600);

@@ -90,6 +90,7 @@ impl WitnessFiles for LocalFiles {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
+        *self.appended.lock().unwrap_or_else(PoisonError::into_inner) = None;
         fs::remove_file(self.path(name))
     }
 

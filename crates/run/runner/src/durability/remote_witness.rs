@@ -75,7 +75,7 @@ impl RemoteFiles {
         };
         let words = ["plimsoll", "durability", "--serve-witness", &directory.to_string_lossy()];
         let line = shell_line(&words.map(str::to_owned)).unwrap_or_default();
-        // Its own process group: an interrupt from the terminal must not close the witness.
+        // With its own process group, Ctrl-C on the terminal does not end ssh before the test.
         let started = Command::new("ssh")
             .args(SSH)
             .args([host, &line])
@@ -137,7 +137,7 @@ impl Connection {
         match read_reply(&mut self.replies) {
             Ok(reply) => reply.map_err(io::Error::from_raw_os_error),
             Err(_) => {
-                // A late reply could be taken for that of the next request.
+                // Otherwise the next request could receive the late reply of this one.
                 self.requests = None;
                 Err(Errno::CONNRESET.into())
             }
@@ -303,6 +303,8 @@ mod tests {
             of(READ, "b", b""),
             of(REMOVE, "a", b""),
             of(READ, "a", b""),
+            of(APPEND, "a", b"5"),
+            of(READ, "a", b""),
         ];
         let missing = Err(Errno::NOENT.raw_os_error());
         let done = Ok(Vec::new());
@@ -313,8 +315,10 @@ mod tests {
             done.clone(),
             Ok(b"1234".to_vec()),
             missing.clone(),
-            done,
+            done.clone(),
             missing,
+            done,
+            Ok(b"5".to_vec()),
         ];
         assert_eq!(served(&directory, &input.concat()).1, expected);
         for name in ["../x", "/tmp/x", "", ".", "..", ".x", "a/b", "a\0"] {
