@@ -251,7 +251,7 @@ pub(crate) fn remove(own: &OwnDirectory, contents: &Contents) -> Result<(), Engi
 }
 
 /// Removes own directories. If one cannot be removed, it still removes the others. Several paths may
-/// lead to one directory, which is removed once: on a network file system, calls on a removed
+/// lead to one directory, which is removed once: on some file systems, calls on a removed
 /// directory fail.
 ///
 /// # Errors
