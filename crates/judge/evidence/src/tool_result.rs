@@ -104,6 +104,9 @@ pub struct Part {
     pub host: Option<String>,
     /// Rank, job number or client.
     pub rank: Option<String>,
+    /// Group of parts that ran at the same time, by the tool's name for it; `None` if unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// Requested workload.
     pub setting: Setting,
     /// Run time, ns.

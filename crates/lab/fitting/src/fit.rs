@@ -13,6 +13,7 @@ use plimsoll_model::fit::{
 };
 use plimsoll_model::run::{ConfiguredModel, MatrixLoad, Pattern};
 use plimsoll_model::spec::Spec;
+use plimsoll_model::stats::quantile;
 use plimsoll_report::document::Document;
 use plimsoll_report::number::Unit;
 use plimsoll_report::table;
@@ -26,9 +27,8 @@ use crate::interpolation::Interpolation;
 const NOTE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Input of a fit.
+#[derive(Clone, Copy)]
 pub struct FitRequest<'a> {
-    /// Model with free parameters.
-    pub model: &'a ConfiguredModel,
     /// Measured table.
     pub table: &'a Measured,
     /// Table to predict, which is not used for the fit.
@@ -102,6 +102,8 @@ struct Prediction {
     scores: ScoresOut,
     /// Errors of copying the row of the fitted table with the same I/O size and read share.
     copied: Option<ScoresOut>,
+    /// Errors of interpolating between the rows of the fitted table.
+    interpolated: Option<ScoresOut>,
     rows: Vec<RowOut>,
     checks: ChecksOut,
 }
@@ -113,18 +115,50 @@ pub(crate) struct ScoresOut {
     pub(crate) ops_error_p90: f64,
     pub(crate) latency_error_median: f64,
     pub(crate) latency_error_p90: f64,
+    /// Errors of the 99th percentile of the latency; `None` if the table has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) latency_p99_error_median: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) latency_p99_error_p90: Option<f64>,
 }
 
 impl ScoresOut {
-    /// Cells of a table, in the order of the fields.
-    pub(crate) fn cells(self) -> [table::Cell; 4] {
-        [
-            self.ops_error_median,
-            self.ops_error_p90,
-            self.latency_error_median,
-            self.latency_error_p90,
-        ]
-        .map(|error| table::Cell::number(Unit::Share, error))
+    /// Table of errors: a row for each name, without columns that have no value.
+    pub(crate) fn table(title: &str, rows: &[(String, Self)]) -> table::Table {
+        let mut columns = vec![
+            table::Column::words(title, "name"),
+            table::Column::of(Unit::Share, "median", "ops_error_median").under("rate"),
+            table::Column::of(Unit::Share, "p90", "ops_error_p90").under("rate"),
+            table::Column::of(Unit::Share, "median", "latency_error_median").under("latency"),
+            table::Column::of(Unit::Share, "p90", "latency_error_p90").under("latency"),
+        ];
+        let has_p99 = rows.iter().any(|(_, scores)| scores.latency_p99_error_median.is_some());
+        if has_p99 {
+            let column =
+                |word, name| table::Column::of(Unit::Share, word, name).under("p99 latency");
+            columns.push(column("median", "latency_p99_error_median"));
+            columns.push(column("p90", "latency_p99_error_p90"));
+        }
+        let mut table = table::Table::new("", columns);
+        for (name, scores) in rows {
+            let mut figures = vec![
+                Some(scores.ops_error_median),
+                Some(scores.ops_error_p90),
+                Some(scores.latency_error_median),
+                Some(scores.latency_error_p90),
+            ];
+            if has_p99 {
+                figures.extend([scores.latency_p99_error_median, scores.latency_p99_error_p90]);
+            }
+            let cell = |figure: Option<f64>| {
+                figure.map_or_else(table::Cell::not_applicable, |error| {
+                    table::Cell::number(Unit::Share, error)
+                })
+            };
+            let cells = std::iter::once(table::Cell::text(name.clone()));
+            table.rows.push(cells.chain(figures.into_iter().map(cell)).collect());
+        }
+        table
     }
 }
 
@@ -138,6 +172,9 @@ struct RowOut {
     measured_latency_ms: f64,
     modelled_latency_ms: f64,
     latency_error: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured_latency_p99_ms: Option<f64>,
+    modelled_latency_p99_ms: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -164,6 +201,10 @@ struct ChecksOut {
     network_limit_bytes_per_s: Option<f64>,
     columns_passed_over: Vec<String>,
     rows_left_out: usize,
+    /// Rows whose settings another row has, too.
+    rows_repeated: usize,
+    /// Median deviation of their rates from the mean of the rows with the same settings.
+    repeat_deviation_median: Option<f64>,
 }
 
 impl Outcome {
@@ -200,15 +241,26 @@ pub fn progress_lines(note: &dyn Fn(&str)) -> impl Fn(FitProgress) {
 /// # Errors
 /// A model that cannot be fitted to the table, or overrides that it does not have.
 pub fn carry_out(
+    model: &ConfiguredModel,
     request: &FitRequest<'_>,
     on_start: impl FnOnce(),
     progress: &dyn Fn(FitProgress),
 ) -> Result<(Fit, Outcome), RunnerError> {
-    let FitRequest { model, table, options, .. } = request;
+    let FitRequest { table, options, .. } = request;
     // Overrides are checked before the fit, which may take minutes.
     with_overrides(model.spec(), request.overrides)?;
     on_start();
     let fitted = fit(model.spec(), table, options, progress).map_err(|error| fit_error(&error))?;
+    let outcome = outcome(&fitted, request)?;
+    Ok((fitted, outcome))
+}
+
+/// Predicts the test table if there is one, and returns the outcome of a fit.
+///
+/// # Errors
+/// Overrides that the model does not have, or a test table that it cannot predict.
+pub(crate) fn outcome(fitted: &Fit, request: &FitRequest<'_>) -> Result<Outcome, RunnerError> {
+    let FitRequest { table, goals, options, .. } = *request;
     let predicted = match request.test_table {
         None => None,
         Some(other) => {
@@ -218,16 +270,10 @@ pub fn carry_out(
             Some((rows, checks_of(&spec, other)))
         }
     };
-    let outcome = outcome(&fitted, table, predicted, request.goals);
-    Ok((fitted, outcome))
+    Ok(outcome_of(fitted, table, predicted, goals))
 }
 
-/// Returns the outcome of a fit without a predicted table.
-pub(crate) fn outcome_of(fitted: &Fit, table: &Measured, goals: &[Goal]) -> Outcome {
-    outcome(fitted, table, None, goals)
-}
-
-fn outcome(
+fn outcome_of(
     fitted: &Fit,
     table: &Measured,
     predicted: Option<(Vec<RowScore>, ChecksOut)>,
@@ -267,6 +313,7 @@ fn outcome(
         predicted: scored.map(|(rows, checks, scores, copied)| Prediction {
             scores: scores.into(),
             copied: copied.map(Into::into),
+            interpolated: interpolated_between(table, &rows),
             rows: rows.iter().map(Into::into).collect(),
             checks,
         }),
@@ -378,11 +425,14 @@ fn checks_of(spec: &Spec, table: &Measured) -> ChecksOut {
         spec.value(&format!("{name}.rate_bytes_per_s")).map(|rate| rate * ports)
     };
     let limits = spec.blocks.keys().filter(kind_link).filter_map(rate);
+    let mut repeats = repeat_deviations(table);
     ChecksOut {
         bandwidth_unit_bytes: unit_bytes,
         protocol_bytes_per_op: protocol_bytes,
         columns_passed_over: table.passed_over.clone(),
         rows_left_out: table.rows_left_out,
+        rows_repeated: repeats.len(),
+        repeat_deviation_median: quantile(&mut repeats, 0.5),
         identity_residual_median: identity_median,
         identity_odd_rows: identity_odd,
         concurrency_least: concurrency.0,
@@ -394,8 +444,55 @@ fn checks_of(spec: &Spec, table: &Measured) -> ChecksOut {
     }
 }
 
+/// Returns how far the rates of rows with the same settings are from their mean, as fractions.
+fn repeat_deviations(table: &Measured) -> Vec<f64> {
+    let mut groups: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for row in table.matrix() {
+        groups.entry(row.label()).or_default().push(row.ops_per_s);
+    }
+    let deviations = |rates: Vec<f64>| {
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        rates.into_iter().map(move |rate| (rate / mean - 1.0).abs())
+    };
+    groups.into_values().filter(|rates| rates.len() > 1).flat_map(deviations).collect()
+}
+
+/// Figures that are interpolated: rate, mean latency, and its 99th percentile.
+const FIGURES: [fn(&Row) -> Option<f64>; 3] =
+    [|row| Some(row.ops_per_s), |row| Some(row.latency_ms), |row| row.latency_p99_ms];
+
 /// Scores the interpolation of each row from all others. `None` if the rows are too few.
 fn interpolated_scores(rows: &[RowScore]) -> Option<ScoresOut> {
+    let rows: Vec<&Row> = rows.iter().map(|score| &score.row).collect();
+    let errors = |figure: fn(&Row) -> Option<f64>| {
+        let figures: Option<Vec<f64>> = rows.iter().map(|row| figure(row)).collect();
+        Some(Interpolation::new(points(&rows, &rows), &figures?)?.row_errors)
+    };
+    let [ops, latency, latency_p99] = FIGURES.map(errors);
+    Some(Scores::of_errors(&ops?, &latency?, &latency_p99.unwrap_or_default()).into())
+}
+
+/// Scores the interpolation of rows between those of the fitted table. `None` if no row is inside
+/// its range.
+fn interpolated_between(table: &Measured, rows: &[RowScore]) -> Option<ScoresOut> {
+    let known: Vec<&Row> = table.matrix().collect();
+    let rows: Vec<&Row> = rows.iter().map(|score| &score.row).collect();
+    let errors = |figure: fn(&Row) -> Option<f64>| {
+        let figures: Option<Vec<f64>> = known.iter().map(|row| figure(row)).collect();
+        let between = Interpolation::new(points(&known, &known), &figures?)?;
+        let places = points(&known, &rows);
+        let error =
+            |(row, place): (&&Row, &Vec<f64>)| Some(between.at(place)?.value / figure(row)? - 1.0);
+        Some(rows.iter().zip(&places).filter_map(error).collect::<Vec<f64>>())
+    };
+    let [ops, latency, latency_p99] = FIGURES.map(errors);
+    let ops = ops.filter(|errors| !errors.is_empty())?;
+    Some(Scores::of_errors(&ops, &latency?, &latency_p99.unwrap_or_default()).into())
+}
+
+/// Returns where rows are between the lowest (0) and highest (1) values of other rows, for each
+/// property in which these differ.
+fn points(known: &[&Row], rows: &[&Row]) -> Vec<Vec<f64>> {
     let axes: [fn(&Row) -> f64; 4] = [
         |row| libm::log(row.io_bytes.unwrap_or(1) as f64),
         |row| row.read_share.unwrap_or(0.0),
@@ -404,21 +501,16 @@ fn interpolated_scores(rows: &[RowScore]) -> Option<ScoresOut> {
     ];
     let mut points = vec![Vec::new(); rows.len()];
     for axis in axes {
-        let values: Vec<f64> = rows.iter().map(|score| axis(&score.row)).collect();
-        let low = values.iter().copied().fold(f64::INFINITY, f64::min);
-        let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let values = known.iter().map(|row| axis(row));
+        let (low, high) = values
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (v.min(low), v.max(high)));
         if high > low {
-            for (point, value) in points.iter_mut().zip(values) {
-                point.push((value - low) / (high - low));
+            for (point, row) in points.iter_mut().zip(rows) {
+                point.push((axis(row) - low) / (high - low));
             }
         }
     }
-    let errors = |figure: fn(&Row) -> f64| {
-        let figures: Vec<f64> = rows.iter().map(|score| figure(&score.row)).collect();
-        Some(Interpolation::new(points.clone(), &figures)?.row_errors)
-    };
-    let (ops, latency) = (errors(|row| row.ops_per_s)?, errors(|row| row.latency_ms)?);
-    Some(Scores::of_errors(&ops, &latency).into())
+    points
 }
 
 /// Scores a prediction that copies rows of the fitted table.
@@ -434,6 +526,8 @@ fn copy_scores(table: &Measured, rows: &[RowScore]) -> Option<Scores> {
         Some(RowScore {
             ops_error: source.ops_per_s / score.row.ops_per_s - 1.0,
             latency_error: source.latency_ms / score.row.latency_ms - 1.0,
+            latency_p99_error: (source.latency_p99_ms.zip(score.row.latency_p99_ms))
+                .map(|(copied, measured)| copied / measured - 1.0),
             ..score.clone()
         })
     };
@@ -448,6 +542,8 @@ impl From<Scores> for ScoresOut {
             ops_error_p90: scores.ops_p90,
             latency_error_median: scores.latency_median,
             latency_error_p90: scores.latency_p90,
+            latency_p99_error_median: scores.latency_p99_median,
+            latency_p99_error_p90: scores.latency_p99_p90,
         }
     }
 }
@@ -463,6 +559,8 @@ impl From<&RowScore> for RowOut {
             measured_latency_ms: score.row.latency_ms,
             modelled_latency_ms: score.modelled.latency_ms,
             latency_error: score.latency_error,
+            measured_latency_p99_ms: score.row.latency_p99_ms,
+            modelled_latency_p99_ms: score.modelled.latency_p99_ms,
         }
     }
 }

@@ -9,7 +9,6 @@
 mod blocks;
 mod text;
 
-use plimsoll_model::fit::goals::Goal;
 use plimsoll_model::fit::{
     Fit, FitOptions, FitProgress, Row, Scores, Table as Measured, fit, predict, score,
 };
@@ -22,7 +21,7 @@ use plimsoll_runner::model_run::{fit_error, model_error};
 use serde::Serialize;
 
 use self::blocks::{Operations, Parameter, STRUCTURES, Structure};
-use crate::fit::{self, ScoresOut};
+use crate::fit::{self, FitRequest, ScoresOut};
 
 /// Numbers of lanes (operations that a drive serves at once) or channels that are tried.
 const LANES: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
@@ -127,12 +126,8 @@ pub struct NewModelRequest<'a> {
     pub name: &'a str,
     /// Where the table is from, for the provenance of the parameters.
     pub source: &'a str,
-    /// Measured table.
-    pub table: &'a Measured,
-    /// Required accuracy.
-    pub goals: &'a [Goal],
-    /// Options of the last fit.
-    pub options: FitOptions,
+    /// Tables, goals, and options of the last fit.
+    pub fit: FitRequest<'a>,
 }
 
 /// Chooses the blocks of a model for a measured table, and fits them. Returns the model file and the
@@ -144,11 +139,11 @@ pub fn new_model(
     request: &NewModelRequest<'_>,
     progress: &dyn Fn(FitProgress),
 ) -> Result<(String, Outcome), RunnerError> {
-    let NewModelRequest { table, options, .. } = request;
+    let FitRequest { table, options, .. } = request.fit;
     let load = Load::of(table).ok_or_else(|| {
         RunnerError::usage("the table has no row with an I/O size and a read share")
     })?;
-    let quick = FitOptions { starts: 0, rounds: 1, limits: QUICK, diagnose: false, ..*options };
+    let quick = FitOptions { starts: 0, rounds: 1, limits: QUICK, diagnose: false, ..options };
     let candidates: Vec<Candidate> = candidates(table).collect();
     let mut tried = Vec::new();
     let mut last_error = None;
@@ -180,7 +175,7 @@ pub fn new_model(
         );
     };
     let start = spec_of(request, candidate, load, Some(first))?;
-    let fitted = fit(&start, table, options, progress).map_err(|error| fit_error(&error))?;
+    let fitted = fit(&start, table, &options, progress).map_err(|error| fit_error(&error))?;
     let text = model_text(request, candidate, load, Some(&fitted));
     let shipped = shipped_scores(&start, table, options.seed, progress);
     let structures = best.iter().map(|(candidate, fitted)| StructureOut {
@@ -194,7 +189,7 @@ pub fn new_model(
         structures: structures.collect(),
         shipped,
         clients: load.clients,
-        fit: fit::outcome_of(&fitted, table, request.goals),
+        fit: fit::outcome(&fitted, &request.fit)?,
     };
     Ok((text, outcome))
 }
@@ -393,6 +388,8 @@ fn shipped_scores(
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeMap;
+
     use plimsoll_model::fit::goals::Goal;
     use plimsoll_model::fit::simulate_rows;
     use plimsoll_report::text::Style;
@@ -425,24 +422,37 @@ mod tests {
         let mut table = empty.clone();
         for (row, point) in table.rows.iter_mut().zip(points) {
             (row.ops_per_s, row.latency_ms) = (point.ops_per_s, point.latency_ms);
+            row.latency_p99_ms = point.latency_p99_ms;
         }
         table
     }
 
     fn new_of(table: &Measured) -> (String, Outcome) {
-        let request = NewModelRequest {
-            name: "mine",
-            source: "rows.csv",
+        new_that_predicts(table, None)
+    }
+
+    fn new_that_predicts(table: &Measured, test_table: Option<&Measured>) -> (String, Outcome) {
+        let options =
+            FitOptions { starts: 1, limits: LIMITS, diagnose: false, ..Default::default() };
+        let fit = FitRequest {
             table,
+            test_table,
+            overrides: &BTreeMap::new(),
             goals: &Goal::DEFAULTS,
-            options: FitOptions {
-                starts: 1,
-                limits: LIMITS,
-                diagnose: false,
-                ..Default::default()
-            },
+            options,
         };
-        new_model(&request, &|_| {}).unwrap()
+        new_model(&NewModelRequest { name: "mine", source: "rows.csv", fit }, &|_| {}).unwrap()
+    }
+
+    #[test]
+    fn rows_that_the_fit_did_not_use_are_predicted_and_interpolated() {
+        let table = rows_of(DRIVE, "drive", &[100, 50, 0]);
+        let (_, found) = new_that_predicts(&table, Some(&rows_of(DRIVE, "drive", &[75, 25])));
+        let report = plimsoll_report::text::document(&found.document(), &Style::default());
+        assert!(report.starts_with("PREDICTED"), "{report}");
+        assert!(report.contains("interpolated between its rows"), "{report}");
+        assert!(report.contains("predicted rows, p99 latency: median error"), "{report}");
+        assert!(!report.contains("MISSED"), "{report}");
     }
 
     const DRIVE: &str = "[block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\nlanes = 8\n\

@@ -1,4 +1,5 @@
-//! Results of other tools as the table that a model is fitted to: one row for each job.
+//! Results of other tools as the table that a model is fitted to: one row for each job, or for all
+//! jobs that ran at the same time.
 //!
 //! A model is fitted to what storage does with a closed loop, so jobs with a rate limit, think time,
 //! buffered I/O, separate flushes or errors are left out, with the reason.
@@ -9,17 +10,26 @@ use plimsoll_evidence::tool_result::{
 use plimsoll_model::fit::{Row, Table};
 use plimsoll_model::run::Pattern;
 
-/// Returns the rows of results. The second value has one sentence for each job without a row.
+/// Largest difference of a measured share of reads from the stated one: fio draws each operation.
+const READ_SHARE_TOLERANCE: f64 = 0.02;
+/// Shortest run time of jobs that ran at the same time, relative to the longest.
+const COMMON_TIME_MIN: f64 = 0.9;
+/// Halvings of the range in which a percentile is searched: to a billionth of it.
+const HALVINGS: u32 = 60;
+
+/// Returns the rows of results. The second value has one sentence for each job, or group of jobs,
+/// without a row.
 pub fn table(results: &[ToolResult]) -> (Table, Vec<String>) {
     let mut table = Table::default();
     let mut left_out: Vec<String> = Vec::new();
     for result in results {
         // A total is only a row of its own if its parts are not there.
         let has_parts = result.parts.iter().any(|part| !part.is_total);
-        for part in result.parts.iter().filter(|part| !has_parts || !part.is_total) {
-            match row(part, table.rows.len() + 1) {
+        let parts = result.parts.iter().filter(|part| !has_parts || !part.is_total);
+        for parts in concurrent(parts) {
+            match row_of_group(&parts, table.rows.len() + 1) {
                 Ok(row) => table.rows.push(row),
-                Err(why) => left_out.push(format!("{}: {why}", name(result, part))),
+                Err(why) => left_out.push(format!("{}: {why}", name(result, &parts))),
             }
         }
     }
@@ -27,10 +37,123 @@ pub fn table(results: &[ToolResult]) -> (Table, Vec<String>) {
     (table, left_out)
 }
 
-fn name(result: &ToolResult, part: &Part) -> String {
-    match part.name.as_str() {
-        "" => result.label(),
-        name => format!("{} {name}", result.label()),
+/// Groups parts that ran at the same time: of one group, or clients and ranks of one job.
+fn concurrent<'p>(parts: impl Iterator<Item = &'p Part>) -> Vec<Vec<&'p Part>> {
+    let mut groups: Vec<Vec<&Part>> = Vec::new();
+    for part in parts {
+        let is_client = |part: &Part| part.host.is_some() || part.rank.is_some();
+        let together = |group: &&mut Vec<&Part>| match (&part.group, &group[0].group) {
+            (Some(own), Some(other)) => own == other,
+            (None, None) => is_client(part) && is_client(group[0]) && part.name == group[0].name,
+            _ => false,
+        };
+        match groups.iter_mut().find(together) {
+            Some(group) => group.push(part),
+            None => groups.push(vec![part]),
+        }
+    }
+    groups
+}
+
+fn name(result: &ToolResult, parts: &[&Part]) -> String {
+    let first = parts.first().map_or("", |part| part.name.as_str());
+    let mut name = result.label();
+    if !first.is_empty() {
+        name = format!("{name} {first}");
+    }
+    match parts.len() {
+        0 | 1 => name,
+        n => format!("{name} and {} jobs beside it", n - 1),
+    }
+}
+
+/// Returns the row of jobs that ran at the same time: their sum.
+fn row_of_group(parts: &[&Part], line: usize) -> Result<Row, String> {
+    let mut rows = Vec::new();
+    for part in parts {
+        rows.push(row(part, line)?);
+    }
+    let first = rows.first().ok_or("it has no job")?;
+    let windows = parts.iter().map(|part| part.window_ns.as_ref().map(|window| window.value));
+    let windows: Vec<f64> = windows.flatten().collect();
+    let longest = windows.iter().copied().fold(0.0, f64::max);
+    if parts.len() > 1 && windows.iter().any(|window| *window < COMMON_TIME_MIN * longest) {
+        return Err("the jobs that ran at the same time did not end together".into());
+    }
+    if rows.iter().any(|row| (row.io_bytes, row.pattern) != (first.io_bytes, first.pattern)) {
+        return Err("jobs of other block sizes or patterns ran at the same time".into());
+    }
+    let mut writers = rows.iter().filter(|row| row.write_ops_per_s.is_some());
+    let durable = writers.next().is_some_and(|row| row.durable);
+    if writers.any(|row| row.durable != durable) {
+        return Err("only some of the jobs that ran at the same time have durable writes".into());
+    }
+    let sum = |of: fn(&Row) -> Option<f64>| -> Option<f64> {
+        let values: Vec<f64> = rows.iter().filter_map(of).collect();
+        (!values.is_empty()).then(|| values.iter().sum())
+    };
+    let ops_per_s: f64 = rows.iter().map(|row| row.ops_per_s).sum();
+    let read_ops_per_s = sum(|row| row.read_ops_per_s);
+    let measured = read_ops_per_s.unwrap_or(0.0) / ops_per_s;
+    let stated = parts[0].setting.read_percent.as_ref().map(|percent| percent.value / 100.0);
+    let stated = stated.filter(|stated| (stated - measured).abs() <= READ_SHARE_TOLERANCE);
+    let in_flight_ms: f64 = rows.iter().map(|row| row.ops_per_s * row.latency_ms).sum();
+    Ok(Row {
+        durable,
+        read_share: Some(stated.unwrap_or(measured)),
+        depth: rows.iter().map(|row| row.depth).sum(),
+        ops_per_s,
+        latency_ms: in_flight_ms / ops_per_s,
+        latency_p99_ms: percentile_ns(parts, 0.99).map(|ns| ns / 1e6),
+        read_ops_per_s,
+        write_ops_per_s: sum(|row| row.write_ops_per_s),
+        ..first.clone()
+    })
+}
+
+/// Returns a percentile of all reads and writes of the parts together. Between the percentiles of
+/// an operation, the logarithm of the latency grows evenly. `None` if an operation has none.
+fn percentile_ns(parts: &[&Part], quantile: f64) -> Option<f64> {
+    let mut curves = Vec::new();
+    for part in parts {
+        for operation in &part.operations {
+            if operation.is_idle() || !matches!(operation.kind, Kind::Read | Kind::Write) {
+                continue;
+            }
+            let weight = rate(operation, part)?;
+            let latency = latency_of(operation, |latency| !latency.percentiles.is_empty())?;
+            let points = latency.percentiles.iter().map(|p| (p.quantile, p.ns.value.max(1.0)));
+            let mut points: Vec<(f64, f64)> = points.collect();
+            points.extend(latency.min_ns.as_ref().map(|min| (0.0, min.value.max(1.0))));
+            points.extend(latency.max_ns.as_ref().map(|max| (1.0, max.value.max(1.0))));
+            points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
+            curves.push((weight, points));
+        }
+    }
+    let total: f64 = curves.iter().map(|(weight, _)| weight).sum();
+    let ends = curves.iter().flat_map(|(_, points)| points.iter().map(|(_, ns)| *ns));
+    let (mut low, mut high) =
+        ends.fold((f64::INFINITY, 0.0), |(low, high), ns| (ns.min(low), ns.max(high)));
+    if total <= 0.0 || high <= 0.0 {
+        return None;
+    }
+    for _ in 0..HALVINGS {
+        let middle = libm::sqrt(low * high);
+        let below: f64 = curves.iter().map(|(weight, p)| weight * share_below(p, middle)).sum();
+        if below < quantile * total { low = middle } else { high = middle }
+    }
+    Some(high)
+}
+
+/// Returns the share of operations that took at most `ns`, by percentiles in their order.
+fn share_below(points: &[(f64, f64)], ns: f64) -> f64 {
+    let at = points.partition_point(|(_, point)| *point <= ns);
+    match (at.checked_sub(1).and_then(|before| points.get(before)), points.get(at)) {
+        (Some((from, low)), Some((to, high))) => {
+            from + (to - from) * libm::log(ns / low) / libm::log(high / low)
+        }
+        (Some(_), None) => 1.0,
+        (None, _) => 0.0,
     }
 }
 
@@ -70,13 +193,7 @@ fn row(part: &Part, line: usize) -> Result<Row, String> {
     };
     let rate = |operation: Option<&Operation>| match operation {
         None => Ok(0.0),
-        Some(operation) => {
-            let window_ns = operation.window_ns.as_ref().or(part.window_ns.as_ref());
-            let counted = operation.count.first().zip(window_ns);
-            let counted = counted.map(|(count, window)| count.value / (window.value / 1e9));
-            let rate = operation.rate_per_s.first().map(|f| f.value).or(counted);
-            rate.filter(|rate| rate.is_finite()).ok_or("a rate is not known")
-        }
+        Some(operation) => rate(operation, part).ok_or("a rate is not known"),
     };
     let (reads_per_s, writes_per_s) = (rate(reads)?, rate(writes)?);
     let ops_per_s = reads_per_s + writes_per_s;
@@ -103,23 +220,37 @@ fn row(part: &Part, line: usize) -> Result<Row, String> {
         bandwidth_mb_per_s: None,
         ops_per_s,
         latency_ms: sum_ns / ops_per_s / 1e6,
+        latency_p99_ms: None,
         read_ops_per_s: reads.map(|_| reads_per_s),
         write_ops_per_s: writes.map(|_| writes_per_s),
     })
 }
 
+/// Returns the operations per second, as stated or as counted.
+fn rate(operation: &Operation, part: &Part) -> Option<f64> {
+    let window_ns = operation.window_ns.as_ref().or(part.window_ns.as_ref());
+    let counted = operation.count.first().zip(window_ns);
+    let counted = counted.map(|(count, window)| count.value / (window.value / 1e9));
+    let stated = operation.rate_per_s.first().map(|figure| figure.value);
+    stated.or(counted).filter(|rate| rate.is_finite())
+}
+
 /// Returns the mean latency from the submission, or from the next best stage.
 fn mean_ns(operation: &Operation) -> Option<f64> {
-    let of = |stage: Stage| {
-        let at = |latency: &&Latency| latency.stage == stage && latency.mean_ns.is_some();
-        operation.latencies.iter().find(at)?.mean_ns.as_ref().map(|f| f.value)
-    };
-    [Stage::Total, Stage::Completion, Stage::Unstated].into_iter().find_map(of)
+    let latency = latency_of(operation, |latency| latency.mean_ns.is_some())?;
+    latency.mean_ns.as_ref().map(|figure| figure.value)
+}
+
+/// Returns the latencies from the submission that have a figure, or those of the next best stage.
+fn latency_of(operation: &Operation, has: impl Fn(&Latency) -> bool) -> Option<&Latency> {
+    [Stage::Total, Stage::Completion, Stage::Unstated].into_iter().find_map(|stage| {
+        operation.latencies.iter().find(|latency| latency.stage == stage && has(latency))
+    })
 }
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_evidence::tool_result::{Figure, Outstanding};
+    use plimsoll_evidence::tool_result::{Figure, Outstanding, Percentile};
 
     use super::*;
 
@@ -162,6 +293,77 @@ mod tests {
         let mut part = job();
         part.setting.durability = Some(Durability::EachWrite);
         assert!(super::table(&[result(vec![part])]).0.rows[0].durable);
+    }
+
+    /// A clone of `job` in a group, with a run time.
+    fn clone_of(group: &str, seconds: f64) -> Part {
+        let window_ns = Some(figure(seconds * 1e9));
+        Part { group: Some(group.to_owned()), window_ns, ..job() }
+    }
+
+    #[test]
+    fn jobs_that_ran_at_the_same_time_are_one_row() {
+        let mut slow = clone_of("0", 60.0);
+        slow.operations[0].rate_per_s = vec![figure(1500.0)];
+        slow.operations[0].latencies[0].mean_ns = Some(figure(2e6));
+        let parts = vec![clone_of("0", 59.0), slow, clone_of("1", 10.0)];
+        let (table, left_out) = table(&[result(parts)]);
+        assert_eq!((table.rows.len(), left_out), (2, vec![]));
+        let row = &table.rows[0];
+        assert_eq!(
+            (row.depth, row.ops_per_s, row.read_ops_per_s),
+            (Some(16), 6500.0, Some(4500.0))
+        );
+        // 3,000 reads of 1 ms, 1,500 of 2 ms and 2,000 writes of 3 ms in a second.
+        assert!((row.latency_ms - 12.0 / 6.5).abs() < 1e-9, "{row:?}");
+        assert_eq!(row.read_share, Some(4500.0 / 6500.0), "no share of reads is stated");
+        // Clients of one job are its parts, too.
+        let client = |host: &str| Part { host: Some(host.to_owned()), ..job() };
+        let table = super::table(&[result(vec![client("a"), client("b")])]).0;
+        assert_eq!((table.rows.len(), table.rows[0].ops_per_s), (1, 8000.0));
+    }
+
+    #[test]
+    fn jobs_that_differ_from_those_beside_them_are_left_out() {
+        let changes: [(fn(&mut Part), &str); 5] = [
+            (|p| p.window_ns = Some(figure(40e9)), "end together"),
+            (
+                |p| p.operations.iter_mut().for_each(|o| o.size_bytes = Some(figure(8192.0))),
+                "sizes",
+            ),
+            (|p| p.setting.pattern = Some(ToolPattern::Sequential), "patterns"),
+            (|p| p.setting.durability = Some(Durability::EachWrite), "durable"),
+            (|p| p.setting.rate_limit_per_s = Some(figure(100.0)), "limited"),
+        ];
+        for (change, word) in changes {
+            let mut other = clone_of("0", 60.0);
+            change(&mut other);
+            let (table, left_out) = table(&[result(vec![clone_of("0", 60.0), other])]);
+            assert!(table.rows.is_empty() && left_out[0].contains(word), "{word}: {left_out:?}");
+            assert!(left_out[0].contains("mixed and 1 jobs beside it"), "{left_out:?}");
+        }
+    }
+
+    #[test]
+    fn a_percentile_of_all_operations_is_between_those_of_its_parts() {
+        let with = |percentiles: &[(f64, f64)], part: &mut Part, at: usize| {
+            let one =
+                |(quantile, ns): &(f64, f64)| Percentile { quantile: *quantile, ns: figure(*ns) };
+            part.operations[at].latencies[0].percentiles = percentiles.iter().map(one).collect();
+        };
+        let mut part = job();
+        with(&[(0.5, 1e5), (0.99, 1e6), (1.0, 1e7)], &mut part, 0);
+        assert_eq!(percentile_ns(&[&part], 0.99), None, "the writes have no percentiles");
+        part.operations.truncate(1);
+        let alone = percentile_ns(&[&part], 0.99).unwrap();
+        assert!((alone / 1e6 - 1.0).abs() < 1e-6, "{alone}");
+        // A quarter of the operations are writes of 20 ms and more: the 99th percentile of all is
+        // the 96th of the writes.
+        let mut part = job();
+        with(&[(0.5, 1e5), (1.0, 1e6)], &mut part, 0);
+        with(&[(0.0, 2e7), (0.96, 4e7), (1.0, 8e7)], &mut part, 1);
+        let all = percentile_ns(&[&part], 0.99).unwrap();
+        assert!((all / 4e7 - 1.0).abs() < 1e-6, "{all}");
     }
 
     #[test]

@@ -239,6 +239,10 @@ fn take_job(
     let mut part = Part {
         name: name.to_owned(),
         host: job.key("hostname").text().map(str::to_owned),
+        group: match reported.parts.last() {
+            Some(last) if options.joins_previous_group() => last.group.clone(),
+            _ => job.key("groupid").shown().map(String::from),
+        },
         setting: options.setting(clones(jobs, job, options)),
         is_total: name == "All clients",
         ..Part::default()
@@ -540,5 +544,22 @@ mod tests {
             let operation = direction(&JsonNode::root(&json), Kind::Read);
             assert_eq!(operation.bytes.first().map(|bytes| bytes.value), bytes, "{fields}");
         }
+    }
+
+    #[test]
+    fn jobs_of_a_new_group_ran_beside_those_before_unless_they_waited() {
+        let job = |id: u32, options: &str| {
+            format!(r#"{{"jobname": "j", "groupid": {id}, "job options": {{{options}}}}}"#)
+        };
+        let jobs = [
+            job(0, ""),
+            job(1, r#""new_group": """#),
+            job(2, r#""new_group": "", "stonewall": """#),
+            job(2, ""),
+        ];
+        let text = format!(r#"{{"fio version": "fio-3.36", "jobs": [{}]}}"#, jobs.join(", "));
+        let groups: Vec<Option<String>> =
+            read_all(&text, "f").unwrap()[0].parts.iter().map(|part| part.group.clone()).collect();
+        assert_eq!(groups, ["0", "0", "2", "2"].map(|group| Some(group.to_owned())));
     }
 }

@@ -229,6 +229,13 @@ impl Options {
         self.get("ioengine").is_none_or(|name| SYNCHRONOUS.contains(&name) || local.contains(&name))
     }
 
+    /// True if the job starts together with the jobs of the previous reporting group.
+    #[must_use]
+    pub fn joins_previous_group(&self) -> bool {
+        let waits = ["stonewall", "wait_for_previous"].iter().any(|n| self.on(n) == Some(true));
+        self.on("new_group") == Some(true) && !waits
+    }
+
     /// True if no option is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -74,21 +74,27 @@ pub(super) fn document(result: &Outcome) -> Document {
     }
 }
 
-/// States whether interpolation predicts rows better than the model. Without fits that leave rows
-/// out, it compares the errors of the fitted rows, although those of new rows are larger.
+/// States whether interpolation predicts rows better than the model: those of the predicted table,
+/// otherwise those of the fitted one. Without fits that leave rows out, it compares the errors of
+/// the fitted rows, although those of new rows are larger.
 fn interpolation_text(result: &Outcome) -> Option<String> {
-    let (model, between) = (result.left_out.unwrap_or(result.fitted), result.interpolated?);
+    let predicted = result.predicted.as_ref().and_then(|p| Some((p.scores, p.interpolated?)));
+    let own = || Some((result.left_out.unwrap_or(result.fitted), result.interpolated?));
+    let (model, between) = predicted.or_else(own)?;
+    let p99 = model.latency_p99_error_median.zip(between.latency_p99_error_median);
     let figures = [
-        ("rate", model.ops_error_median, between.ops_error_median),
-        ("latency", model.latency_error_median, between.latency_error_median),
+        ("rate", Some((model.ops_error_median, between.ops_error_median))),
+        ("latency", Some((model.latency_error_median, between.latency_error_median))),
+        ("p99 latency", p99),
     ];
-    let better = figures.iter().filter(|(_, model, between)| between < model);
+    let better =
+        figures.iter().filter(|(_, errors)| errors.is_some_and(|(model, other)| other < model));
     let better: Vec<&str> = better.map(|(name, ..)| *name).collect();
     (!better.is_empty()).then(|| {
         format!(
-            "Between measured rows, interpolation predicts the {} better than the model: use \
-             `plimsoll model predict` there. Only the model predicts other systems and loads.",
-            better.join(" and the ")
+            "Between measured rows, interpolation is better than the model ({}): use `plimsoll model \
+             predict` there. Only the model predicts other systems and loads.",
+            better.join(", ")
         )
     })
 }
@@ -133,6 +139,7 @@ pub(super) fn goal_text(goal: &plimsoll_model::fit::goals::Goal, copying: Option
     let figure = match goal.figure {
         Figure::Ops => "rate",
         Figure::Latency => "latency",
+        Figure::LatencyP99 => "p99 latency",
     };
     let measure = match (goal.measure, copying) {
         (Measure::Median, _) => "median error".to_owned(),
@@ -207,36 +214,18 @@ fn predicted_or_fitted(result: &Outcome) -> (ScoresOut, &'static str) {
 }
 
 fn scores_table(result: &Outcome) -> Table {
-    let mut table = Table::new(
-        "",
-        vec![
-            Column::words("rows", "rows"),
-            Column::of(Unit::Share, "median", "ops_error_median").under("rate"),
-            Column::of(Unit::Share, "p90", "ops_error_p90").under("rate"),
-            Column::of(Unit::Share, "median", "latency_error_median").under("latency"),
-            Column::of(Unit::Share, "p90", "latency_error_p90").under("latency"),
-        ],
-    );
-    let mut add = |name: String, scores: ScoresOut| {
-        let mut cells = vec![Cell::text(name)];
-        cells.extend(scores.cells());
-        table.rows.push(cells);
-    };
     let plural = if result.free_parameters == 1 { "" } else { "s" };
-    add(format!("fitted, {} free parameter{plural}", result.free_parameters), result.fitted);
-    if let Some(left_out) = result.left_out {
-        add("each left out in turn".to_owned(), left_out);
-    }
-    if let Some(interpolated) = result.interpolated {
-        add("each interpolated from the others".to_owned(), interpolated);
-    }
-    if let Some(predicted) = &result.predicted {
-        add("predicted".to_owned(), predicted.scores);
-        if let Some(copied) = predicted.copied {
-            add("copied from the fitted table".to_owned(), copied);
-        }
-    }
-    table
+    let predicted = result.predicted.as_ref();
+    let rows = [
+        (format!("fitted, {} free parameter{plural}", result.free_parameters), Some(result.fitted)),
+        ("each left out in turn".to_owned(), result.left_out),
+        ("each interpolated from the others".to_owned(), result.interpolated),
+        ("predicted".to_owned(), predicted.map(|predicted| predicted.scores)),
+        ("copied from the fitted table".to_owned(), predicted.and_then(|p| p.copied)),
+        ("interpolated between its rows".to_owned(), predicted.and_then(|p| p.interpolated)),
+    ];
+    let known = rows.into_iter().filter_map(|(name, scores)| Some((name, scores?)));
+    ScoresOut::table("rows", &known.collect::<Vec<_>>())
 }
 
 fn parameter_table(result: &Outcome) -> Table {
@@ -339,6 +328,15 @@ fn checks_section(id: &str, title: &str, checks: &ChecksOut) -> Section {
         "The busiest row moves {:.2} GB/s one way{limit}.",
         gigabytes(checks.network_bytes_per_s_max)
     ));
+    if let Some(deviation) = checks.repeat_deviation_median {
+        says.push(format!(
+            "{} rows have the same size, pattern, mix and operations in flight as another. Their \
+             rates are {} from the mean of such rows in the median: no model and no interpolation \
+             of these settings can be closer.",
+            checks.rows_repeated,
+            percent(deviation)
+        ));
+    }
     if !checks.columns_passed_over.is_empty() {
         says.push(format!(
             "These columns of the table are not used by a fit and were ignored: {}.",

@@ -1,8 +1,6 @@
 //! Report of `model new`.
 
 use plimsoll_report::document::{Block, Document, Section};
-use plimsoll_report::number::Unit;
-use plimsoll_report::table::{Cell, Column, Table};
 
 use super::Outcome;
 use crate::fit::ScoresOut;
@@ -28,33 +26,16 @@ pub(super) fn document(found: &Outcome) -> Document {
         let n = structure.free_parameters;
         (format!("{}, {n} free parameters", structure.structure), structure.scores)
     });
-    let shipped = found.shipped.iter().map(|model| (model.model.clone(), model.scores));
+    let structures: Vec<(String, ScoresOut)> = structures.collect();
+    let shipped: Vec<(String, ScoresOut)> =
+        found.shipped.iter().map(|model| (model.model.clone(), model.scores)).collect();
     let sections = [
         Section::brief("structure", "Structure")
             .with(Block::List(says))
-            .with(Block::Table(errors_table("structure, fitted quickly", structures))),
+            .with(Block::Table(ScoresOut::table("structure, fitted quickly", &structures))),
         Section::brief("shipped", "Shipped models on the same rows")
-            .with(Block::Table(errors_table("model", shipped))),
+            .with(Block::Table(ScoresOut::table("model", &shipped))),
     ];
     document.sections.splice(1..1, sections);
     document
-}
-
-fn errors_table(title: &str, rows: impl Iterator<Item = (String, ScoresOut)>) -> Table {
-    let mut table = Table::new(
-        "",
-        vec![
-            Column::words(title, "name"),
-            Column::of(Unit::Share, "median", "ops_error_median").under("rate"),
-            Column::of(Unit::Share, "p90", "ops_error_p90").under("rate"),
-            Column::of(Unit::Share, "median", "latency_error_median").under("latency"),
-            Column::of(Unit::Share, "p90", "latency_error_p90").under("latency"),
-        ],
-    );
-    for (name, scores) in rows {
-        let mut cells = vec![Cell::text(name)];
-        cells.extend(scores.cells());
-        table.rows.push(cells);
-    }
-    table
 }

@@ -16,13 +16,15 @@ use crate::run::{Limits, MatrixLoad, Pattern, RunResult, simulate};
 use crate::spec::{ModelError, Spec};
 use crate::system::System;
 
-/// Rate and mean latency of a row.
+/// Rate and latency of a row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// Operations per second, metadata included.
     pub ops_per_s: f64,
     /// Mean latency over all operations.
     pub latency_ms: f64,
+    /// 99th percentile of the latencies; `None` by analysis.
+    pub latency_p99_ms: Option<f64>,
 }
 
 /// Bytes of a sequential stream that each client reads before the measurement. A system with
@@ -92,6 +94,7 @@ pub fn simulate_rows(
         Ok(Point {
             ops_per_s: measured.ops_per_s,
             latency_ms: measured.latency_ns_mean(|_| true) * 1e-6,
+            latency_p99_ms: measured.latency_ns_percentile(99.0).map(|ns| ns as f64 * 1e-6),
         })
     })
 }
@@ -186,7 +189,7 @@ fn analyse_row(spec: &Spec, row: &Row, seed: u64) -> Result<Point, ModelError> {
     let groups = demands(&mut system, &load, REHEARSED, seed);
     let population = f64::from(load.clients) * f64::from(load.depth);
     let ops_per_s = closed_rate(&groups, population, load.think_ns as f64 * 1e-9);
-    Ok(Point { ops_per_s, latency_ms: population / ops_per_s * 1e3 })
+    Ok(Point { ops_per_s, latency_ms: population / ops_per_s * 1e3, latency_p99_ms: None })
 }
 
 /// Returns rate and latency of every row by analysis.

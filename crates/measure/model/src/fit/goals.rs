@@ -19,6 +19,8 @@ pub enum Figure {
     Ops,
     /// Mean latency.
     Latency,
+    /// 99th percentile of the latency, of tables that have it.
+    LatencyP99,
 }
 
 /// Statistic over the rows.
@@ -48,7 +50,7 @@ pub struct Goal {
 impl Goal {
     /// Goals of this project for `zfs-flash`, fitted to one published layout and predicting
     /// another. They are the default for every fit.
-    pub const DEFAULTS: [Self; 8] = [
+    pub const DEFAULTS: [Self; 9] = [
         Self::new(RowSet::Fitted, Figure::Ops, Measure::Median, 0.05),
         Self::new(RowSet::Fitted, Figure::Latency, Measure::Median, 0.08),
         Self::new(RowSet::Predicted, Figure::Ops, Measure::Median, 0.10),
@@ -57,6 +59,7 @@ impl Goal {
         Self::new(RowSet::Predicted, Figure::Latency, Measure::P90, 0.25),
         Self::new(RowSet::Predicted, Figure::Ops, Measure::OfCopying, 0.5),
         Self::new(RowSet::Predicted, Figure::Latency, Measure::OfCopying, 0.5),
+        Self::new(RowSet::Predicted, Figure::LatencyP99, Measure::Median, 0.25),
     ];
 
     const fn new(of: RowSet, figure: Figure, measure: Measure, limit: f64) -> Self {
@@ -72,6 +75,7 @@ impl Goal {
         let figure = match self.figure {
             Figure::Ops => "ops",
             Figure::Latency => "latency",
+            Figure::LatencyP99 => "latency_p99",
         };
         let measure = match self.measure {
             Measure::Median => "median",
@@ -143,16 +147,18 @@ pub fn hold(goals: &[Goal], fitted: Side<'_>, predicted: Option<Side<'_>>) -> Ve
 
 fn outcome(goal: &Goal, side: Side<'_>) -> Option<Outcome> {
     let pick = |scores: &Scores| match (goal.figure, goal.measure) {
-        (Figure::Ops, Measure::P90) => scores.ops_p90,
-        (Figure::Latency, Measure::P90) => scores.latency_p90,
-        (Figure::Ops, _) => scores.ops_median,
-        (Figure::Latency, _) => scores.latency_median,
+        (Figure::Ops, Measure::P90) => Some(scores.ops_p90),
+        (Figure::Latency, Measure::P90) => Some(scores.latency_p90),
+        (Figure::LatencyP99, Measure::P90) => scores.latency_p99_p90,
+        (Figure::Ops, _) => Some(scores.ops_median),
+        (Figure::Latency, _) => Some(scores.latency_median),
+        (Figure::LatencyP99, _) => scores.latency_p99_median,
     };
-    let mut reached = pick(side.scores);
+    let mut reached = pick(side.scores)?;
     let mut row_limit = goal.limit;
     let mut copying = None;
     if goal.measure == Measure::OfCopying {
-        let copied = side.copied.map(pick).filter(|error| *error > 0.0)?;
+        let copied = side.copied.and_then(pick).filter(|error| *error > 0.0)?;
         reached /= copied;
         row_limit *= copied;
         copying = Some(copied);
@@ -167,6 +173,7 @@ fn gap(goal: &Goal, rows: &[RowScore], reached: f64, row_limit: f64) -> Gap {
     let error = |row: &RowScore| match goal.figure {
         Figure::Ops => row.ops_error,
         Figure::Latency => row.latency_error,
+        Figure::LatencyP99 => row.latency_p99_error.unwrap_or(0.0),
     };
     let errors: Vec<f64> = rows.iter().map(error).collect();
     let mut large: Vec<(usize, f64)> =
@@ -230,12 +237,14 @@ mod tests {
                 bandwidth_mb_per_s: None,
                 ops_per_s: 1000.0,
                 latency_ms: 1.0,
+                latency_p99_ms: None,
                 read_ops_per_s: None,
                 write_ops_per_s: None,
             },
-            modelled: Point { ops_per_s: 1000.0, latency_ms: 1.0 + error },
+            modelled: Point { ops_per_s: 1000.0, latency_ms: 1.0 + error, latency_p99_ms: None },
             ops_error: 0.0,
             latency_error: *error,
+            latency_p99_error: None,
         };
         errors.iter().map(row).collect()
     }

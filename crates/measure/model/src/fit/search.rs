@@ -59,6 +59,8 @@ pub struct RowScore {
     pub ops_error: f64,
     /// Relative error of the latency.
     pub latency_error: f64,
+    /// Relative error of the 99th percentile; `None` if the row has none.
+    pub latency_p99_error: Option<f64>,
 }
 
 /// Errors over the rows of a table.
@@ -72,20 +74,28 @@ pub struct Scores {
     pub latency_median: f64,
     /// 90th percentile of the same errors.
     pub latency_p90: f64,
+    /// Median absolute relative error of the 99th percentile of the latency; `None` if no row has
+    /// one.
+    pub latency_p99_median: Option<f64>,
+    /// 90th percentile of the same errors.
+    pub latency_p99_p90: Option<f64>,
 }
 
 impl Scores {
     /// Returns the scores of relative errors, which may be negative. Not a number without errors.
-    pub fn of_errors(ops: &[f64], latency: &[f64]) -> Self {
+    pub fn of_errors(ops: &[f64], latency: &[f64], latency_p99: &[f64]) -> Self {
         let of = |errors: &[f64], q: f64| {
             let mut absolute: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
-            quantile(&mut absolute, q).unwrap_or(f64::NAN)
+            quantile(&mut absolute, q)
         };
+        let known = |errors: &[f64], q: f64| of(errors, q).unwrap_or(f64::NAN);
         Self {
-            ops_median: of(ops, 0.5),
-            ops_p90: of(ops, 0.9),
-            latency_median: of(latency, 0.5),
-            latency_p90: of(latency, 0.9),
+            ops_median: known(ops, 0.5),
+            ops_p90: known(ops, 0.9),
+            latency_median: known(latency, 0.5),
+            latency_p90: known(latency, 0.9),
+            latency_p99_median: of(latency_p99, 0.5),
+            latency_p99_p90: of(latency_p99, 0.9),
         }
     }
 }
@@ -188,6 +198,7 @@ impl Search<'_> {
         let correct = |(p, (ops, latency)): (Point, &(f64, f64))| Point {
             ops_per_s: p.ops_per_s * ops,
             latency_ms: p.latency_ms * latency,
+            latency_p99_ms: None,
         };
         Ok(points.into_iter().zip(&self.ratios).map(correct).collect())
     }
@@ -417,6 +428,8 @@ fn row_score(row: &Row, modelled: Point) -> RowScore {
         modelled,
         ops_error: modelled.ops_per_s / row.ops_per_s - 1.0,
         latency_error: modelled.latency_ms / row.latency_ms - 1.0,
+        latency_p99_error: (modelled.latency_p99_ms.zip(row.latency_p99_ms))
+            .map(|(modelled, measured)| modelled / measured - 1.0),
     }
 }
 
@@ -424,7 +437,8 @@ fn row_score(row: &Row, modelled: Point) -> RowScore {
 pub fn score(rows: &[RowScore]) -> Scores {
     let ops: Vec<f64> = rows.iter().map(|r| r.ops_error).collect();
     let latency: Vec<f64> = rows.iter().map(|r| r.latency_error).collect();
-    Scores::of_errors(&ops, &latency)
+    let latency_p99: Vec<f64> = rows.iter().filter_map(|r| r.latency_p99_error).collect();
+    Scores::of_errors(&ops, &latency, &latency_p99)
 }
 
 /// Predicts the rows of a table by simulation and scores them.

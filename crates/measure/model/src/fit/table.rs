@@ -3,7 +3,7 @@
 //! The format is that of [`plimsoll_evidence::cells`]. Columns: `io_kib`, `pattern` (`random` or
 //! `sequential`), `read_percent`, `ops_per_s`, `latency_ms`, and optionally `depth` (outstanding
 //! operations of each client, if different from the model's load), `bandwidth_mb_per_s`,
-//! `read_ops_per_s`, `write_ops_per_s`. The columns of `plimsoll sweep --format csv` are synonyms. A
+//! `read_ops_per_s`, `write_ops_per_s`, `latency_ms_p99`. The columns of `plimsoll sweep --format csv` are synonyms. A
 //! row without an I/O size, such as a fill, is used for the checks but not fitted. Rows of a sweep
 //! whose verdict is INVALID are not used at all.
 
@@ -33,6 +33,8 @@ pub struct Row {
     pub ops_per_s: f64,
     /// Mean latency.
     pub latency_ms: f64,
+    /// 99th percentile of the latencies.
+    pub latency_p99_ms: Option<f64>,
     /// Reads per second.
     pub read_ops_per_s: Option<f64>,
     /// Writes per second.
@@ -127,7 +129,7 @@ impl Table {
 /// used: audits use `outstanding` together with `depth` for all clients together.
 type Synonyms = &'static [(&'static str, f64)];
 /// Columns with numbers. The first [`NEEDED`] are required.
-const COLUMNS: [Synonyms; 8] = [
+const COLUMNS: [Synonyms; 9] = [
     &[("io_kib", 1.0), ("size_kib", 1.0), ("block_kib", 1.0), ("size_bytes", 1.0 / 1024.0)],
     &[("read_percent", 1.0), ("read_share", 1.0)],
     &[("ops_per_s", 1.0), ("rate_per_s", 1.0), ("iops", 1.0)],
@@ -136,6 +138,7 @@ const COLUMNS: [Synonyms; 8] = [
     &[("bandwidth_mb_per_s", 1.0), ("bandwidth_bytes_per_s", 1e-6)],
     &[("read_ops_per_s", 1.0), ("read_rate_per_s", 1.0)],
     &[("write_ops_per_s", 1.0), ("write_rate_per_s", 1.0)],
+    &[("latency_ms_p99", 1.0), ("latency_us_p99", 1e-3), ("latency_ns_p99", 1e-6)],
 ];
 const NEEDED: usize = 4;
 /// Position of the rate in [`COLUMNS`]; the latency follows.
@@ -146,7 +149,7 @@ const VERDICT: &str = "verdict";
 const SYNC: &str = "sync";
 const DEPTH_MAX: f64 = 65_536.0;
 
-fn row(line: &Line<'_>, columns: &[Option<&(&'static str, f64)>; 8]) -> Result<Row, TableError> {
+fn row(line: &Line<'_>, columns: &[Option<&(&'static str, f64)>; 9]) -> Result<Row, TableError> {
     let pattern = match line.text("pattern").map(str::to_lowercase).as_deref() {
         None | Some("random") => Pattern::Random,
         Some("sequential") => Pattern::Sequential,
@@ -200,6 +203,7 @@ fn row(line: &Line<'_>, columns: &[Option<&(&'static str, f64)>; 8]) -> Result<R
         durable: durable && read_share != Some(1.0),
         ops_per_s: positive(2)?,
         latency_ms: positive(3)?,
+        latency_p99_ms: number(8)?,
         bandwidth_mb_per_s: number(5)?,
         read_ops_per_s: number(6)?,
         write_ops_per_s: number(7)?,

@@ -93,6 +93,16 @@ impl RunResult {
         if ops == 0 { 0.0 } else { sum / ops as f64 }
     }
 
+    /// Returns a percentile, 0 to 100, of the latencies of all classes; `None` without operations.
+    pub fn latency_ns_percentile(&self, percentile: f64) -> Option<u64> {
+        let mut classes = self.classes.iter().map(|class| &class.histogram);
+        let mut all = classes.next()?.clone();
+        for histogram in classes {
+            all.add(histogram).ok()?;
+        }
+        (!all.is_empty()).then(|| all.value_at_percentile(percentile))
+    }
+
     /// Returns the queueing station with the highest utilisation, which limits the rate.
     pub fn bottleneck(&self) -> Option<&StationResult> {
         self.stations

@@ -5,6 +5,7 @@ use crate::core::{NS_PER_S, StationId};
 use crate::stats::BatchMeans;
 use crate::system::System;
 use hdrhistogram::Histogram;
+use plimsoll_evidence::latency::LATENCY_NS_MAX;
 
 /// One I/O in this number is traced for its critical path. That is enough for shares to 1 % within
 /// 10,000 traced I/Os, at a few percent of the run's cost.
@@ -41,7 +42,8 @@ impl Recorder {
                 sum_ns: 0,
                 means: BatchMeans::default(),
                 // Two digits: buckets of 1 %, which is the precision of all percentiles here.
-                histogram: Histogram::new(2).unwrap_or_else(|_| unreachable!("2 is valid")),
+                histogram: Histogram::new_with_bounds(1, LATENCY_NS_MAX, 2)
+                    .unwrap_or_else(|_| unreachable!("the bounds are valid")),
             })
             .collect();
         Self {

@@ -67,7 +67,6 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
     let table = read(&options.data, common)?;
     let other = options.predict.as_deref().map(|path| read(path, common)).transpose()?;
     let requested = FitRequest {
-        model: &model,
         table: &table,
         test_table: other.as_ref(),
         overrides: &settings(&options.with)?,
@@ -91,7 +90,8 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
             notes::tell(text);
         }
     };
-    let (fitted, outcome) = fit::carry_out(&requested, begins, &fit::progress_lines(&note))?;
+    let (fitted, outcome) =
+        fit::carry_out(&model, &requested, begins, &fit::progress_lines(&note))?;
     if let Some(path) = &options.save {
         save(path, &fitted)?;
     }

@@ -1,11 +1,12 @@
 //! `plimsoll model new --from RESULTS`: writes a model file for a measured system.
 
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use plimsoll_fitting::fit;
+use plimsoll_fitting::fit::{self, FitRequest};
 use plimsoll_fitting::structures::{NewModelRequest, new_model};
 use plimsoll_model::fit::FitOptions;
 
@@ -24,12 +25,13 @@ use crate::notes;
       --format csv > sweep.csv
   plimsoll model new --from sweep.csv --save mine.toml
   plimsoll model new --from fio-results/ --save mine.toml
+  plimsoll model new --from corners.csv --predict inside.csv --save mine.toml
   plimsoll model run plan.toml --model ./mine.toml
 
 Tries a flash drive, one behind a network link, a constant time or a rate limit, an SSD with
 channels, and a disk; fits the best, and compares it with the shipped models and with interpolation.
 A table is a CSV of a sweep, or has the columns of `plimsoll model fit`. Of the results of another
-tool (fio JSON, a directory of them), each job is a row. Rows need the operations in flight of each
+tool (fio JSON, a directory of them), each job is a row, or all jobs that ran together. Rows need the operations in flight of each
 client (queue_depth) if they differ. Rows with `sync` dsync show what durable writes cost.
 
 Exit codes: 0 FITTED; 3 DOES NOT FIT: a goal is missed. The file is written in both cases.")]
@@ -37,6 +39,9 @@ pub struct Options {
     /// The measured table, or results of another tool: a file or a directory.
     #[arg(long, value_name = "RESULTS")]
     from: PathBuf,
+    /// Predict these rows, which the fit does not use.
+    #[arg(long, value_name = "RESULTS")]
+    predict: Option<PathBuf>,
     /// Write the model to this new file, instead of the table's name with .toml in this directory.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
@@ -65,16 +70,21 @@ pub fn carry_out(options: &Options, common: &Globals) -> Result<Exit, CliError> 
         return Err(exists(&path));
     }
     let table = read(&options.from, common)?;
+    let other = options.predict.as_deref().map(|path| read(path, common)).transpose()?;
     let goals = fit::goals_of(&options.goal)?;
     let request = NewModelRequest {
         name: &stem(&path).unwrap_or(own),
         source: &source,
-        table: &table,
-        goals: &goals,
-        options: FitOptions {
-            seed: options.seed,
-            diagnose: !options.quick,
-            ..FitOptions::default()
+        fit: FitRequest {
+            table: &table,
+            test_table: other.as_ref(),
+            overrides: &BTreeMap::new(),
+            goals: &goals,
+            options: FitOptions {
+                seed: options.seed,
+                diagnose: !options.quick,
+                ..FitOptions::default()
+            },
         },
     };
     let note = |text: &str| {
