@@ -265,6 +265,8 @@ pub struct Builder<'a> {
     pub(crate) names: &'a [String],
     pub(crate) node: u16,
     pub(crate) nodes: u16,
+    /// Nodes that run load; the others only store.
+    pub(crate) compute_nodes: u16,
     /// Nodes that have failed.
     pub(crate) failed: std::ops::Range<u16>,
     /// Nodes that fail during the run.

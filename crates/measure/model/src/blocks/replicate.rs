@@ -4,7 +4,9 @@
 //! - Data is placed in units (extent groups). The first copy is on the node that writes it while
 //!   that node has space (data locality). A hash selects two nodes for each other copy, and the
 //!   emptier node stores it (M. Mitzenmacher, "The power of two choices in randomized load
-//!   balancing", IEEE TPDS 12(10), 2001). Without locality, the first copy is placed like all other
+//!   balancing", IEEE TPDS 12(10), 2001), or the emptier of two nodes without load if it stores
+//!   even less, so that the nodes with load have more room for their own data (Nutanix Bible,
+//!   storage-only nodes). Without locality, the first copy is placed like all other
 //!   copies.
 //! - A write ends when `quorum` copies have ended (by default all). A copy on another node passes
 //!   this node's network port, that node's port, its processors and its storage.
@@ -45,6 +47,7 @@ struct Replicate {
     unit_bytes: u64,
     local: bool,
     nodes: u16,
+    compute_nodes: u16,
     failed: std::ops::Range<u16>,
     failing: NodeFailure,
     /// Nodes that events take away.
@@ -104,6 +107,7 @@ pub(super) fn make(
         unit_bytes,
         local: reader.flag_or("local", true)?,
         nodes: builder.nodes,
+        compute_nodes: builder.compute_nodes,
         failed,
         failing,
         absence: Absence::new(rebuild_after_s),
@@ -178,7 +182,23 @@ impl Replicate {
             return taken.first().copied().unwrap_or(0);
         }
         let (a, b) = (free.pick(hash & 0xffff_ffff), free.pick(hash >> 32));
-        if self.used[usize::from(b)] < self.used[usize::from(a)] { b } else { a }
+        let chosen = if self.used[usize::from(b)] < self.used[usize::from(a)] { b } else { a };
+        self.storage_only(hash, taken, failed)
+            .filter(|node| self.used[usize::from(*node)] < self.used[usize::from(chosen)])
+            .unwrap_or(chosen)
+    }
+
+    /// Returns the emptier of two nodes without load, which a hash picks.
+    fn storage_only(&self, hash: u64, taken: &[u16], failed: &std::ops::Range<u16>) -> Option<u16> {
+        let count = u64::from(self.nodes - self.compute_nodes);
+        let pick = |hash: u64| {
+            let node = self.compute_nodes + (hash % count) as u16;
+            (!taken.contains(&node) && !failed.contains(&node)).then_some(node)
+        };
+        let two =
+            (count > 0).then(|| [pick(scatter(hash) & 0xffff_ffff), pick(scatter(hash) >> 32)]);
+        let used = |node: &u16| self.used[usize::from(*node)];
+        two?.into_iter().flatten().min_by(|a, b| used(a).total_cmp(&used(b)))
     }
 
     /// Executes work on another node: sends a message to it, and a reply of `reply_bytes` back.

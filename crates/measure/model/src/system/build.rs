@@ -69,6 +69,7 @@ impl System {
                     names: &names,
                     node,
                     nodes: nodes as u16,
+                    compute_nodes: compute_nodes as u16,
                     failed: failed.clone(),
                     failing: failing.clone(),
                     block: block as u32,

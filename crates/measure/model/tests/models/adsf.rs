@@ -340,3 +340,26 @@ fn the_published_settings_come_out_in_order() {
     }
     assert!((three / 389.8 - 1.0).abs() < 0.15, "{three}");
 }
+
+#[test]
+fn storage_only_nodes_take_the_other_copies() {
+    // Four nodes with 4 GB each, and their copies: 8 GB a node. Beside four storage-only nodes, which
+    // have room for all copies, the nodes with load store only their own 4 GB.
+    let fullest = |storage_nodes: &str| {
+        let changes =
+            [("model.storage_nodes", storage_nodes), ("replicate.node_capacity_bytes", "1e12")];
+        let mut system = System::build(small(&changes), 1).unwrap();
+        let files: Vec<(u32, u64, u16)> = (0..4).map(|n| (n, 4 * GB, n as u16)).collect();
+        system.lay_files(&files);
+        let mut share = 0.0;
+        system.readings(&mut |_, _, reading, value| {
+            share = if reading == "fullest_node_share" { value } else { share };
+        });
+        share * 1e12 / GB as f64
+    };
+    let (four, eight, five) = (fullest("0"), fullest("4"), fullest("1"));
+    assert!((four / 8.0 - 1.0).abs() < 0.03, "{four} GB");
+    assert!((eight / 4.0 - 1.0).abs() < 0.03, "{eight} GB");
+    // One such node is as full as the others: 32 GB on five nodes.
+    assert!((five / 6.4 - 1.0).abs() < 0.03, "{five} GB");
+}
