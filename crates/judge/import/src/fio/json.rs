@@ -241,7 +241,7 @@ fn take_job(
         host: job.key("hostname").text().map(str::to_owned),
         group: match reported.parts.last() {
             Some(last) if options.joins_previous_group() => last.group.clone(),
-            _ => job.key("groupid").shown().map(String::from),
+            _ => job.key("groupid").shown(),
         },
         setting: options.setting(clones(jobs, job, options)),
         is_total: name == "All clients",

@@ -7,13 +7,17 @@
 //! ends when the cache's own device has the data. A background copier writes dirty units to the
 //! lower block, oldest first, `copiers` at a time. If the dirty share is at its limit, a write goes
 //! through instead.
+//!
+//! With `fill_bytes_per_s`, a missing unit is only cached if the rate allows it, so that a cache on
+//! flash is not worn out. (ZFS fills its second cache at 8 MiB/s: `l2arc_write_max`, OpenZFS manual
+//! zfs(4).)
 
 use super::context::{Block, BlockRef, Blocks, Builder, Context};
 use super::inside::Source;
 use super::keys::Table;
 use super::request::{Action, Request};
 use crate::cache::{Cache, Policy};
-use crate::core::{Order, Places, StationId};
+use crate::core::{NS_PER_S, Order, Places, StationId};
 use crate::spec::{ModelError, Reader};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -40,6 +44,8 @@ struct CacheBlock {
     read_hits: u64,
     read_misses: u64,
     bypass_sequential: bool,
+    /// Limit of the bytes that misses add; `None` without one.
+    fill: Option<FillBudget>,
     /// Fetches in progress, by the key of each unit. The door of a fetch opens when its units
     /// arrive.
     coming: Table<u32>,
@@ -90,6 +96,10 @@ pub(super) fn make(
         read_hits: 0,
         read_misses: 0,
         bypass_sequential: reader.flag_or("bypass_sequential", false)?,
+        fill: match reader.has("fill_bytes_per_s") {
+            true => Some(FillBudget::new(reader.number("fill_bytes_per_s", 1.0, 1e13, "")?)),
+            false => None,
+        },
         coming: Table::default(),
         fetches,
         doors: builder.station("arrivals", 1, Order::Doors),
@@ -97,24 +107,77 @@ pub(super) fn make(
     }))
 }
 
+/// State of a unit that a read needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    Cached,
+    /// It was missing, and is cached from now on.
+    Added,
+    /// It is missing, and will not be cached.
+    Missing,
+}
+
+/// Bytes that may be added to a cache, at most those of a second.
+#[derive(Clone)]
+struct FillBudget {
+    bytes_per_s: f64,
+    left_bytes: f64,
+    seen_ns: u64,
+}
+
+impl FillBudget {
+    fn new(bytes_per_s: f64) -> Self {
+        Self { bytes_per_s, left_bytes: bytes_per_s, seen_ns: 0 }
+    }
+
+    /// Takes a unit from the budget. Returns false if it is not enough.
+    fn take(&mut self, unit_bytes: u64, now_ns: u64) -> bool {
+        let earned = (now_ns - self.seen_ns) as f64 / NS_PER_S as f64 * self.bytes_per_s;
+        let unit_bytes = unit_bytes as f64;
+        self.left_bytes = (self.left_bytes + earned).min(self.bytes_per_s.max(unit_bytes));
+        self.seen_ns = now_ns;
+        let has_enough = self.left_bytes >= unit_bytes;
+        if has_enough {
+            self.left_bytes -= unit_bytes;
+        }
+        has_enough
+    }
+}
+
 impl CacheBlock {
+    /// Returns whether a unit is cached. A unit that is not is added, unless the budget for that is
+    /// used up.
+    #[inline(always)]
+    fn look_up(&mut self, key: u64, cx: &mut Context<'_>) -> Presence {
+        if let Some(fill) = &mut self.fill {
+            if self.cache.touch(key) {
+                return Presence::Cached;
+            }
+            if !fill.take(self.unit_bytes, cx.sim.now_ns()) {
+                return Presence::Missing;
+            }
+        }
+        let access = self.cache.access(key, false);
+        if let Some(dirty) = access.evicted.filter(|e| e.dirty) {
+            self.copy_back(dirty.key, cx);
+        }
+        if access.hit { Presence::Cached } else { Presence::Added }
+    }
+
     #[inline(always)]
     fn read(&mut self, request: &Request, cx: &mut Context<'_>) {
-        let mut hits = 0;
+        let (mut hits, mut added) = (0, 0);
         self.misses.clear();
         self.waits.clear();
         for unit in request.units(self.unit_bytes) {
             let key = request.key(unit);
-            let hit = if self.bypass_sequential && request.sequential {
-                self.cache.touch(key)
-            } else {
-                let access = self.cache.access(key, false);
-                if let Some(dirty) = access.evicted.filter(|e| e.dirty) {
-                    self.copy_back(dirty.key, cx);
-                }
-                access.hit
+            let presence = match self.bypass_sequential && request.sequential {
+                true if self.cache.touch(key) => Presence::Cached,
+                true => Presence::Missing,
+                false => self.look_up(key, cx),
             };
-            if hit {
+            added += u64::from(presence == Presence::Added);
+            if presence == Presence::Cached {
                 hits += 1;
                 if let Some(&door) = self.coming.get(key)
                     && !self.waits.contains(&door)
@@ -158,11 +221,11 @@ impl CacheBlock {
             }
             cx.program.join(usize::MAX);
         }
-        if !self.misses.is_empty()
+        if added > 0
             && let Some(device) = self.device
         {
             // Filling a flash cache is a write for which the reader does not wait.
-            let bytes: u64 = self.misses.iter().map(|(a, b)| (b - a) * self.unit_bytes).sum();
+            let bytes = added * self.unit_bytes;
             let fill = Request {
                 action: Action::Write,
                 background: true,

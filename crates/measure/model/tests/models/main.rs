@@ -6,6 +6,7 @@ mod support;
 
 mod adsf;
 mod caches;
+mod curves;
 mod golden;
 mod losses;
 mod mailbox;
