@@ -7,7 +7,7 @@
 use plimsoll_evidence::tool_result::{
     Durability, Kind, Latency, Operation, Part, Pattern as ToolPattern, Stage, ToolResult,
 };
-use plimsoll_model::fit::{Row, Table};
+use plimsoll_model::fit::{DEPTH_MAX, Row, Table};
 use plimsoll_model::run::Pattern;
 
 /// Largest difference of a measured share of reads from the stated one: fio draws each operation.
@@ -63,6 +63,7 @@ fn name(result: &ToolResult, parts: &[&Part]) -> String {
     }
     match parts.len() {
         0 | 1 => name,
+        2 => format!("{name} and the job beside it"),
         n => format!("{name} and {} jobs beside it", n - 1),
     }
 }
@@ -97,11 +98,15 @@ fn row_of_group(parts: &[&Part], line: usize) -> Result<Row, String> {
     let measured = read_ops_per_s.unwrap_or(0.0) / ops_per_s;
     let stated = parts[0].setting.read_percent.as_ref().map(|percent| percent.value / 100.0);
     let stated = stated.filter(|stated| (stated - measured).abs() <= READ_SHARE_TOLERANCE);
+    let depth: f64 = rows.iter().filter_map(|row| row.depth).map(f64::from).sum();
+    if depth > DEPTH_MAX {
+        return Err(format!("it had more than {DEPTH_MAX} operations in flight"));
+    }
     let in_flight_ms: f64 = rows.iter().map(|row| row.ops_per_s * row.latency_ms).sum();
     Ok(Row {
         durable,
         read_share: Some(stated.unwrap_or(measured)),
-        depth: rows.iter().map(|row| row.depth).sum(),
+        depth: Some(depth as u32),
         ops_per_s,
         latency_ms: in_flight_ms / ops_per_s,
         latency_p99_ms: percentile_ns(parts, 0.99).map(|ns| ns / 1e6),
@@ -340,8 +345,12 @@ mod tests {
             change(&mut other);
             let (table, left_out) = table(&[result(vec![clone_of("0", 60.0), other])]);
             assert!(table.rows.is_empty() && left_out[0].contains(word), "{word}: {left_out:?}");
-            assert!(left_out[0].contains("mixed and 1 jobs beside it"), "{left_out:?}");
+            assert!(left_out[0].contains("mixed and the job beside it"), "{left_out:?}");
         }
+        let mut deep = job();
+        deep.setting.outstanding = Some(Outstanding { most: figure(4e9), kept: true });
+        let (table, left_out) = table(&[result(vec![deep])]);
+        assert!(table.rows.is_empty() && left_out[0].contains("in flight"), "{left_out:?}");
     }
 
     #[test]

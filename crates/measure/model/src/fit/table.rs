@@ -147,7 +147,8 @@ const RATE: usize = 2;
 const VERDICT: &str = "verdict";
 /// Column with the durability of writes.
 const SYNC: &str = "sync";
-const DEPTH_MAX: f64 = 65_536.0;
+/// Largest number of operations in flight of a row: each needs memory in a simulation.
+pub const DEPTH_MAX: f64 = 65_536.0;
 
 fn row(line: &Line<'_>, columns: &[Option<&(&'static str, f64)>; 9]) -> Result<Row, TableError> {
     let pattern = match line.text("pattern").map(str::to_lowercase).as_deref() {
@@ -203,7 +204,7 @@ fn row(line: &Line<'_>, columns: &[Option<&(&'static str, f64)>; 9]) -> Result<R
         durable: durable && read_share != Some(1.0),
         ops_per_s: positive(2)?,
         latency_ms: positive(3)?,
-        latency_p99_ms: number(8)?,
+        latency_p99_ms: number(8)?.filter(|ms| *ms > 0.0),
         bandwidth_mb_per_s: number(5)?,
         read_ops_per_s: number(6)?,
         write_ops_per_s: number(7)?,
