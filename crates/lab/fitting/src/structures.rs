@@ -25,6 +25,8 @@ use crate::fit::{self, FitRequest, ScoresOut};
 
 /// Numbers of lanes (operations that a drive serves at once) or channels that are tried.
 const LANES: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+/// Variations of the service times that are tried for a table with 99th percentiles.
+const VARIATIONS: [f64; 8] = [0.03, 0.1, 0.2, 0.3, 0.45, 0.65, 0.9, 1.2];
 /// Ratio of errors by which a structure with more blocks must be better.
 const GAIN_MIN: f64 = 1.25;
 /// Ratio of errors up to which a structure is fitted again before the choice.
@@ -41,6 +43,8 @@ const FILE_BYTES: u64 = 16 << 30;
 struct Candidate {
     structure: &'static Structure,
     lanes: Option<u32>,
+    /// Variation of the service times, if it is not fitted with the other parameters.
+    variation: Option<f64>,
 }
 
 impl Candidate {
@@ -174,6 +178,9 @@ pub fn new_model(
             last_error.map_or_else(|| RunnerError::usage("no structure"), |e| fit_error(&e))
         );
     };
+    let of_p99 = match_variation(request, candidate, load, first, &quick, progress)?;
+    let (candidate, first) =
+        of_p99.as_ref().map_or((candidate, first), |(candidate, fitted)| (*candidate, fitted));
     let start = spec_of(request, candidate, load, Some(first))?;
     let fitted = fit(&start, table, &options, progress).map_err(|error| fit_error(&error))?;
     let text = model_text(request, candidate, load, Some(&fitted));
@@ -255,8 +262,9 @@ fn candidates(table: &Measured) -> impl Iterator<Item = Candidate> {
         let has_channels = structure.lanes == "channels";
         let is_tried = move |lanes: &&u32| has_channels || f64::from(**lanes) < 2.0 * most;
         let lanes = LANES.iter().filter(is_tried);
-        let with_lanes = lanes.map(move |lanes| Candidate { structure, lanes: Some(*lanes) });
-        let without = (!has_lanes).then_some(Candidate { structure, lanes: None });
+        let with_lanes =
+            lanes.map(move |lanes| Candidate { structure, lanes: Some(*lanes), variation: None });
+        let without = (!has_lanes).then_some(Candidate { structure, lanes: None, variation: None });
         with_lanes.filter(move |_| has_lanes).chain(without)
     })
 }
@@ -276,6 +284,39 @@ fn best_of_each(tried: &[(Candidate, Fit)]) -> Vec<(Candidate, &Fit)> {
         STRUCTURES.iter().filter_map(of).map(|(candidate, fitted)| (*candidate, fitted)).collect();
     best.sort_by(|a, b| error_of(&a.1.scores).total_cmp(&error_of(&b.1.scores)));
     best
+}
+
+/// Chooses the variation of the service times by the 99th percentiles of a table, because means hardly
+/// show it. `None` if the table has none, or if the fitted variation is as good.
+fn match_variation(
+    request: &NewModelRequest<'_>,
+    candidate: Candidate,
+    load: Load,
+    first: &Fit,
+    options: &FitOptions,
+    progress: &dyn Fn(FitProgress),
+) -> Result<Option<(Candidate, Fit)>, RunnerError> {
+    let error_with_p99 = |scores: &Scores| {
+        let p99 = scores.latency_p99_median.zip(scores.latency_p99_p90)?;
+        Some(error_of(scores) + p99.0 + 0.25 * p99.1)
+    };
+    let Some(mut lowest) =
+        error_with_p99(&first.scores).filter(|_| candidate.structure.has_variation())
+    else {
+        return Ok(None);
+    };
+    let mut best = None;
+    for (done, variation) in VARIATIONS.iter().enumerate() {
+        progress(FitProgress { stage: "variation", done, total: VARIATIONS.len() });
+        let fixed = Candidate { variation: Some(*variation), ..candidate };
+        let spec = spec_of(request, fixed, load, Some(first))?;
+        let Ok(fitted) = fit(&spec, request.fit.table, options, &|_| {}) else { continue };
+        if let Some(error) = error_with_p99(&fitted.scores).filter(|error| *error < lowest) {
+            lowest = error;
+            best = Some((fixed, fitted));
+        }
+    }
+    Ok(best)
 }
 
 /// The structure with the fewest blocks whose error is close to the lowest.
@@ -302,7 +343,7 @@ fn model_text(
     load: Load,
     fitted: Option<&Fit>,
 ) -> String {
-    let Candidate { structure, lanes } = candidate;
+    let Candidate { structure, lanes, variation } = candidate;
     // JSON strings are TOML strings.
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     let title = format!("{}, from {}", structure.says, request.source);
@@ -316,10 +357,22 @@ fn model_text(
         structure.entry,
     );
     let lanes = lanes.map(|lanes| lanes.to_string()).unwrap_or_default();
+    let chosen = variation.map(|value| {
+        let from = quoted(&format!("fitted: {}, 99th percentiles", request.source));
+        format!("{{ value = {value}, from = {from} }}")
+    });
+    let assumed = "{ value = 0.2, from = \"assumed\" }";
     for (name, lines) in structure.blocks {
-        text.push_str(&format!("\n[block.{name}]\n{}", lines.replace("LANES", &lanes)));
+        let lines = lines
+            .replace("LANES", &lanes)
+            .replace("VARIATION", chosen.as_deref().unwrap_or(assumed));
+        text.push_str(&format!("\n[block.{name}]\n{lines}"));
         for parameter in structure.parameters.iter().filter(|p| p.block == *name) {
-            text.push_str(&parameter_line(parameter, request.source, load, fitted));
+            let line = match chosen.as_ref().filter(|_| parameter.is_variation()) {
+                Some(chosen) => format!("{} = {chosen}\n", parameter.field),
+                None => parameter_line(parameter, request.source, load, fitted),
+            };
+            text.push_str(&line);
         }
     }
     text.push_str(&format!(
@@ -447,12 +500,13 @@ mod tests {
     #[test]
     fn rows_that_the_fit_did_not_use_are_predicted_and_interpolated() {
         let table = rows_of(DRIVE, "drive", &[100, 50, 0]);
-        let (_, found) = new_that_predicts(&table, Some(&rows_of(DRIVE, "drive", &[75, 25])));
+        let (model, found) = new_that_predicts(&table, Some(&rows_of(DRIVE, "drive", &[75, 25])));
         let report = plimsoll_report::text::document(&found.document(), &Style::default());
         assert!(report.starts_with("PREDICTED"), "{report}");
         assert!(report.contains("interpolated between its rows"), "{report}");
         assert!(report.contains("predicted rows, p99 latency: median error"), "{report}");
         assert!(!report.contains("MISSED"), "{report}");
+        assert!(model.contains("variation_ratio = { value = 0.3, from = \"fitted"), "{model}");
     }
 
     const DRIVE: &str = "[block.drive]\nkind = \"drive\"\nfrom = \"chosen\"\nlanes = 8\n\

@@ -5,11 +5,20 @@ pub(super) struct Structure {
     pub(super) name: &'static str,
     pub(super) says: &'static str,
     pub(super) entry: &'static str,
-    /// Name and lines of each block. `LANES` is replaced by a number.
+    /// Name and lines of each block. `LANES` is replaced by a number, and `VARIATION` by a value with
+    /// its source.
     pub(super) blocks: &'static [(&'static str, &'static str)],
     /// Unit of the number that replaces `LANES`; empty without one.
     pub(super) lanes: &'static str,
     pub(super) parameters: &'static [Parameter],
+}
+
+impl Structure {
+    /// Returns true if service times vary.
+    pub(super) fn has_variation(&self) -> bool {
+        self.parameters.iter().any(Parameter::is_variation)
+            || self.blocks.iter().any(|(_, lines)| lines.contains("VARIATION"))
+    }
 }
 
 /// A free parameter.
@@ -19,6 +28,13 @@ pub(super) struct Parameter {
     pub(super) bounds: (f64, f64),
     /// Operations that the parameter concerns.
     pub(super) of: Operations,
+}
+
+impl Parameter {
+    /// Returns true for the variation of the service times.
+    pub(super) fn is_variation(&self) -> bool {
+        self.field == VARIATION.field
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -137,7 +153,7 @@ pub(super) const STRUCTURES: [Structure; 6] = [
         blocks: &[(
             "ssd",
             "kind = \"ssd\"\nfrom = \"chosen\"\nchannels = LANES\ndies_per_channel = 4\n\
-             variation_ratio = { value = 0.2, from = \"assumed\" }\n",
+             variation_ratio = VARIATION\n",
         )],
         lanes: "channels",
         parameters: &[

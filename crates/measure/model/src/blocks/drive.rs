@@ -3,6 +3,8 @@
 //!
 //! For flash devices whose internals are unknown or do not matter: the costs are those of a
 //! sustained random load, including write amplification. Reads and writes share the drive's time.
+//! What a durable write needs in addition passes one durable write after another, beside all other
+//! operations.
 //! See `ssd` for a device with channels, dies and a flash translation layer.
 
 use super::context::{Block, Builder, Context, order_word};
@@ -15,6 +17,8 @@ use crate::spec::{ModelError, Reader};
 #[derive(Clone)]
 struct Drive {
     devices: Vec<StationId>,
+    /// By device: the queue of durable writes; empty if they need no more time than others.
+    durable: Vec<StationId>,
     read_ns: f64,
     write_ns: f64,
     read_ns_per_byte: f64,
@@ -41,14 +45,19 @@ pub(super) fn make(
     let per_byte = |rate: f64| 1e9 * lanes as f64 / rate;
     let devices =
         (0..count).map(|d| builder.station(&format!("{d}"), lanes as u32, order.clone())).collect();
+    let durable_ns = 1e3 * reader.number_or("durable_us", 0.0, 0.0, 1e7)?;
+    let queues = if durable_ns > 0.0 { count } else { 0 };
+    let durable =
+        (0..queues).map(|d| builder.station(&format!("{d}.durable"), 1, order.clone())).collect();
     Ok(Box::new(Drive {
         devices,
+        durable,
         read_ns: 1e3 * reader.number_or("read_us", 0.0, 0.0, 1e6)?,
         write_ns: 1e3 * reader.number_or("write_us", 0.0, 0.0, 1e6)?,
         read_ns_per_byte: per_byte(read),
         write_ns_per_byte: per_byte(write),
         flush_ns: 1e3 * reader.number_or("flush_us", 0.0, 0.0, 1e7)?,
-        durable_ns: 1e3 * reader.number_or("durable_us", 0.0, 0.0, 1e7)?,
+        durable_ns,
         variation: reader.number_or("variation_ratio", 0.3, 0.0, 10.0)?,
         unit_bytes: reader.count_or("stripe_bytes", 1 << 20, 512, 1 << 40)?,
         media: reader.word("media", &[("ssd", Source::Ssd), ("hdd", Source::Hdd)])?,
@@ -85,8 +94,46 @@ impl Block for Drive {
         }
         let station = self.devices[device];
         cx.program.visit(station, self.stream.duration_ns(mean_ns, self.variation));
-        if request.durable && request.action == Action::Write && self.durable_ns > 0.0 {
-            cx.program.visit(station, self.stream.duration_ns(self.durable_ns, self.variation));
+        let is_durable = request.durable && request.action == Action::Write;
+        if let Some(queue) = self.durable.get(device).filter(|_| is_durable) {
+            cx.program.visit(*queue, self.stream.duration_ns(self.durable_ns, self.variation));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::blocks::{Action, Request};
+    use crate::core::NS_PER_S;
+    use crate::system::{Event, System};
+
+    #[test]
+    fn durable_writes_wait_for_one_another_and_not_for_reads() {
+        let text = "[model]\nname = \"t\"\nentry = \"drive\"\n[block.drive]\nkind = \"drive\"\n\
+            from = \"chosen\"\nread_us = 100\nwrite_us = 100\ndurable_us = 900\n\
+            variation_ratio = 0\nread_bytes_per_s = 1e12\nwrite_bytes_per_s = 1e12\n";
+        // Operations per second: durable writes (tags 0 and 1), and reads (tag 2).
+        let rates = |tags: std::ops::Range<u64>| {
+            let mut system = System::parse("t", text, 1).unwrap();
+            let request = |tag: u64| match tag {
+                2 => Request::new(Action::Read, 0, 0, 512),
+                _ => Request { durable: true, ..Request::new(Action::Write, 0, 0, 512) },
+            };
+            tags.for_each(|tag| system.submit(tag, 0, &request(tag)));
+            let mut ended = [0u64; 2];
+            while let Some(Event::Done { tag, .. }) = system.next() {
+                if system.now_ns() > NS_PER_S {
+                    break;
+                }
+                ended[usize::from(tag == 2)] += 1;
+                system.submit(tag, 0, &request(tag));
+            }
+            ended
+        };
+        let (alone, beside) = (rates(0..2), rates(0..3));
+        assert!(alone[0].abs_diff(1111) <= 5, "one in 900 us: {alone:?}");
+        assert!(beside[0].abs_diff(1111) <= 10, "{beside:?}");
+        // The reads have all of the drive's time but 100 us for each write.
+        assert!(beside[1].abs_diff(10_000 - 1111) <= 50, "{beside:?}");
     }
 }
