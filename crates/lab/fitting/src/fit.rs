@@ -102,10 +102,19 @@ struct Prediction {
     scores: ScoresOut,
     /// Errors of copying the row of the fitted table with the same I/O size and read share.
     copied: Option<ScoresOut>,
-    /// Errors of interpolating between the rows of the fitted table.
-    interpolated: Option<ScoresOut>,
+    /// Errors of interpolating between the rows of the fitted table; `None` if no row is inside.
+    interpolated: Option<Interpolated>,
     rows: Vec<RowOut>,
     checks: ChecksOut,
+}
+
+/// Errors of predicted rows inside the range of the fitted table.
+#[derive(Serialize)]
+struct Interpolated {
+    rows: usize,
+    scores: ScoresOut,
+    /// Errors of the model on the same rows.
+    model: ScoresOut,
 }
 
 /// Errors over the rows of a table, as fractions.
@@ -472,22 +481,40 @@ fn interpolated_scores(rows: &[RowScore]) -> Option<ScoresOut> {
     Some(Scores::of_errors(&ops?, &latency?, &latency_p99.unwrap_or_default()).into())
 }
 
-/// Scores the interpolation of rows between those of the fitted table. `None` if no row is inside
-/// its range.
-fn interpolated_between(table: &Measured, rows: &[RowScore]) -> Option<ScoresOut> {
+/// Scores the interpolation of rows between those of the fitted table, and the model on the same
+/// rows. `None` if no row is inside the range of the table.
+fn interpolated_between(table: &Measured, rows: &[RowScore]) -> Option<Interpolated> {
     let known: Vec<&Row> = table.matrix().collect();
-    let rows: Vec<&Row> = rows.iter().map(|score| &score.row).collect();
-    let errors = |figure: fn(&Row) -> Option<f64>| {
+    let places = points(&known, &rows.iter().map(|score| &score.row).collect::<Vec<_>>());
+    let [ops, latency, latency_p99] = FIGURES.map(|figure| {
         let figures: Option<Vec<f64>> = known.iter().map(|row| figure(row)).collect();
-        let between = Interpolation::new(points(&known, &known), &figures?)?;
-        let places = points(&known, &rows);
-        let error =
-            |(row, place): (&&Row, &Vec<f64>)| Some(between.at(place)?.value / figure(row)? - 1.0);
-        Some(rows.iter().zip(&places).filter_map(error).collect::<Vec<f64>>())
+        Interpolation::new(points(&known, &known), &figures?)
+    });
+    let (ops, latency) = (ops?, latency?);
+    let error = |between: &Interpolation, place: &[f64], measured: f64| {
+        Some(between.at(place)?.value / measured - 1.0)
     };
-    let [ops, latency, latency_p99] = FIGURES.map(errors);
-    let ops = ops.filter(|errors| !errors.is_empty())?;
-    Some(Scores::of_errors(&ops, &latency?, &latency_p99.unwrap_or_default()).into())
+    let mut interpolated = Vec::new();
+    let mut model = Vec::new();
+    for (score, place) in rows.iter().zip(&places) {
+        let row = &score.row;
+        let Some(ops_error) = error(&ops, place, row.ops_per_s) else { continue };
+        let Some(latency_error) = error(&latency, place, row.latency_ms) else { continue };
+        let p99 = latency_p99.as_ref().zip(row.latency_p99_ms);
+        let latency_p99_error = p99.and_then(|(between, p99)| error(between, place, p99));
+        model.push(score.clone());
+        interpolated.push(RowScore {
+            ops_error,
+            latency_error,
+            latency_p99_error,
+            ..score.clone()
+        });
+    }
+    (!model.is_empty()).then(|| Interpolated {
+        rows: model.len(),
+        scores: score(&interpolated).into(),
+        model: score(&model).into(),
+    })
 }
 
 /// Returns where rows are between the lowest (0) and highest (1) values of other rows, for each

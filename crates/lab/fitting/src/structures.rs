@@ -503,7 +503,7 @@ mod tests {
         let (model, found) = new_that_predicts(&table, Some(&rows_of(DRIVE, "drive", &[75, 25])));
         let report = plimsoll_report::text::document(&found.document(), &Style::default());
         assert!(report.starts_with("PREDICTED"), "{report}");
-        assert!(report.contains("interpolated between its rows"), "{report}");
+        assert!(report.contains("interpolated, the same 8 rows"), "{report}");
         assert!(report.contains("predicted rows, p99 latency: median error"), "{report}");
         assert!(!report.contains("MISSED"), "{report}");
         assert!(model.contains("variation_ratio = { value = 0.3, from = \"fitted"), "{model}");

@@ -78,7 +78,8 @@ pub(super) fn document(result: &Outcome) -> Document {
 /// otherwise those of the fitted one. Without fits that leave rows out, it compares the errors of
 /// the fitted rows, although those of new rows are larger.
 fn interpolation_text(result: &Outcome) -> Option<String> {
-    let predicted = result.predicted.as_ref().and_then(|p| Some((p.scores, p.interpolated?)));
+    let inside = result.predicted.as_ref().and_then(|p| p.interpolated.as_ref());
+    let predicted = inside.map(|inside| (inside.model, inside.scores));
     let own = || Some((result.left_out.unwrap_or(result.fitted), result.interpolated?));
     let (model, between) = predicted.or_else(own)?;
     let p99 = model.latency_p99_error_median.zip(between.latency_p99_error_median);
@@ -216,13 +217,16 @@ fn predicted_or_fitted(result: &Outcome) -> (ScoresOut, &'static str) {
 fn scores_table(result: &Outcome) -> Table {
     let plural = if result.free_parameters == 1 { "" } else { "s" };
     let predicted = result.predicted.as_ref();
+    let inside = predicted.and_then(|p| p.interpolated.as_ref());
+    let count = inside.map_or(0, |inside| inside.rows);
     let rows = [
         (format!("fitted, {} free parameter{plural}", result.free_parameters), Some(result.fitted)),
         ("each left out in turn".to_owned(), result.left_out),
         ("each interpolated from the others".to_owned(), result.interpolated),
         ("predicted".to_owned(), predicted.map(|predicted| predicted.scores)),
         ("copied from the fitted table".to_owned(), predicted.and_then(|p| p.copied)),
-        ("interpolated between its rows".to_owned(), predicted.and_then(|p| p.interpolated)),
+        (format!("predicted, the {count} rows between its own"), inside.map(|i| i.model)),
+        (format!("interpolated, the same {count} rows"), inside.map(|i| i.scores)),
     ];
     let known = rows.into_iter().filter_map(|(name, scores)| Some((name, scores?)));
     ScoresOut::table("rows", &known.collect::<Vec<_>>())
