@@ -269,7 +269,7 @@ pub fn carry_out(
 /// # Errors
 /// Overrides that the model does not have, or a test table that it cannot predict.
 pub(crate) fn outcome(fitted: &Fit, request: &FitRequest<'_>) -> Result<Outcome, RunnerError> {
-    let FitRequest { table, goals, options, .. } = *request;
+    let options = request.options;
     let predicted = match request.test_table {
         None => None,
         Some(other) => {
@@ -279,15 +279,15 @@ pub(crate) fn outcome(fitted: &Fit, request: &FitRequest<'_>) -> Result<Outcome,
             Some((rows, checks_of(&spec, other)))
         }
     };
-    Ok(outcome_of(fitted, table, predicted, goals))
+    Ok(outcome_of(fitted, request, predicted))
 }
 
 fn outcome_of(
     fitted: &Fit,
-    table: &Measured,
+    request: &FitRequest<'_>,
     predicted: Option<(Vec<RowScore>, ChecksOut)>,
-    goals: &[Goal],
 ) -> Outcome {
+    let FitRequest { table, overrides, goals, .. } = *request;
     let scored = predicted.map(|(rows, checks)| {
         let (scores, copied) = (score(&rows), copy_scores(table, &rows));
         (rows, checks, scores, copied)
@@ -322,7 +322,11 @@ fn outcome_of(
         predicted: scored.map(|(rows, checks, scores, copied)| Prediction {
             scores: scores.into(),
             copied: copied.map(Into::into),
-            interpolated: interpolated_between(table, &rows),
+            // Overrides make it a prediction of another system, to which no row of this table belongs.
+            interpolated: overrides
+                .is_empty()
+                .then(|| interpolated_between(table, &rows))
+                .flatten(),
             rows: rows.iter().map(Into::into).collect(),
             checks,
         }),

@@ -111,9 +111,9 @@ pub(super) fn make(
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Cached,
-    /// It was missing, and is cached from now on.
+    /// Not cached until now.
     Added,
-    /// It is missing, and will not be cached.
+    /// Not cached, and not added.
     Missing,
 }
 

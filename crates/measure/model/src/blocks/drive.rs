@@ -3,8 +3,8 @@
 //!
 //! For flash devices whose internals are unknown or do not matter: the costs are those of a
 //! sustained random load, including write amplification. Reads and writes share the drive's time.
-//! What a durable write needs in addition passes one durable write after another, beside all other
-//! operations.
+//! The additional time of durable writes is that of a queue of their own: they wait for one another,
+//! and other operations do not wait for them.
 //! See `ssd` for a device with channels, dies and a flash translation layer.
 
 use super::context::{Block, Builder, Context, order_word};

@@ -171,13 +171,13 @@ fn outcome(goal: &Goal, side: Side<'_>) -> Option<Outcome> {
 
 fn gap(goal: &Goal, rows: &[RowScore], reached: f64, row_limit: f64) -> Gap {
     let error = |row: &RowScore| match goal.figure {
-        Figure::Ops => row.ops_error,
-        Figure::Latency => row.latency_error,
-        Figure::LatencyP99 => row.latency_p99_error.unwrap_or(0.0),
+        Figure::Ops => Some(row.ops_error),
+        Figure::Latency => Some(row.latency_error),
+        Figure::LatencyP99 => row.latency_p99_error,
     };
-    let errors: Vec<f64> = rows.iter().map(error).collect();
-    let mut large: Vec<(usize, f64)> =
-        errors.iter().copied().enumerate().filter(|(_, e)| e.abs() > row_limit).collect();
+    let errors: Vec<Option<f64>> = rows.iter().map(error).collect();
+    let known = errors.iter().enumerate().filter_map(|(at, error)| Some((at, (*error)?)));
+    let mut large: Vec<(usize, f64)> = known.filter(|(_, e)| e.abs() > row_limit).collect();
     large.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
     Gap {
         over: reached - goal.limit,
@@ -189,10 +189,10 @@ fn gap(goal: &Goal, rows: &[RowScore], reached: f64, row_limit: f64) -> Gap {
 
 /// Returns groups of at least three rows of which three quarters have errors with the same sign,
 /// and a median that exceeds `least`.
-fn groups(rows: &[RowScore], errors: &[f64], least: f64) -> Vec<Group> {
+fn groups(rows: &[RowScore], errors: &[Option<f64>], least: f64) -> Vec<Group> {
     let mut names: Vec<(String, Vec<f64>)> = Vec::new();
     for (row, error) in rows.iter().zip(errors) {
-        let row = &row.row;
+        let (row, Some(error)) = (&row.row, error) else { continue };
         let mut of = vec![
             row.io_bytes.map(|bytes| format!("{} KiB", bytes as f64 / 1024.0)),
             row.read_share.map(|share| format!("{:.0} % read", 100.0 * share)),

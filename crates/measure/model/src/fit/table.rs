@@ -3,9 +3,9 @@
 //! The format is that of [`plimsoll_evidence::cells`]. Columns: `io_kib`, `pattern` (`random` or
 //! `sequential`), `read_percent`, `ops_per_s`, `latency_ms`, and optionally `depth` (outstanding
 //! operations of each client, if different from the model's load), `bandwidth_mb_per_s`,
-//! `read_ops_per_s`, `write_ops_per_s`, `latency_ms_p99`. The columns of `plimsoll sweep --format csv` are synonyms. A
-//! row without an I/O size, such as a fill, is used for the checks but not fitted. Rows of a sweep
-//! whose verdict is INVALID are not used at all.
+//! `read_ops_per_s`, `write_ops_per_s`, `latency_ms_p99`. The columns of
+//! `plimsoll sweep --format csv` are synonyms. A row without an I/O size, such as a fill, is used for
+//! the checks but not fitted. Rows of a sweep whose verdict is INVALID are not used at all.
 
 use plimsoll_evidence::cells::{Cells, Line, TableError};
 

@@ -220,9 +220,9 @@ fn loss_of_a_node() {
 }
 
 /// S. Seshasayee, "QoS study with mClock and WPQ schedulers", ceph.io, April 2021: one host with four
-/// Intel P3700 of 800 GB (datasheet: 1.9 GB/s), three copies. One of them was away while a pool was
-/// filled, and is back: unlimited recovery, beside 64 writes of 4 KiB in flight. The rate without
-/// recovery (21,500/s) sets the time of a write.
+/// Intel P3700 of 800 GB (datasheet: 1.9 GB/s) and three copies. A pool is filled while one drive is
+/// away. When the drive returns, its data is recovered without a limit, beside 64 writes of 4 KiB in
+/// flight. The rate without recovery (21,500/s) sets the time of a write.
 #[test]
 fn rebuild_beside_a_load() {
     let units = 12_000u64;

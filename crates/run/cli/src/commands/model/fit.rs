@@ -26,7 +26,7 @@ use crate::notes;
     columns io_kib, pattern, read_percent, ops_per_s, latency_ms, and\noptionally depth \
     (outstanding operations of each client), bandwidth_mb_per_s, \
     read_ops_per_s,\nwrite_ops_per_s, or the CSV of a sweep; lines with # are comments.\nResults of another \
-    tool (fio JSON, a directory of them) are tables too: each job is a row.\n\nExit codes: 0 FITTED or \
+    tool (fio JSON, a directory of them) are tables too: each job is a row,\nor all jobs that ran together.\n\nExit codes: 0 FITTED or \
     PREDICTED; 3 DOES NOT FIT: a goal of the fitted rows is missed."
 )]
 pub struct Options {
