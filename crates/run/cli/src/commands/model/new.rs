@@ -30,10 +30,9 @@ use crate::notes;
 
 Tries a flash drive, one behind a network link, a constant time or a rate limit, an SSD with
 channels, and a disk; fits the best, and compares it with the shipped models and with interpolation.
-A table is a CSV of a sweep, or has the columns of `plimsoll model fit`. Of the results of another
-tool (fio JSON, a directory of them), each job is a row, or all jobs that ran together. Rows need
-the operations in flight of each client (queue_depth) if they differ. Rows with `sync` dsync show
-what durable writes cost.
+A table is a CSV of a sweep, or has the columns of `plimsoll model fit`. Of results of another tool
+(fio JSON, a directory), each job is a row, or all jobs that ran together. Rows need their operations
+in flight (queue_depth) if these differ. Rows with `sync` dsync show what durable writes cost.
 
 Exit codes: 0 FITTED; 3 DOES NOT FIT: a goal is missed. The file is written in both cases.")]
 pub struct Options {
