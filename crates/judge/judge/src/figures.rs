@@ -4,7 +4,7 @@
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{ClassTotals, Phase, PhaseKind};
 use plimsoll_evidence::series::Data;
-use plimsoll_plan::{LatencyClass, Stream, SyncKind, Workload};
+use plimsoll_plan::{LatencyClass, Stream, Workload};
 
 /// Nanoseconds in a second.
 pub const NS_PER_S: f64 = 1e9;
@@ -334,7 +334,7 @@ pub fn expected_instances(bundle: &Bundle, class: LatencyClass) -> Vec<u32> {
                     stream.read_percent > 0.0 && stream.metadata_percent < 100.0
                 }
                 DbWrite | Write => stream.read_percent < 100.0 && stream.metadata_percent < 100.0,
-                Sync => matches!(stream.sync.kind, SyncKind::Fsync | SyncKind::Fdatasync),
+                Sync => stream.sync.kind.flushes(),
                 Metadata => stream.metadata_percent > 0.0,
                 LogWrite => false,
                 All => true,

@@ -45,12 +45,11 @@ pub fn check_streams(configs: &[plimsoll_workload::matrix::StreamConfig]) -> Res
 /// # Errors
 /// A sentence that explains the unsupported operation or size.
 pub fn object_bytes(config: &plimsoll_workload::matrix::StreamConfig) -> Result<u32, String> {
-    use plimsoll_workload::matrix::SyncKind;
     let (name, mix) = (&config.name, &config.metadata_mix);
     let sizes = config.all_sizes_bytes();
     let object = sizes.iter().copied().max().unwrap_or(0);
     let writes = if config.write_sizes.is_empty() { &config.sizes } else { &config.write_sizes };
-    let whole = writes.iter().all(|size| u64::from(size.size_bytes) == object);
+    let whole = writes.iter().all(|size| size.size_bytes == object);
     if config.read_percent < 100.0 && !whole {
         return Err(format!(
             "stream {name}: on S3 a write replaces an object, so that all writes must be of the \
@@ -71,12 +70,12 @@ pub fn object_bytes(config: &plimsoll_workload::matrix::StreamConfig) -> Result<
     if config.align_bytes > 0 && config.align_bytes != object {
         return Err(format!("stream {name}: on S3 `align` can't differ from the objects' size"));
     }
-    if config.metadata_percent > 0.0 && (mix.rename > 0.0 || mix.setattr > 0.0) {
+    if config.metadata_percent > 0.0 && (mix.rename_percent > 0.0 || mix.setattr_percent > 0.0) {
         return Err(format!(
             "stream {name}: S3 has no rename and no setattr: set both to 0 in metadata_mix"
         ));
     }
-    if matches!(config.sync.kind, SyncKind::Fsync | SyncKind::Fdatasync) {
+    if config.sync.kind.flushes() {
         return Err(format!(
             "stream {name}: S3 has no sync apart from the write: set sync = \"none\""
         ));

@@ -27,7 +27,7 @@ pub(crate) use hash::{share_below, unit_open};
 pub use hot_cold::HotCold;
 pub use indices::Indices;
 pub use normal::{Normal, normal_quantile};
-pub use pattern::{AddressError, Pattern};
+pub use pattern::AddressError;
 pub use permutation::Permutation;
 pub use slots::Slots;
 pub use space::{Place, Region, Space};

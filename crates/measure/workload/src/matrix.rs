@@ -28,10 +28,9 @@ mod sample;
 mod tracker;
 
 pub use choice::Choice;
-pub use config::{MatrixError, SizeShare, StreamConfig, SyncKind, SyncPolicy};
+pub use config::{MatrixError, StreamConfig};
 pub use files::FileSet;
 pub use in_flight::InFlight;
-pub use metadata::MetadataMix;
 pub use names::{NameChange, Names, name_text};
 pub use op::{Class, LatencyEnd, Op, OpKind, classes};
 pub use part::StreamPart;

@@ -2,7 +2,7 @@
 
 use crate::read::{Cx, Located};
 use crate::resolved::{
-    LatencyClass, LatencyLimit, LatencyStatistic, Matrix, SyncKind, Target, TargetKind, Workload,
+    LatencyClass, LatencyLimit, LatencyStatistic, Matrix, Target, TargetKind, Workload,
 };
 use crate::units::DurationNs;
 
@@ -35,10 +35,7 @@ pub(super) fn check_classes(
             cx.fail(&given.at, format!("is not a latency of a {kind} workload"), help);
         }
         let flushes = |matrix: &Matrix| {
-            matrix.streams.iter().any(|stream| {
-                matches!(stream.sync.kind, SyncKind::Fsync | SyncKind::Fdatasync)
-                    || stream.trace.is_some()
-            })
+            matrix.streams.iter().any(|stream| stream.sync.kind.flushes() || stream.trace.is_some())
         };
         if *class == Sync && workload.matrix().is_some_and(|matrix| !flushes(matrix)) {
             let help = "write sync = \"fsync\" or \"fdatasync\" in the workload, or remove it";

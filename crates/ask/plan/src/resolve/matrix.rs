@@ -8,7 +8,7 @@ use crate::read::word::{ArrivalWord, PatternWord};
 use crate::read::{Cx, Located, Position};
 use crate::resolved::{
     Arrival, Content, DirectIo, EngineChoice, FileSet, Layout, Matrix, MatrixAxes, MetadataMix,
-    Pattern, SizeShare, Stream, SyncKind, SyncPolicy, Target, TargetKind,
+    Pattern, SizeShare, Stream, SyncPolicy, Target, TargetKind,
 };
 use crate::units::SizeBytes;
 
@@ -264,7 +264,7 @@ fn reject_strays(raw: &MatrixRaw, axes: &MatrixAxes, cx: &mut Cx) {
         (
             raw.sync_every.written,
             &raw.sync_every.at,
-            matches!(raw.sync.value, SyncKind::Fsync | SyncKind::Fdatasync),
+            raw.sync.value.flushes(),
             "sync = \"fsync\" or \"fdatasync\"",
         ),
     ];

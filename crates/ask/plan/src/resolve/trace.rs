@@ -87,7 +87,7 @@ pub(super) fn resolve(
             stamps: raw.stamps.value,
         },
         files,
-        metadata_mix: no_metadata(),
+        metadata_mix: MetadataMix::default(),
         start_event: None,
         trace: Some(source),
     };
@@ -98,19 +98,6 @@ pub(super) fn resolve(
         warm_up_ns: Some(0),
         round_ns: None,
     })
-}
-
-const fn no_metadata() -> MetadataMix {
-    MetadataMix {
-        getattr_percent: 0.0,
-        lookup_percent: 0.0,
-        access_percent: 0.0,
-        readdir_percent: 0.0,
-        create_percent: 0.0,
-        remove_percent: 0.0,
-        rename_percent: 0.0,
-        setattr_percent: 0.0,
-    }
 }
 
 /// Returns the trace and its share of reads.

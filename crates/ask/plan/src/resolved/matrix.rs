@@ -304,8 +304,8 @@ impl FileSet {
     }
 }
 
-/// Percentages of the metadata operations; their sum is 100.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// Percentages of the metadata operations. Their sum is 100, or 0 without such operations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MetadataMix {
     /// Reads of attributes.
     pub getattr_percent: f64,

@@ -159,6 +159,14 @@ words! {
     }
 }
 
+impl SyncKind {
+    /// Returns true if a separate call makes earlier writes durable.
+    #[must_use]
+    pub const fn flushes(self) -> bool {
+        matches!(self, Self::Fsync | Self::Fdatasync)
+    }
+}
+
 words! {
     /// Way in which a write of a durability test becomes durable before it is acknowledged.
     SyncMethod {

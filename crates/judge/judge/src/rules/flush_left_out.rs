@@ -26,7 +26,7 @@ pub const RULE: Rule = Rule {
 
 fn check(bundle: &Bundle) -> Option<Finding> {
     let mut kinds = evidence::streams(bundle).iter().map(|stream| stream.sync.kind);
-    if !kinds.any(|kind| matches!(kind, SyncKind::Fsync | SyncKind::Fdatasync)) {
+    if !kinds.any(SyncKind::flushes) {
         return None;
     }
     let sum = |pick: &dyn Fn(&ClassTotals) -> bool| {

@@ -6,12 +6,10 @@ use std::sync::atomic::AtomicBool;
 use plimsoll_engine::backend::{BackendConfig, Direct, FileSource, Prefer};
 use plimsoll_engine::stream::matrix::{MatrixSource, WriteContent};
 use plimsoll_engine::stream::run::{Group, RunConfig, RunReport, Target, run as run_groups};
+use plimsoll_plan::{MetadataMix, Pattern, SizeShare, SyncKind, SyncPolicy};
 use plimsoll_record::histogram::HistogramTotals;
-use plimsoll_workload::address::Pattern;
 use plimsoll_workload::content::{Content, ContentSpec};
-use plimsoll_workload::matrix::{
-    FileSet, MetadataMix, Sample, SizeShare, StreamConfig, SyncKind, SyncPolicy,
-};
+use plimsoll_workload::matrix::{FileSet, Sample, StreamConfig};
 use plimsoll_workload::planned::pace::Pace;
 use plimsoll_workload::stamp::Generations;
 use serde_json::json;
@@ -86,16 +84,6 @@ fn target(case: &Case) -> Target {
 
 /// Returns the stream of a case: uniform 4 KiB reads by default.
 pub fn stream(file_size_bytes: u64) -> StreamConfig {
-    let zero = MetadataMix {
-        getattr: 0.0,
-        lookup: 0.0,
-        access: 0.0,
-        readdir: 0.0,
-        create: 0.0,
-        remove: 0.0,
-        rename: 0.0,
-        setattr: 0.0,
-    };
     StreamConfig {
         name: "bench".to_owned(),
         seed: 42,
@@ -110,13 +98,13 @@ pub fn stream(file_size_bytes: u64) -> StreamConfig {
             working_set_bytes: None,
         },
         read_percent: 100.0,
-        sizes: vec![SizeShare { size_bytes: 4096, share: 1.0 }],
+        sizes: vec![SizeShare { size_bytes: 4096, share_percent: 1.0 }],
         write_sizes: Vec::new(),
         pattern: Pattern::Random,
         align_bytes: 0,
         sync: SyncPolicy { kind: SyncKind::None, every_writes: 0 },
         metadata_percent: 0.0,
-        metadata_mix: zero,
+        metadata_mix: MetadataMix::default(),
         names_per_client: 0,
         first_byte: false,
         trace: None,
@@ -132,7 +120,7 @@ fn empty_bytes(case: &Case) -> u64 {
 fn stream_of(case: &Case) -> StreamConfig {
     let file_bytes = std::fs::metadata(&case.path).map_or(0, |meta| meta.len());
     let mut stream = stream(if file_bytes == 0 { empty_bytes(case) } else { file_bytes });
-    let one = |size_bytes| vec![SizeShare { size_bytes, share: 1.0 }];
+    let one = |size_bytes| vec![SizeShare { size_bytes, share_percent: 1.0 }];
     match case.work.as_str() {
         "write" | "write-made" | "write-sampled" => stream.read_percent = 0.0,
         "layout" | "verify" => {
@@ -141,12 +129,12 @@ fn stream_of(case: &Case) -> StreamConfig {
         }
         "content" | "half" => {
             stream.read_percent = 0.0;
-            (stream.pattern, stream.sizes) = (Pattern::Sequential, one(case.size_bytes));
+            (stream.pattern, stream.sizes) = (Pattern::Sequential, one(case.size_bytes.into()));
         }
         "mix" => {
             stream.read_percent = 70.0;
             stream.sizes = [(4096, 40.0), (8192, 30.0), (16_384, 20.0), (32_768, 10.0)]
-                .map(|(size_bytes, share)| SizeShare { size_bytes, share })
+                .map(|(size_bytes, share_percent)| SizeShare { size_bytes, share_percent })
                 .to_vec();
             stream.pattern = Pattern::Zipf { exponent: 1.1 };
         }

@@ -1,7 +1,9 @@
 //! A pattern over the numbers below `n`.
 
+use plimsoll_plan::Pattern;
+
 use super::hash::{mix, uniform_below};
-use super::{HotCold, Normal, Pattern, Permutation, Stride, Zipf};
+use super::{HotCold, Normal, Permutation, Stride, Zipf};
 
 /// Slots `0..n` by a pattern: a pure function of seed and index.
 #[derive(Clone, Debug)]
@@ -39,7 +41,8 @@ impl Slots {
     pub fn new(pattern: &Pattern, n: u64, slot_bytes: u64, seed: u64) -> Self {
         let n = n.max(1);
         let kind = match *pattern {
-            Pattern::Random => Kind::Random,
+            // A trace has its own addresses.
+            Pattern::Random | Pattern::Trace => Kind::Random,
             Pattern::Permutation => {
                 Kind::Permutation { pass: 0, order: Permutation::new(n, mix(seed, 0)) }
             }

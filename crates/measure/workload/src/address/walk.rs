@@ -1,7 +1,9 @@
 //! Path of a client through a space.
 
 use super::hash::{mix, unit_open};
-use super::{AddressError, Indices, Pattern, Place, Region, Slots, Space};
+use plimsoll_plan::Pattern;
+
+use super::{AddressError, Indices, Place, Region, Slots, Space};
 
 /// The space and pattern that the clients of a stream share. All other state is a cache, except the
 /// shared cursor of a sequential stream with mixed sizes.
@@ -55,7 +57,7 @@ impl AddressWalks {
         align_bytes: u64,
         seed: u64,
     ) -> Result<Self, AddressError> {
-        pattern.check()?;
+        super::pattern::check(pattern)?;
         let smallest = sizes_bytes.iter().copied().min().unwrap_or(0);
         let largest = sizes_bytes.iter().copied().max().unwrap_or(0);
         if smallest == 0 {

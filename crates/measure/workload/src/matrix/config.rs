@@ -2,49 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{FileSet, MetadataMix};
-use crate::address::{AddressError, Pattern};
+use plimsoll_plan::{MetadataMix, Pattern, SizeShare, SyncPolicy};
+
+use super::{FileSet, metadata};
+use crate::address::AddressError;
 use crate::trace::Replay;
-
-/// A size of transfers and its share.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SizeShare {
-    /// Bytes of one transfer.
-    pub size_bytes: u32,
-    /// Weight among the sizes.
-    pub share: f64,
-}
-
-/// Call that makes writes durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SyncKind {
-    /// None.
-    None,
-    /// `fsync`.
-    Fsync,
-    /// `fdatasync`.
-    Fdatasync,
-    /// Each write is itself durable (`O_DSYNC`, `RWF_DSYNC`, FUA).
-    Durable,
-}
-
-impl SyncKind {
-    /// Returns true if a separate call makes earlier writes durable.
-    #[must_use]
-    pub fn flushes(self) -> bool {
-        matches!(self, Self::Fsync | Self::Fdatasync)
-    }
-}
-
-/// Durability of writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SyncPolicy {
-    /// The call.
-    pub kind: SyncKind,
-    /// Number of a client's writes between syncs (`fsync` and `fdatasync`; 0 counts as 1). The sync
-    /// is for the file of the last write.
-    pub every_writes: u32,
-}
 
 /// Equal clients with the same mix of operations.
 #[derive(Clone, Debug, PartialEq)]
@@ -113,8 +75,9 @@ impl StreamConfig {
     /// Returns every transfer size of the stream.
     #[must_use]
     pub fn all_sizes_bytes(&self) -> Vec<u64> {
-        let all = self.sizes.iter().chain(&self.write_sizes).filter(|size| size.share > 0.0);
-        let mut sizes: Vec<u64> = all.map(|size| size.size_bytes.into()).collect();
+        let all =
+            self.sizes.iter().chain(&self.write_sizes).filter(|size| size.share_percent > 0.0);
+        let mut sizes: Vec<u64> = all.map(|size| size.size_bytes).collect();
         sizes.sort_unstable();
         sizes.dedup();
         sizes
@@ -131,7 +94,7 @@ impl StreamConfig {
         check("the read share", reads, percent(reads), "from 0 to 100")?;
         let metadata = self.metadata_percent;
         check("the metadata share", metadata, percent(metadata), "from 0 to 100")?;
-        let weights = self.metadata_mix.weights();
+        let weights = metadata::weights(&self.metadata_mix);
         let sum: f64 = weights.iter().sum();
         let weighed = metadata == 0.0 || (sum > 0.0 && weights.iter().all(|w| *w >= 0.0));
         check("the sum of the metadata mix", sum, weighed, "shares above 0")?;

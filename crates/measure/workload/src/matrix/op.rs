@@ -1,6 +1,8 @@
 //! One operation, and its class in recordings.
 
-use super::{MetadataKind, SyncKind};
+use plimsoll_plan::SyncKind;
+
+use super::MetadataKind;
 
 /// Kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

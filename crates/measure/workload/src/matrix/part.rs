@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
+use plimsoll_plan::{SizeShare, SyncKind};
+
 use super::op::class_of;
 use super::{
-    Choice, MatrixError, MetadataKind, NameChange, Names, Op, OpKind, SizeShare, StreamConfig,
-    SyncKind,
+    Choice, MatrixError, MetadataKind, NameChange, Names, Op, OpKind, StreamConfig, metadata,
 };
 use crate::address::{AddressWalks, Walk, mix};
 use crate::trace::{Cursor, Event, TraceOperation};
@@ -42,7 +43,8 @@ struct Client {
 }
 
 fn chosen(sizes: &[SizeShare]) -> (Vec<u32>, Vec<f64>) {
-    sizes.iter().map(|size| (size.size_bytes, size.share)).unzip()
+    let bytes = |size: &SizeShare| u32::try_from(size.size_bytes).unwrap_or(u32::MAX);
+    sizes.iter().map(|size| (bytes(size), size.share_percent)).unzip()
 }
 
 impl StreamPart {
@@ -103,7 +105,7 @@ impl StreamPart {
             is_read: Choice::percent(config.read_percent, seed(1)),
             read_size: Choice::new(reads, seed(2)),
             write_size: Choice::new(writes, seed(3)),
-            metadata: Choice::new(&config.metadata_mix.weights(), seed(4)),
+            metadata: Choice::new(&metadata::weights(&config.metadata_mix), seed(4)),
             files: 0,
             files_seed: seed(5),
             names: Names::new(config.names_per_client, config.queue_depth),
@@ -206,7 +208,7 @@ impl Client {
     fn write_kind(&mut self, config: &StreamConfig, file: u32) -> OpKind {
         match config.sync.kind {
             SyncKind::None => OpKind::Write,
-            SyncKind::Durable => OpKind::WriteDurable,
+            SyncKind::Dsync | SyncKind::FileSync => OpKind::WriteDurable,
             SyncKind::Fsync | SyncKind::Fdatasync => {
                 self.writes_until_sync -= 1;
                 if self.writes_until_sync == 0 {

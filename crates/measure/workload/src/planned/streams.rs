@@ -4,9 +4,8 @@
 use plimsoll_plan as plan;
 
 use super::PlannedError;
-use crate::address::Pattern;
 use crate::content::{ContentSpec, unit_bytes_for};
-use crate::matrix::{FileSet, MetadataMix, SizeShare, StreamConfig, SyncKind, SyncPolicy};
+use crate::matrix::{FileSet, StreamConfig};
 
 /// Small files of each client at the start of a stream with metadata operations.
 const NAMES_PER_CLIENT: u32 = 64;
@@ -55,6 +54,11 @@ fn config(
         (None, size) => size.unwrap_or(0),
     };
     let all_sizes = stream.sizes.iter().chain(&stream.write_sizes).map(|size| size.size_bytes);
+    if let Some(bytes) = all_sizes.clone().find(|bytes| *bytes > u64::from(u32::MAX)) {
+        let name = &stream.name;
+        let says = format!("stream {name}: a transfer of {bytes} bytes is too large");
+        return Err(PlannedError::Numbers(says));
+    }
     let file_size_bytes = whole_records(
         file_size_bytes,
         all_sizes.chain([files.offset_bytes, stream.align_bytes]).collect(),
@@ -73,21 +77,13 @@ fn config(
             working_set_bytes: files.working_set_bytes,
         },
         read_percent: stream.read_percent,
-        sizes: sizes(stream, &stream.sizes)?,
-        write_sizes: sizes(stream, &stream.write_sizes)?,
-        pattern: pattern(&stream.pattern),
+        sizes: stream.sizes.clone(),
+        write_sizes: stream.write_sizes.clone(),
+        pattern: stream.pattern,
         align_bytes: stream.align_bytes,
-        sync: SyncPolicy {
-            kind: match stream.sync.kind {
-                plan::SyncKind::None => SyncKind::None,
-                plan::SyncKind::Fsync => SyncKind::Fsync,
-                plan::SyncKind::Fdatasync => SyncKind::Fdatasync,
-                plan::SyncKind::Dsync | plan::SyncKind::FileSync => SyncKind::Durable,
-            },
-            every_writes: stream.sync.every_writes,
-        },
+        sync: stream.sync,
         metadata_percent: stream.metadata_percent,
-        metadata_mix: mix(&stream.metadata_mix),
+        metadata_mix: stream.metadata_mix,
         names_per_client: if stream.metadata_percent > 0.0 { NAMES_PER_CLIENT } else { 0 },
         first_byte: false,
         trace: None,
@@ -103,49 +99,6 @@ fn whole_records(file_size_bytes: u64, mut sizes_and_offsets: Vec<u64>) -> u64 {
             file_size_bytes / unit_bytes * unit_bytes
         }
         _ => file_size_bytes,
-    }
-}
-
-fn sizes(stream: &plan::Stream, sizes: &[plan::SizeShare]) -> Result<Vec<SizeShare>, PlannedError> {
-    let one = |size: &plan::SizeShare| {
-        let size_bytes = u32::try_from(size.size_bytes).map_err(|_| {
-            let (name, bytes) = (&stream.name, size.size_bytes);
-            PlannedError::Numbers(format!(
-                "stream {name}: a transfer of {bytes} bytes is too large"
-            ))
-        })?;
-        Ok(SizeShare { size_bytes, share: size.share_percent })
-    };
-    sizes.iter().map(one).collect()
-}
-
-fn pattern(pattern: &plan::Pattern) -> Pattern {
-    match *pattern {
-        // A trace has its own addresses.
-        plan::Pattern::Random | plan::Pattern::Trace => Pattern::Random,
-        plan::Pattern::Permutation => Pattern::Permutation,
-        plan::Pattern::Sequential => Pattern::Sequential,
-        plan::Pattern::SequentialShared => Pattern::SequentialShared,
-        plan::Pattern::Strided { stride_bytes } => Pattern::Strided { stride_bytes },
-        plan::Pattern::Zipf { exponent } => Pattern::Zipf { exponent },
-        plan::Pattern::HotCold { hot_space, hot_access } => {
-            Pattern::HotCold { hot_space, hot_access }
-        }
-        plan::Pattern::Normal { deviation } => Pattern::Normal { deviation },
-        plan::Pattern::Skipping { density } => Pattern::Skipping { density },
-    }
-}
-
-fn mix(mix: &plan::MetadataMix) -> MetadataMix {
-    MetadataMix {
-        getattr: mix.getattr_percent,
-        lookup: mix.lookup_percent,
-        access: mix.access_percent,
-        readdir: mix.readdir_percent,
-        create: mix.create_percent,
-        remove: mix.remove_percent,
-        rename: mix.rename_percent,
-        setattr: mix.setattr_percent,
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use plimsoll_plan as plan;
 
 use super::PlannedError;
-use crate::matrix::{SizeShare, StreamConfig};
+use crate::matrix::StreamConfig;
 use crate::trace::{Replay, Trace};
 
 /// Maps a trace to the file of the stream that replays it, for a measured phase of `measure_ns`.
@@ -30,7 +30,9 @@ pub fn lay(
     let largest = replay.size_bytes_max();
     if config.all_sizes_bytes().last().is_none_or(|planned| *planned < u64::from(largest)) {
         // Rounding up to a boundary can make an operation larger than in the trace.
-        config.sizes.push(SizeShare { size_bytes: largest, share: f64::MIN_POSITIVE });
+        config
+            .sizes
+            .push(plan::SizeShare { size_bytes: largest.into(), share_percent: f64::MIN_POSITIVE });
     }
     config.trace = Some(Arc::new(replay));
     Ok(())

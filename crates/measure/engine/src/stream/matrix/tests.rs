@@ -1,9 +1,9 @@
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use plimsoll_workload::address::Pattern;
+use plimsoll_plan::{MetadataMix, Pattern, SizeShare, SyncKind, SyncPolicy};
 use plimsoll_workload::content::ContentSpec;
-use plimsoll_workload::matrix::{FileSet, MetadataMix, SizeShare, SyncKind, SyncPolicy};
+use plimsoll_workload::matrix::FileSet;
 use plimsoll_workload::planned::pace::Pace;
 
 use super::*;
@@ -13,7 +13,7 @@ use crate::stream::run::{Group, RunConfig, RunReport, Target, run};
 const FILE_BYTES: u64 = 8 << 20;
 const UNITS: usize = 2048;
 
-fn config(read_percent: f64, pattern: Pattern, size_bytes: u32) -> StreamConfig {
+fn config(read_percent: f64, pattern: Pattern, size_bytes: u64) -> StreamConfig {
     StreamConfig {
         name: "s".to_owned(),
         seed: 1,
@@ -28,22 +28,13 @@ fn config(read_percent: f64, pattern: Pattern, size_bytes: u32) -> StreamConfig 
             working_set_bytes: None,
         },
         read_percent,
-        sizes: vec![SizeShare { size_bytes, share: 1.0 }],
+        sizes: vec![SizeShare { size_bytes, share_percent: 1.0 }],
         write_sizes: Vec::new(),
         pattern,
         align_bytes: 0,
         sync: SyncPolicy { kind: SyncKind::None, every_writes: 0 },
         metadata_percent: 0.0,
-        metadata_mix: MetadataMix {
-            getattr: 1.0,
-            lookup: 0.0,
-            access: 0.0,
-            readdir: 0.0,
-            create: 0.0,
-            remove: 0.0,
-            rename: 0.0,
-            setattr: 0.0,
-        },
+        metadata_mix: MetadataMix { getattr_percent: 1.0, ..MetadataMix::default() },
         names_per_client: 0,
         first_byte: false,
         trace: None,
@@ -170,7 +161,7 @@ fn a_sample_is_checked_without_following_everything() {
 
 /// Passes the bytes to a source as if the source had read them, and returns the results of its
 /// checks.
-fn checked(bytes: &mut [u8], generations: &Arc<[Generations]>, size_bytes: u32) -> Checks {
+fn checked(bytes: &mut [u8], generations: &Arc<[Generations]>, size_bytes: u64) -> Checks {
     let whole = config(100.0, Pattern::Sequential, size_bytes);
     let mut source = MatrixSource::new(whole, 0..1, followed(generations), 1).unwrap();
     for chunk in bytes.chunks_exact_mut(size_bytes as usize) {

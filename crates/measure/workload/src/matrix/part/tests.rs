@@ -1,8 +1,9 @@
 use std::collections::{HashMap, HashSet};
 
+use plimsoll_plan::{MetadataMix, Pattern, SyncPolicy};
+
 use super::*;
-use crate::address::Pattern;
-use crate::matrix::{FileSet, MetadataMix, SyncPolicy, classes};
+use crate::matrix::{FileSet, classes};
 
 const KIB: u64 = 1024;
 
@@ -21,21 +22,21 @@ fn config() -> StreamConfig {
             working_set_bytes: None,
         },
         read_percent: 75.0,
-        sizes: vec![SizeShare { size_bytes: 4096, share: 100.0 }],
+        sizes: vec![SizeShare { size_bytes: 4096, share_percent: 100.0 }],
         write_sizes: Vec::new(),
         pattern: Pattern::Random,
         align_bytes: 0,
         sync: SyncPolicy { kind: SyncKind::None, every_writes: 1 },
         metadata_percent: 0.0,
         metadata_mix: MetadataMix {
-            getattr: 40.0,
-            lookup: 20.0,
-            access: 15.0,
-            readdir: 5.0,
-            create: 5.0,
-            remove: 5.0,
-            rename: 5.0,
-            setattr: 5.0,
+            getattr_percent: 40.0,
+            lookup_percent: 20.0,
+            access_percent: 15.0,
+            readdir_percent: 5.0,
+            create_percent: 5.0,
+            remove_percent: 5.0,
+            rename_percent: 5.0,
+            setattr_percent: 5.0,
         },
         names_per_client: 64,
         first_byte: false,
@@ -52,7 +53,7 @@ fn ops(config: &StreamConfig, client: u32, n: usize) -> Vec<Op> {
 /// four sizes of reads and two of writes, metadata and its eight kinds.
 #[test]
 fn shares_are_met_within_half_a_percent() {
-    let size = |kib: u64, share| SizeShare { size_bytes: (kib * KIB) as u32, share };
+    let size = |kib: u64, share_percent| SizeShare { size_bytes: kib * KIB, share_percent };
     let config = StreamConfig {
         sizes: vec![size(4, 60.0), size(8, 20.0), size(64, 15.0), size(128, 5.0)],
         write_sizes: vec![size(4, 30.0), size(32, 70.0)],
@@ -76,10 +77,10 @@ fn shares_are_met_within_half_a_percent() {
         .map(|s| (s, ("Read", 0.75)))
         .chain(config.write_sizes.iter().map(|s| (s, ("Write", 0.25))))
     {
-        let key = format!("{} {}", of.0, u64::from(s.size_bytes) / KIB);
-        expected.insert(key, s.share * data * of.1);
+        let key = format!("{} {}", of.0, s.size_bytes / KIB);
+        expected.insert(key, s.share_percent * data * of.1);
     }
-    for (kind, weight) in MetadataKind::ALL.iter().zip(config.metadata_mix.weights()) {
+    for (kind, weight) in MetadataKind::ALL.iter().zip(metadata::weights(&config.metadata_mix)) {
         expected.insert(kind.word().to_owned(), weight * 0.3);
     }
     assert_eq!(counts.len(), expected.len());
@@ -169,7 +170,7 @@ fn writes_are_synced_as_often_as_asked() {
         }
         assert!(syncs > 100 && (writes / every.max(1)).abs_diff(syncs) <= 1);
     }
-    let sync = SyncPolicy { kind: SyncKind::Durable, every_writes: 1 };
+    let sync = SyncPolicy { kind: SyncKind::Dsync, every_writes: 1 };
     let all = ops(&StreamConfig { sync, read_percent: 0.0, ..config() }, 0, 100);
     assert!(all.iter().all(|op| op.kind == OpKind::WriteDurable && op.class == 1));
 }
@@ -223,7 +224,7 @@ fn what_can_not_be_is_refused_and_named() {
         StreamConfig { metadata_percent: 5.0, metadata_mix: MetadataMix::default(), ..config() },
         StreamConfig { sizes: Vec::new(), ..config() },
         StreamConfig { clients: 0, ..config() },
-        StreamConfig { sizes: vec![SizeShare { size_bytes: 0, share: 1.0 }], ..config() },
+        StreamConfig { sizes: vec![SizeShare { size_bytes: 0, share_percent: 1.0 }], ..config() },
         StreamConfig { pattern: Pattern::Normal { deviation: 0.0 }, ..config() },
     ];
     for config in bad {
