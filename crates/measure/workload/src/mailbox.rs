@@ -48,9 +48,7 @@ mod store;
 mod tests;
 mod work;
 
-pub use config::{
-    BLOCK_BYTES, ConfigError, DatabaseConfig, Durability, MailboxConfig, Mix, Pace, SLOTS_MAX,
-};
+pub use config::{BLOCK_BYTES, ConfigError, DatabaseConfig, MailboxConfig, Mix, Pace, SLOTS_MAX};
 pub use generation::{GenerationMap, Mark, MemoryGenerationMap};
 pub use geometry::{Geometry, SECTOR_BYTES};
 pub use group::{Group, WarmUp};

@@ -75,7 +75,9 @@ words! {
     Durability {
         /// Log writes that complete only when stable (`RWF_DSYNC`).
         Dsync = "dsync",
-        /// Plain log writes followed by `fdatasync`.
+        /// Plain log writes followed by `fdatasync`. The latency of a log write does not include it:
+        /// the class `log_durable` records each write until the end of its `fdatasync`, and limits
+        /// on log writes are checked against that.
         Fdatasync = "fdatasync",
     }
 }

@@ -3,6 +3,7 @@
 //! If the published facts on Jetstress do not confirm a value, the documentation of the field
 //! states this and names the chosen value.
 
+use plimsoll_plan::Durability;
 use thiserror::Error;
 
 /// Maximum number of record slots in a page, so that a page's occupancy is 16 bits.
@@ -57,17 +58,6 @@ impl Mix {
             .saturating_add(self.replace)
             .saturating_add(self.read)
     }
-}
-
-/// Method of a durable commit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// Each log write is a durable write (`O_DSYNC`, `RWF_DSYNC`).
-    DSync,
-    /// A log write, then a flush of the log file (`fdatasync`). The latency of the log write does
-    /// not include the flush. `log_durable` records each write until the end of
-    /// its flush, and limits on log writes are checked against it.
-    Fdatasync,
 }
 
 /// Start of operations.
@@ -185,7 +175,7 @@ impl MailboxConfig {
             log_buffer_bytes: 1 << 20,
             log_writes_in_flight: 4,
             lazy_flush_ns: 1_000_000_000,
-            durability: Durability::DSync,
+            durability: Durability::Dsync,
             maintenance_bytes: 256 << 10,
             maintenance_interval_ns: 100_000_000,
             copies: 1,

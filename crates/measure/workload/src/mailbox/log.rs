@@ -7,9 +7,11 @@
 
 use std::collections::VecDeque;
 
+use plimsoll_plan::Durability;
+
 use crate::step::{Arena, Io, IoKind};
 
-use super::config::{BLOCK_BYTES, Durability, MailboxConfig};
+use super::config::{BLOCK_BYTES, MailboxConfig};
 use super::context::{Ctx, Purpose, Token, flush};
 use super::geometry::{Geometry, blocks};
 use super::poison::{Failure, Place};
@@ -365,7 +367,7 @@ impl LogWriter {
         ctx.out.push(Io {
             token: Token::pack(Purpose::LogWrite, self.wiring.place, id),
             kind: match self.durability {
-                Durability::DSync => IoKind::WriteDurable,
+                Durability::Dsync => IoKind::WriteDurable,
                 Durability::Fdatasync => IoKind::Write,
             },
             file,
@@ -406,7 +408,7 @@ impl LogWriter {
             self.pieces.pop_front();
             self.written = piece.end;
             self.written_checkpoint = piece.checkpoint;
-            if self.durability == Durability::DSync {
+            if self.durability == Durability::Dsync {
                 self.durable = piece.end;
                 self.recorded_checkpoint = piece.checkpoint;
             } else {
@@ -418,7 +420,7 @@ impl LogWriter {
     /// Flushes the written files, if writes are not durable themselves.
     #[inline(always)]
     fn pump_sync(&mut self, ctx: &mut Ctx<'_>) {
-        if self.durability == Durability::DSync
+        if self.durability == Durability::Dsync
             || self.syncing.is_some()
             || self.written == self.durable
         {

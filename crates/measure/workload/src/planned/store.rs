@@ -3,7 +3,7 @@
 use plimsoll_plan as plan;
 
 use super::PlannedError;
-use crate::mailbox::{DatabaseConfig, Durability, MailboxConfig, Mix, Pace};
+use crate::mailbox::{DatabaseConfig, MailboxConfig, Mix, Pace};
 
 /// Shares of a mix are exact to a hundredth of a percent.
 const MIX_SCALE: f64 = 100.0;
@@ -73,10 +73,7 @@ pub fn config(
         log_file_bytes: bytes("log_file_size", mailbox.log_file_size_bytes)?,
         log_files: mailbox.log_files,
         log_buffer_bytes: bytes("log_buffer", mailbox.log_buffer_bytes)?,
-        durability: match mailbox.durability {
-            plan::Durability::Dsync => Durability::DSync,
-            plan::Durability::Fdatasync => Durability::Fdatasync,
-        },
+        durability: mailbox.durability,
         maintenance_bytes: match mailbox.maintenance {
             Some(m) => bytes("maintenance_read", m.read_bytes)?,
             None => defaults.maintenance_bytes,

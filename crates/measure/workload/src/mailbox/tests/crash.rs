@@ -6,12 +6,14 @@
 
 use std::sync::{Arc, Mutex};
 
+use plimsoll_plan::Durability;
+
 use super::disk::{Disk, Latency, NextStep};
 use super::fixture::{PHASE_IO, SharedGenerationMap, maps, prepared, small, store};
 use crate::mailbox::rng::{Choices, below};
 use crate::mailbox::{
-    Commit, DatabaseConfig, Durability, ExpectedCommits, Failure, Finding, Group, MailboxConfig,
-    Mutant, Pace, Phase, Recover, ReplayFrom, Verify, Witness,
+    Commit, DatabaseConfig, ExpectedCommits, Failure, Finding, Group, MailboxConfig, Mutant, Pace,
+    Phase, Recover, ReplayFrom, Verify, Witness,
 };
 
 use crate::step::StepWorkload;
@@ -265,7 +267,7 @@ fn any(seed: u64) -> (MailboxConfig, Latency) {
         log_writes_in_flight: one_of(&[1, 2, 8]) as u32,
         lazy_flush_ns: one_of(&[0, 1_000_000, 1_000_000_000]),
         lazy_commit_share: one_of(&[0, 1, 2]) as f64 / 2.0,
-        durability: if one_of(&[0, 1]) == 0 { Durability::DSync } else { Durability::Fdatasync },
+        durability: if one_of(&[0, 1]) == 0 { Durability::Dsync } else { Durability::Fdatasync },
         maintenance_bytes: page_bytes * one_of(&[1, 4]) as u32,
         maintenance_interval_ns: one_of(&[0, 300_000]),
         replication_bytes: 4096 * one_of(&[1, 3]) as u32,

@@ -13,7 +13,7 @@ const EIO: i32 = 5;
 /// If any I/O of a run fails, in any way, the run ends with that failure, and the store recovers.
 #[test]
 fn the_first_failure_ends_the_run() {
-    let config = MailboxConfig { durability: crate::mailbox::Durability::Fdatasync, ..small(41) };
+    let config = MailboxConfig { durability: plimsoll_plan::Durability::Fdatasync, ..small(41) };
     let maps = maps(&config);
     let (prepared, _) = prepared(&config, &maps);
     let sessions: Vec<u32> = (0..config.sessions).collect();

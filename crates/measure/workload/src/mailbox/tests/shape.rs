@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use plimsoll_plan::Durability;
+
 use super::disk::{Disk, Latency, NextStep};
 use crate::mailbox::{
-    Create, DatabaseConfig, DatabaseState, Duplicate, Durability, ExpectedCommits, Format,
-    GenerationMap, Group, MailboxConfig, Mark, MemoryGenerationMap, Pace, Phase, PhaseIo, Recover,
-    ReplayFrom, Scan, ScanKind, Store, Verify,
+    Create, DatabaseConfig, DatabaseState, Duplicate, ExpectedCommits, Format, GenerationMap,
+    Group, MailboxConfig, Mark, MemoryGenerationMap, Pace, Phase, PhaseIo, Recover, ReplayFrom,
+    Scan, ScanKind, Store, Verify,
 };
 use crate::step::{BACKLOG_NS, ClassGroup, StepWorkload};
 
@@ -300,7 +302,7 @@ fn phases_run_without_data() {
 /// together.
 #[test]
 fn each_log_write_lasts_until_the_end_of_its_flush() {
-    for durability in [Durability::DSync, Durability::Fdatasync] {
+    for durability in [Durability::Dsync, Durability::Fdatasync] {
         let config = MailboxConfig { durability, ..config(1, 65536, 4) };
         let mut group = Group::new(store(&config), &[0, 1, 2, 3]).unwrap();
         let class = group.classes().iter().position(|class| class.group == ClassGroup::Durable);
@@ -319,7 +321,7 @@ fn each_log_write_lasts_until_the_end_of_its_flush() {
         let writes = counters(&group)["log_writes"];
         assert!(writes > 100, "{writes}");
         match durability {
-            Durability::DSync => assert_eq!((durable, left), (0, 0)),
+            Durability::Dsync => assert_eq!((durable, left), (0, 0)),
             Durability::Fdatasync => {
                 assert_eq!((durable, left), (writes, 0));
                 assert!(lasted_ns >= DISK.write_ns / 2 + DISK.flush_ns / 2, "{lasted_ns}");

@@ -1,12 +1,14 @@
 //! Log writes that the target acknowledges but drops, tears, flips or misdirects. The load does not
 //! read the log back (`copies = 1`), so only a later read can detect the fault.
 
+use plimsoll_plan::Durability;
+
 use super::disk::{Disk, NextStep, WriteFault};
 use super::fixture::{PHASE_IO, SharedGenerationMap, maps, prepared, small, store};
 use crate::mailbox::rng::{Choices, below};
 use crate::mailbox::{
-    Damage, Durability, ExpectedCommits, Failure, Finding, GenerationMap, Group, MailboxConfig,
-    Phase, Recover, ReplayFrom, Scan, ScanKind, Store, Verify,
+    Damage, ExpectedCommits, Failure, Finding, GenerationMap, Group, MailboxConfig, Phase, Recover,
+    ReplayFrom, Scan, ScanKind, Store, Verify,
 };
 
 const LIES: [WriteFault; 4] =
@@ -98,7 +100,7 @@ fn of_log(findings: &[Finding]) -> bool {
 /// of the last rounds of the rings.
 #[test]
 fn no_lie_about_the_log_of_a_closed_store_is_believed() {
-    for durability in [Durability::DSync, Durability::Fdatasync] {
+    for durability in [Durability::Dsync, Durability::Fdatasync] {
         let base = Base::new(durability);
         let mut choices = Choices::new(7, 7);
         for (number, lie) in (0..60).map(|number| (number, LIES[number as usize % 4])) {
@@ -126,7 +128,7 @@ fn no_lie_about_the_log_of_a_closed_store_is_believed() {
 /// After a crash, the last acknowledged write must exist, or verify and recovery report it.
 #[test]
 fn no_lie_about_what_recovery_needs_is_believed() {
-    let base = Base::new(Durability::DSync);
+    let base = Base::new(Durability::Dsync);
     let mut choices = Choices::new(9, 9);
     for (number, lie) in (0..60).map(|number| (number, LIES[number as usize % 4])) {
         let seed = number / 4;
@@ -156,7 +158,7 @@ fn no_lie_about_what_recovery_needs_is_believed() {
 /// that the log proves is reported separately from unproven suspicions.
 #[test]
 fn a_map_that_is_not_trusted_never_accuses() {
-    let base = Base::new(Durability::DSync);
+    let base = Base::new(Durability::Dsync);
     let created: Vec<SharedGenerationMap> =
         base.maps.iter().map(SharedGenerationMap::untrusted).collect();
     for seed in 0..40 {
@@ -186,7 +188,7 @@ fn a_map_that_is_not_trusted_never_accuses() {
 /// A page that lost a write is detected without a map if the log still has the write.
 #[test]
 fn the_log_proves_lost_pages_without_a_map() {
-    let base = Base::new(Durability::DSync);
+    let base = Base::new(Durability::Dsync);
     let (disk, maps) = base.load(3, End::Closed, None);
     let untrusted: Vec<SharedGenerationMap> =
         maps.iter().map(SharedGenerationMap::untrusted).collect();
