@@ -4,13 +4,12 @@
 //! `cargo run --release -p plimsoll-model --example cache_rate`
 
 use plimsoll_model::cache::{Cache, Policy};
-use plimsoll_model::core::rng::{Stream, Zipf};
+use plimsoll_workload::address::Zipf;
 use std::time::Instant;
 
 fn main() {
     let zipf = Zipf::new(1_000_000, 1.0);
-    let mut stream = Stream::new(1, "requests");
-    let requests: Vec<u64> = (0..20_000_000).map(|_| zipf.rank(&mut stream)).collect();
+    let requests: Vec<u64> = (0..20_000_000).map(|request| zipf.at(1, request)).collect();
     for (name, policy) in [
         ("LRU", Policy::Lru),
         ("segmented LRU", Policy::SegmentedLru { protected: 0.8 }),

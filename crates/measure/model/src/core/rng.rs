@@ -82,77 +82,6 @@ impl Stream {
     }
 }
 
-/// Zipf-distributed ranks: rank `k` in `0..n` with probability proportional to `(k + 1)^-exponent`.
-///
-/// Rejection-inversion (W. Hörmann and G. Derflinger, "Rejection-inversion to generate variates
-/// from monotone discrete distributions", ACM TOMACS 6(3), 1996): constant time for any `n`.
-#[derive(Clone, Copy, Debug)]
-pub struct Zipf {
-    n: f64,
-    exponent: f64,
-    h_first: f64,
-    h_last: f64,
-    shortcut: f64,
-}
-
-impl Zipf {
-    /// Creates ranks `0..n` (at least one) with a positive exponent.
-    pub fn new(n: u64, exponent: f64) -> Self {
-        let n = n.max(1) as f64;
-        let mut zipf = Self { n, exponent, h_first: 0.0, h_last: 0.0, shortcut: 0.0 };
-        zipf.h_first = zipf.integral(1.5) - 1.0;
-        zipf.h_last = zipf.integral(n + 0.5);
-        zipf.shortcut = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.density(2.0));
-        zipf
-    }
-
-    /// Draws a rank in `0..n`.
-    #[inline]
-    pub fn rank(&self, stream: &mut Stream) -> u64 {
-        loop {
-            let u = self.h_last + stream.unit() * (self.h_first - self.h_last);
-            let x = self.inverse(u);
-            let k = libm::floor(x + 0.5).clamp(1.0, self.n);
-            if k - x <= self.shortcut || u >= self.integral(k + 0.5) - self.density(k) {
-                return k as u64 - 1;
-            }
-        }
-    }
-
-    /// Returns the probability of each rank, for exact results on small `n`.
-    pub fn probabilities(n: u64, exponent: f64) -> Vec<f64> {
-        let mut p: Vec<f64> = (1..=n.max(1)).map(|k| libm::pow(k as f64, -exponent)).collect();
-        // Adding the smallest terms first keeps the rounding error of the sum below 1e-12.
-        let total: f64 = p.iter().rev().sum();
-        p.iter_mut().for_each(|x| *x /= total);
-        p
-    }
-
-    fn density(&self, x: f64) -> f64 {
-        libm::exp(-self.exponent * libm::log(x))
-    }
-
-    fn integral(&self, x: f64) -> f64 {
-        let log_x = libm::log(x);
-        expm1_over((1.0 - self.exponent) * log_x) * log_x
-    }
-
-    fn inverse(&self, u: f64) -> f64 {
-        let t = (u * (1.0 - self.exponent)).max(-1.0);
-        libm::exp(log1p_over(t) * u)
-    }
-}
-
-/// (e^x - 1) / x, continued through 0.
-fn expm1_over(x: f64) -> f64 {
-    if libm::fabs(x) > 1e-8 { libm::expm1(x) / x } else { 1.0 + x / 2.0 }
-}
-
-/// ln(1 + x) / x, continued through 0.
-fn log1p_over(x: f64) -> f64 {
-    if libm::fabs(x) > 1e-8 { libm::log1p(x) / x } else { 1.0 - x / 2.0 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -183,30 +112,6 @@ mod tests {
             // Four standard errors of the mean of 400,000 draws with variation 2.5 are 1.6 %.
             assert!((mean / 1e6 - 1.0).abs() < 0.016, "mean {mean} at variation {variation}");
             assert!((cv - variation).abs() < 0.05 * variation + 1e-3, "cv {cv} for {variation}");
-        }
-    }
-
-    #[test]
-    fn zipf_frequencies_follow_their_probabilities() {
-        for exponent in [0.6, 1.0, 1.3] {
-            let zipf = Zipf::new(1000, exponent);
-            let p = Zipf::probabilities(1000, exponent);
-            let mut stream = Stream::new(11, "zipf");
-            let n = 1_000_000u64;
-            let mut seen = vec![0u64; 1000];
-            for _ in 0..n {
-                seen[zipf.rank(&mut stream) as usize] += 1;
-            }
-            // Pearson's statistic has mean 999 and deviation 44.7 if the frequencies are right.
-            let chi: f64 = seen
-                .iter()
-                .zip(&p)
-                .map(|(&s, &p)| {
-                    let expected = p * n as f64;
-                    (s as f64 - expected).powi(2) / expected
-                })
-                .sum();
-            assert!((800.0..1200.0).contains(&chi), "chi-squared {chi} for exponent {exponent}");
         }
     }
 }

@@ -3,7 +3,8 @@
 //! memory layout with the real ones.
 
 use plimsoll_model::cache::{Cache, Policy};
-use plimsoll_model::core::rng::{Stream, Zipf};
+use plimsoll_model::core::rng::Stream;
+use plimsoll_workload::address::Zipf;
 use proptest::prelude::*;
 
 /// The most recently used at the end.
@@ -162,8 +163,8 @@ fn zipf_requests_miss_as_in_the_plain_implementations() {
     for which in 0..3 {
         for (exponent, c) in [(0.7, 50), (1.0, 200), (1.1, 7)] {
             let zipf = Zipf::new(2_000, exponent);
-            let mut stream = Stream::new(which as u64, "zipf");
-            let (hits, misses) = same(which, c, (0..40_000).map(|_| zipf.rank(&mut stream)));
+            let requests = (0..40_000).map(|request| zipf.at(which as u64, request));
+            let (hits, misses) = same(which, c, requests);
             assert!(hits > 1_000 && misses > 1_000);
         }
     }
