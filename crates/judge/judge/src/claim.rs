@@ -22,11 +22,6 @@ pub enum ClaimStatus {
 }
 
 impl ClaimStatus {
-    /// Returns true if the claim is believable by measurement or by declaration.
-    pub fn is_believable(self) -> bool {
-        matches!(self, Self::Believable | Self::AsDeclared)
-    }
-
     /// Returns the label for reports.
     pub fn label(self) -> &'static str {
         match self {

@@ -168,15 +168,10 @@ impl ComparedRun {
     }
 }
 
-/// Compares two or more sides.
-pub fn compare(sides: &[Side<'_>], accepted: &[String]) -> Comparison {
-    compare_for(sides, accepted, &[])
-}
-
 /// Compares two or more sides that differ on purpose. `factors`, and the factors that the plans of
 /// all sides name, are the subject of the comparison. Only other differences count as unlike
 /// conditions.
-pub fn compare_for(sides: &[Side<'_>], accepted: &[String], factors: &[String]) -> Comparison {
+pub fn compare(sides: &[Side<'_>], accepted: &[String], factors: &[String]) -> Comparison {
     let named = accepted;
     let mut factors = [factors, &conditions::factors_of_plans(sides)].concat();
     factors.sort();

@@ -13,9 +13,7 @@ use plimsoll_plan::{Condition, ResolvedPlan, Stream};
 
 use crate::figures::{self, Pick};
 use crate::stats::snia::WINDOW_ROUNDS;
-use crate::stats::steady_state::{
-    self, Progress, Rule, Settings, SteadyStateDetector, WriteAmounts,
-};
+use crate::stats::steady_state::{self, Progress, Settings, SteadyStateDetector, WriteAmounts};
 use crate::stats::{self, Refusal, settled_from};
 
 /// Minimum number of intervals of a measurement. With fewer intervals, neither a warm-up nor a
@@ -68,10 +66,8 @@ pub fn settings(
         _ => plan.phases.measure_ns,
     };
     let settings = Settings {
-        rule: Rule::Series {
-            values_min: rounds.max(INTERVALS_MIN),
-            relative_half_width: RELATIVE_HALF_WIDTH,
-        },
+        values_min: rounds.max(INTERVALS_MIN),
+        relative_half_width: RELATIVE_HALF_WIDTH,
         values_max: count(cap_ns),
         writes,
     };
@@ -137,8 +133,8 @@ fn of_ended(bundle: &Bundle) -> Steadiness {
             steady: Some(true),
             says: String::new(),
             start: Some(steady.start),
-            rate_per_s: steady.interval.map(|i| i.mean).or(Some(steady.window.mean)),
-            interval_per_s: steady.interval.map(|i| [i.low, i.high]),
+            rate_per_s: Some(steady.interval.mean),
+            interval_per_s: Some([steady.interval.low, steady.interval.high]),
         },
         Progress::NotYet(why) | Progress::Never(why) => Steadiness {
             steady: Some(false),

@@ -54,7 +54,7 @@ const LATENCIES: [(&str, &str, LatencyOf); 3] = [
     ("latency_ns_p99", "p99 latency", |class| class.latency_ns_p99),
 ];
 
-/// Compares two or more sides. `accepted` and `factors` are as in [`super::compare_for`].
+/// Compares two or more sides. `accepted` and `factors` are as in [`super::compare`].
 pub fn compare_fleets(
     sides: &[FleetSide<'_>],
     accepted: &[String],

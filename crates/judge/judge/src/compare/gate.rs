@@ -520,7 +520,8 @@ mod tests {
         let needed = (RUNS_MIN..=RUNS_ADVISED_MAX).find(|runs| {
             let decided = (0..400).filter(|_| {
                 let values = [sample(1000.0, *runs), sample(936.0, *runs)];
-                let compared = crate::stats::welch::compare(&values[0], &values[1]).unwrap();
+                let compared =
+                    crate::stats::welch::compare_at(&values[0], &values[1], 0.95).unwrap();
                 compared.ratio.low >= limit
             });
             decided.count() >= 320

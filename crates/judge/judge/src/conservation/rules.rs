@@ -58,11 +58,6 @@ pub const ALL: &[Rule] = &[
     rate_limit::RULE,
 ];
 
-/// Returns the rule with this identifier.
-pub fn find(id: &str) -> Option<&'static Rule> {
-    ALL.iter().find(|rule| rule.id == id)
-}
-
 /// Returns the time that an operation's figures are divided by.
 pub(super) fn window<'r>(part: &'r Part, operation: &'r Operation) -> Option<&'r Figure> {
     operation.window_ns.as_ref().or(part.window_ns.as_ref()).filter(|w| usable(w) && w.value > 0.0)

@@ -307,7 +307,7 @@ fn compare(outages_s: [f64; 2]) -> crate::compare::Comparison {
         name: ["one", "two"][at].to_owned(),
         runs: sides[at].0.iter().zip(&sides[at].1).collect(),
     };
-    crate::compare::compare(&[side(0), side(1)], &[])
+    crate::compare::compare(&[side(0), side(1)], &[], &[])
 }
 
 #[test]

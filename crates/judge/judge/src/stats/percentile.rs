@@ -89,38 +89,6 @@ fn binomial_rank(trials: u64, p: f64, probability: f64) -> u64 {
     k
 }
 
-/// Quantile with its interval, in the unit of the samples.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Quantile {
-    /// Probability of the quantile, 0.99 for p99.
-    pub p: f64,
-    /// Sample at rank `ceil(p n)`.
-    pub value: f64,
-    /// Lower end of the interval.
-    pub low: f64,
-    /// Upper end of the interval.
-    pub high: f64,
-    /// Number of samples.
-    pub n: usize,
-}
-
-/// Returns the `p`-quantile of samples in ascending order with its 95 % interval.
-///
-/// # Errors
-/// The errors of [`quantile_ranks`].
-pub fn quantile_of_sorted(sorted: &[f64], n_effective: f64, p: f64) -> Result<Quantile, Refusal> {
-    let ranks = quantile_ranks(sorted.len() as u64, n_effective, p, 0.95)?;
-    // Ranks are within 1..=n by construction.
-    let sample = |rank: u64| sorted[rank as usize - 1];
-    Ok(Quantile {
-        p,
-        value: sample(ranks.at),
-        low: sample(ranks.low),
-        high: sample(ranks.high),
-        n: sorted.len(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,13 +126,5 @@ mod tests {
         assert_eq!(ranks.at, 999_000_000);
         // 1.96 sqrt(n p q) = 1959.
         assert!(ranks.at - ranks.low < 1962 && ranks.high - ranks.at < 1962, "{ranks:?}");
-    }
-
-    #[test]
-    fn values_are_taken_at_their_ranks() {
-        let sorted: Vec<f64> = (1..=1000).map(f64::from).collect();
-        let p99 = quantile_of_sorted(&sorted, 1000.0, 0.99).unwrap();
-        assert_eq!(p99.value, 990.0);
-        assert!(p99.low < 990.0 && p99.high > 990.0 && p99.high <= 1000.0);
     }
 }

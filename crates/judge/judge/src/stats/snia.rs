@@ -7,17 +7,12 @@
 //! 2. From the first round to the last, their least-squares line rises or falls by at most 10 % of
 //!    their mean.
 //!
-//! A test is steady at the first round in which every tracked variable is. It gives up after 25.
-//!
 //! The rule alone proves little. Reduced to five rounds of a minute, it passes a device that is
-//! still slowing down, and overstates it by 88 %. [`super::until_steady`] adds further conditions,
+//! still slowing down, and overstates it by 88 %. [`super::steady_state`] adds further conditions,
 //! because these two are not sufficient.
 
 /// Number of rounds in the measurement window.
 pub const WINDOW_ROUNDS: usize = 5;
-
-/// Number of rounds after which a test that is not steady gives up.
-pub const ROUNDS_MAX: usize = 25;
 
 /// Figures of the rule over one window of five rounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,60 +54,6 @@ impl Window {
             excursion_ok: usable && 25.0 * range <= sum,
             slope_ok: usable && 20.0 * moment <= sum,
         }
-    }
-
-    /// Returns true if both criteria are satisfied.
-    #[must_use]
-    pub fn steady(&self) -> bool {
-        self.excursion_ok && self.slope_ok
-    }
-}
-
-/// Result of the rule over a whole test.
-#[derive(Clone, Debug, PartialEq)]
-pub enum SteadyStateResult {
-    /// Steady: the window ends with this round.
-    Steady {
-        /// Last round of the window, counted from 1.
-        round: usize,
-        /// The window's figures, one per tracked variable.
-        windows: Vec<Window>,
-    },
-    /// Not steady yet, and rounds remain.
-    NotYet {
-        /// Number of rounds.
-        rounds: usize,
-        /// Figures of the latest window, one per tracked variable; empty below five rounds.
-        windows: Vec<Window>,
-    },
-    /// Not steady after 25 rounds.
-    Never {
-        /// Figures of the last window, one per tracked variable.
-        windows: Vec<Window>,
-    },
-}
-
-/// Applies the rule to tracked variables, each a series with one value per round.
-///
-/// If variables have different lengths, they are judged up to the shortest length. Without
-/// variables the result is `NotYet`. Rounds after the 25th are ignored.
-#[must_use]
-pub fn find_steady_state(tracked: &[&[f64]]) -> SteadyStateResult {
-    let rounds = tracked.iter().map(|series| series.len()).min().unwrap_or(0).min(ROUNDS_MAX);
-    let mut latest = Vec::new();
-    for end in WINDOW_ROUNDS..=rounds {
-        latest = tracked
-            .iter()
-            .map(|series| Window::of(&core::array::from_fn(|i| series[end - WINDOW_ROUNDS + i])))
-            .collect();
-        if latest.iter().all(Window::steady) {
-            return SteadyStateResult::Steady { round: end, windows: latest };
-        }
-    }
-    if rounds == ROUNDS_MAX {
-        SteadyStateResult::Never { windows: latest }
-    } else {
-        SteadyStateResult::NotYet { rounds, windows: latest }
     }
 }
 
@@ -159,34 +100,5 @@ mod tests {
         assert_eq!(steady([0.0; 5]), (false, false));
         assert_eq!(steady([f64::NAN, 1.0, 1.0, 1.0, 1.0]), (false, false));
         assert_eq!(steady([f64::INFINITY; 5]), (false, false));
-    }
-
-    #[test]
-    fn the_first_window_in_which_every_variable_is_steady_counts() {
-        let decaying = [200.0, 150.0, 120.0, 104.0, 102.0, 101.0, 100.0, 100.0, 100.0];
-        let flat = [50.0; 9];
-        // Rounds 3 to 7: mean 105.4, range 20 (19 %), rise 17.2 (16 %). Rounds 4 to 8 pass.
-        let SteadyStateResult::Steady { round, windows } = find_steady_state(&[&decaying, &flat])
-        else {
-            panic!("must be steady")
-        };
-        assert_eq!((round, windows.len()), (8, 2));
-        assert!(matches!(
-            find_steady_state(&[&decaying[..7], &flat]),
-            SteadyStateResult::NotYet { rounds: 7, .. }
-        ));
-        assert!(matches!(find_steady_state(&[]), SteadyStateResult::NotYet { rounds: 0, .. }));
-    }
-
-    #[test]
-    fn the_25th_round_is_the_last() {
-        let mut rounds: Vec<f64> = (0..24).map(|i| 1000.0 * libm::pow(0.9, f64::from(i))).collect();
-        assert!(matches!(
-            find_steady_state(&[&rounds]),
-            SteadyStateResult::NotYet { rounds: 24, .. }
-        ));
-        rounds.push(1.0);
-        rounds.extend([50.0; 10]);
-        assert!(matches!(find_steady_state(&[&rounds]), SteadyStateResult::Never { .. }));
     }
 }

@@ -92,14 +92,8 @@ fn beta_fraction(a: f64, b: f64, x: f64) -> f64 {
     h
 }
 
-/// Returns the regularised incomplete beta function `I_x(a, b)`, for `a, b > 0`; `x` is clamped to
-/// 0..=1.
-#[must_use]
-pub fn beta_regularised(a: f64, b: f64, x: f64) -> f64 {
-    beta_of_parts(a, b, x, 1.0 - x)
-}
-
-/// Returns the same from `x` and `y = 1 - x`, for callers that have both without cancellation.
+/// Returns the regularised incomplete beta function `I_x(a, b)`, for `a, b > 0`, from `x` and `y =
+/// 1 - x`, so that neither loses digits. `x` is clamped to 0..=1.
 #[must_use]
 pub fn beta_of_parts(a: f64, b: f64, x: f64, y: f64) -> f64 {
     if [a, b, x, y].iter().any(|value| value.is_nan()) {
@@ -165,35 +159,6 @@ pub fn normal_quantile(p: f64) -> f64 {
     z
 }
 
-/// Returns `P(sqrt(n) D > x)` of the Kolmogorov distribution, the limit for large samples.
-///
-/// This is also the distribution of the largest excursion of a Brownian bridge, and therefore of
-/// the CUSUM statistic. The function uses both series, each in the region of fast convergence.
-#[must_use]
-pub fn kolmogorov_survival(x: f64) -> f64 {
-    if x <= 0.0 {
-        return 1.0;
-    }
-    if x < 1.0 {
-        let factor = libm::sqrt(2.0 * PI) / x;
-        let sum: f64 = (1..=8)
-            .map(|k| {
-                let odd = f64::from(2 * k - 1);
-                libm::exp(-odd * odd * PI * PI / (8.0 * x * x))
-            })
-            .sum();
-        return 1.0 - factor * sum;
-    }
-    let mut sum = 0.0;
-    let mut sign = 1.0;
-    for k in 1..=8 {
-        let k = f64::from(k);
-        sum += sign * libm::exp(-2.0 * k * k * x * x);
-        sign = -sign;
-    }
-    2.0 * sum
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,12 +190,5 @@ mod tests {
         }
         assert_eq!(normal_quantile(0.0), f64::NEG_INFINITY);
         assert_eq!(normal_quantile(1.0), f64::INFINITY);
-    }
-
-    #[test]
-    fn the_two_kolmogorov_series_meet() {
-        let below = kolmogorov_survival(1.0 - 1e-12);
-        let above = kolmogorov_survival(1.0 + 1e-12);
-        assert!((below - above).abs() < 1e-11);
     }
 }

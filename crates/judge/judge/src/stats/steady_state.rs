@@ -1,13 +1,10 @@
 //! End of a measurement: the rules behind `measure = "until-steady"`.
 //!
 //! The state receives one value per interval and returns steady, not yet, or never, with the
-//! reason. There are two rules:
-//!
-//! - *Rounds*: SNIA PTS 2.0.2 ([`super::snia`]) over rounds of a given number of values.
-//! - *Series*: a sequential rule for the values themselves. It checks the series at geometrically
-//!   growing lengths. A check cuts the warm-up ([`super::warm_up`]). The fifths of the remaining
-//!   values must satisfy the two SNIA criteria. The interval of the mean, which accounts for
-//!   autocorrelation ([`super::batch`]), must be narrow enough.
+//! reason. It checks the series at geometrically growing lengths. A check cuts the warm-up
+//! ([`super::warm_up`]). The fifths of the remaining values must satisfy the two criteria of SNIA
+//! PTS 2.0.2 ([`super::snia`]). The interval of the mean, which accounts for autocorrelation
+//! ([`super::batch`]), must be narrow enough.
 //!
 //! A rule that stops when an interval is narrow favours moments in which it is too narrow by chance
 //! (Y. S. Chow and H. Robbins, *On the Asymptotic Theory of Fixed-Width Sequential Confidence
@@ -18,14 +15,13 @@
 //! For writes, a steady time proves little: a device that is still slowing down passes five rounds
 //! of a minute, and they overstate its rate by 88 %. The load must therefore also have written
 //! twice the capacity in total, including conditioning (SNIA's preconditioning, PTS 2.2). Within
-//! the judged window it must have written the whole capacity once. Rounds that are too short for
-//! that are joined, so that five of them write the capacity.
+//! the judged window it must have written the whole capacity once.
 
 use thiserror::Error;
 
 use super::batch::batch_means_at;
 use super::interval::{Interval, Refusal};
-use super::snia::{ROUNDS_MAX, WINDOW_ROUNDS, Window};
+use super::snia::{WINDOW_ROUNDS, Window};
 use super::warm_up::settled_within;
 
 /// Growth factor of the series from check to check.
@@ -44,24 +40,6 @@ pub const CAPACITIES_TOTAL: u64 = 2;
 /// Capacities that must be written within the judged window.
 pub const CAPACITIES_WINDOW: u64 = 1;
 
-/// Rule for steadiness.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Rule {
-    /// SNIA's five rounds; gives up after 25 rounds.
-    Rounds {
-        /// Values per round; at least 1. A round's value is their mean. For writes, a round has
-        /// this number or a multiple of it, so that five rounds write the capacity.
-        values: usize,
-    },
-    /// Sequential rule.
-    Series {
-        /// Number of values at the first check; at least 20.
-        values_min: usize,
-        /// Half width of the interval, as a fraction of the mean, at which the measurement stops.
-        relative_half_width: f64,
-    },
-}
-
 /// Amounts for the conditions on a write load.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct WriteAmounts {
@@ -74,8 +52,10 @@ pub struct WriteAmounts {
 /// Rule of a measurement, with its limits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Rule for steadiness.
-    pub rule: Rule,
+    /// Number of values at the first check; at least 20.
+    pub values_min: usize,
+    /// Half width of the interval, as a fraction of the mean, at which the measurement stops.
+    pub relative_half_width: f64,
     /// Number of values after which an unsteady measurement gives up: the plan's cap.
     pub values_max: usize,
     /// Present if the load writes.
@@ -85,7 +65,7 @@ pub struct Settings {
 /// Reason why a measurement is not steady.
 #[derive(Clone, Debug, Error, PartialEq)]
 pub enum UnsteadyReason {
-    /// The first check, or the fifth round, is still ahead.
+    /// The first check is still ahead.
     #[error("{values} intervals were measured, at least {needed} are needed")]
     TooFewValues {
         /// Number of values.
@@ -154,8 +134,7 @@ pub struct SteadyPart {
     /// SNIA's figures of the five parts.
     pub window: Window,
     /// Mean of the steady part with its interval. The interval accounts for the stopping rule.
-    /// `None` with the rule of rounds, which does not consider precision.
-    pub interval: Option<Interval>,
+    pub interval: Interval,
 }
 
 /// State of a measurement.
@@ -185,23 +164,16 @@ impl SteadyStateDetector {
     /// Creates a measurement without values.
     ///
     /// # Errors
-    /// [`Refusal::OutOfRange`] for a rule or cap that could never be satisfied: rounds of no
-    /// values, fewer than 20 values at the first look, a half width that is not above 0, or a cap
-    /// below the first decision.
+    /// [`Refusal::OutOfRange`] for a rule or cap that could never be satisfied: fewer than 20
+    /// values at the first look, a half width that is not above 0, or a cap below the first look.
     pub fn new(settings: Settings) -> Result<Self, Refusal> {
-        let first = match settings.rule {
-            Rule::Rounds { values } if values >= 1 => values * WINDOW_ROUNDS,
-            Rule::Rounds { .. } => return refuse("values per round", 0.0),
-            Rule::Series { values_min, .. } if values_min < 20 => {
-                return refuse("values at the first look", values_min as f64);
-            }
-            Rule::Series { relative_half_width: target, .. }
-                if target.is_nan() || target <= 0.0 =>
-            {
-                return refuse("relative half width", target);
-            }
-            Rule::Series { values_min, .. } => values_min,
-        };
+        let (first, target) = (settings.values_min, settings.relative_half_width);
+        if first < 20 {
+            return refuse("values at the first look", first as f64);
+        }
+        if target.is_nan() || target <= 0.0 {
+            return refuse("relative half width", target);
+        }
         if settings.values_max < first {
             return refuse("cap of values", settings.values_max as f64);
         }
@@ -242,72 +214,25 @@ impl SteadyStateDetector {
         &self.progress
     }
 
-    /// Returns the values, for the chart of a run that never settled.
-    #[must_use]
-    pub fn values(&self) -> &[f64] {
-        &self.values
-    }
-
     /// Judges the current values, and schedules the next check.
     fn look(&mut self, at_cap: bool) {
         let n = self.values.len();
-        let mut rounds_over = false;
-        let (result, next_look) = match self.settings.rule {
-            Rule::Rounds { values } => {
-                let joined = self.joined_rounds(values);
-                // While too little is written, rounds have no length yet, so their number has no
-                // limit.
-                rounds_over = joined.as_ref().is_ok_and(|&round| n >= round * ROUNDS_MAX);
-                (joined.and_then(|round| self.judge_rounds(round)), n + values)
-            }
-            Rule::Series { relative_half_width, .. } => match self.enough_written(0) {
-                // A check requires enough written bytes; until then it is postponed.
-                Err(reason) => (Err(reason), n + 1),
-                Ok(()) => {
-                    let next = libm::ceil(n as f64 * LOOK_GROWTH) as usize;
-                    (self.judge_series(relative_half_width), next)
-                }
-            },
+        let (result, next_look) = match self.enough_written(0) {
+            // A check requires enough written bytes; until then it is postponed.
+            Err(reason) => (Err(reason), n + 1),
+            Ok(()) => (self.judge(), libm::ceil(n as f64 * LOOK_GROWTH) as usize),
         };
         self.next_look = next_look;
         self.progress = match result {
             Ok(steady) => Progress::Steady(steady),
-            Err(reason) if at_cap || rounds_over => Progress::Never(reason),
+            Err(reason) if at_cap => Progress::Never(reason),
             Err(reason) => Progress::NotYet(reason),
         };
     }
 
-    /// Returns the number of values of a round: `round`, or a multiple with which the latest five
-    /// rounds wrote the capacity.
-    fn joined_rounds(&self, round: usize) -> Result<usize, UnsteadyReason> {
-        let n = self.values.len();
-        let needed = WINDOW_ROUNDS * round;
-        if n < needed {
-            return Err(UnsteadyReason::TooFewValues { values: n, needed });
-        }
-        let most = n / needed;
-        (1..=most)
-            .find(|times| self.enough_written(n - times * needed).is_ok())
-            .map(|times| times * round)
-            .ok_or_else(|| {
-                let start = n - most * needed;
-                self.enough_written(start)
-                    .err()
-                    .unwrap_or(UnsteadyReason::TooFewValues { values: n, needed })
-            })
-    }
-
-    /// Applies SNIA's rule to the latest five rounds.
-    fn judge_rounds(&self, round: usize) -> Result<SteadyPart, UnsteadyReason> {
-        let end = self.values.len();
-        let start = end - WINDOW_ROUNDS * round;
-        let window = fifths(&self.values[start..end]);
-        criteria(window)?;
-        Ok(SteadyPart { start, end, window, interval: None })
-    }
-
-    /// Applies the sequential rule to all values.
-    fn judge_series(&self, target: f64) -> Result<SteadyPart, UnsteadyReason> {
+    /// Applies the rule to all values.
+    fn judge(&self) -> Result<SteadyPart, UnsteadyReason> {
+        let target = self.settings.relative_half_width;
         let start =
             settled_within(&self.values, target * BIAS_SHARE).map_err(UnsteadyReason::Refused)?;
         let rest = &self.values[start..];
@@ -319,7 +244,7 @@ impl SteadyStateDetector {
         if relative_half_width > target {
             return Err(UnsteadyReason::TooWide { relative_half_width, target });
         }
-        Ok(SteadyPart { start, end: self.values.len(), window, interval: Some(interval) })
+        Ok(SteadyPart { start, end: self.values.len(), window, interval })
     }
 
     /// Checks that enough was written in total and, from value `start` on, in the window.
@@ -370,7 +295,9 @@ pub fn criteria(window: Window) -> Result<(), UnsteadyReason> {
 mod tests {
     use super::*;
 
-    const SERIES: Rule = Rule::Series { values_min: 60, relative_half_width: 0.05 };
+    fn settings(values_max: usize, writes: Option<WriteAmounts>) -> Settings {
+        Settings { values_min: 60, relative_half_width: 0.05, values_max, writes }
+    }
 
     fn ripple(i: usize) -> f64 {
         100.0 + libm::sin(i as f64 * 2.4)
@@ -378,8 +305,7 @@ mod tests {
 
     #[test]
     fn a_quiet_series_stops_at_the_first_look() {
-        let settings = Settings { rule: SERIES, values_max: 600, writes: None };
-        let mut state = SteadyStateDetector::new(settings).unwrap();
+        let mut state = SteadyStateDetector::new(settings(600, None)).unwrap();
         for i in 0..59 {
             assert!(matches!(state.push(ripple(i), 0), Progress::NotYet(_)), "{i}");
         }
@@ -387,16 +313,14 @@ mod tests {
             panic!("{:?}", state.progress())
         };
         assert_eq!((steady.start, steady.end), (0, 60));
-        assert!(steady.interval.unwrap().contains(100.0));
+        assert!(steady.interval.contains(100.0));
         // The state is final: later values do not change it.
         assert_eq!(state.push(1e9, 0), &Progress::Steady(steady));
-        assert_eq!(state.values().len(), 60);
     }
 
     #[test]
     fn a_drifting_series_never_settles_and_says_why() {
-        let settings = Settings { rule: SERIES, values_max: 200, writes: None };
-        let mut state = SteadyStateDetector::new(settings).unwrap();
+        let mut state = SteadyStateDetector::new(settings(200, None)).unwrap();
         for i in 0..200 {
             state.push(ripple(i) + i as f64, 0);
         }
@@ -408,8 +332,7 @@ mod tests {
     #[test]
     fn writes_wait_for_twice_the_capacity_and_once_within_the_window() {
         let writes = Some(WriteAmounts { capacity_bytes: 1000, conditioned_bytes: 1500 });
-        let settings = Settings { rule: SERIES, values_max: 600, writes };
-        let mut state = SteadyStateDetector::new(settings).unwrap();
+        let mut state = SteadyStateDetector::new(settings(600, writes)).unwrap();
         let mut stopped = 0;
         for i in 0..600 {
             if let Progress::Steady(_) = state.push(ripple(i), 10) {
@@ -423,39 +346,10 @@ mod tests {
     }
 
     #[test]
-    fn rounds_are_those_of_snia_and_end_after_25() {
-        let rule = Rule::Rounds { values: 10 };
-        let settings = Settings { rule, values_max: 10_000, writes: None };
-        let mut state = SteadyStateDetector::new(settings).unwrap();
-        let decaying = [200.0, 150.0, 120.0, 104.0, 102.0, 101.0, 100.0, 100.0, 100.0];
-        let mut stopped = None;
-        for (i, level) in decaying.iter().enumerate() {
-            for _ in 0..10 {
-                if let Progress::Steady(steady) = state.push(*level, 0) {
-                    stopped.get_or_insert((i + 1, steady.start, steady.end));
-                }
-            }
-        }
-        assert_eq!(stopped, Some((8, 30, 80)));
-
-        let mut state = SteadyStateDetector::new(settings).unwrap();
-        let mut pushed = 0;
-        while matches!(state.push(f64::from(pushed % 100), 0), Progress::NotYet(_)) {
-            pushed += 1;
-        }
-        assert_eq!((pushed + 1, state.values().len()), (250, 250));
-        assert!(matches!(state.progress(), Progress::Never(_)));
-    }
-
-    #[test]
     fn rules_that_can_not_be_met_are_refused() {
-        let new = |rule, values_max| {
-            SteadyStateDetector::new(Settings { rule, values_max, writes: None })
-        };
-        assert!(new(Rule::Rounds { values: 0 }, 100).is_err());
-        assert!(new(SERIES, 59).is_err());
-        assert!(new(Rule::Series { values_min: 19, relative_half_width: 0.1 }, 99).is_err());
-        let nan = Rule::Series { values_min: 60, relative_half_width: f64::NAN };
-        assert!(new(nan, 99).is_err());
+        let rejects = |settings| SteadyStateDetector::new(settings).is_err();
+        assert!(rejects(settings(59, None)));
+        assert!(rejects(Settings { values_min: 19, ..settings(99, None) }));
+        assert!(rejects(Settings { relative_half_width: f64::NAN, ..settings(99, None) }));
     }
 }

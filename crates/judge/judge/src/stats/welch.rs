@@ -34,19 +34,11 @@ pub struct Comparison {
     pub significant: bool,
 }
 
-/// Compares the runs' means of two arms: the ratio `b / a` with its 95 % interval.
+/// Compares the runs' means of two arms: the ratio `b / a` with its interval at `confidence`.
 ///
 /// # Errors
 /// [`Refusal::TooFewValues`] with fewer than two runs in an arm, [`Refusal::NotPositive`] if a mean
-/// is not above zero.
-pub fn compare(a: &[f64], b: &[f64]) -> Result<Comparison, Refusal> {
-    compare_at(a, b, 0.95)
-}
-
-/// Returns the same as [`compare`] with another confidence than 0.95.
-///
-/// # Errors
-/// The errors of [`compare`], and [`Refusal::OutOfRange`] if `confidence` is not within 0..1.
+/// is not above zero, [`Refusal::OutOfRange`] if `confidence` is not within 0..1.
 pub fn compare_at(a: &[f64], b: &[f64], confidence: f64) -> Result<Comparison, Refusal> {
     if !(confidence > 0.0 && confidence < 1.0) {
         return Err(Refusal::OutOfRange { name: "confidence", value: confidence });
@@ -132,7 +124,7 @@ mod tests {
     #[test]
     fn twice_as_fast_is_a_ratio_of_two() {
         let a = [100.0, 101.0, 99.0, 100.0, 100.0];
-        let comparison = compare(&a, &a.map(|v| 2.0 * v)).unwrap();
+        let comparison = compare_at(&a, &a.map(|v| 2.0 * v), 0.95).unwrap();
         assert!((comparison.ratio.mean - 2.0).abs() < 1e-12 && comparison.significant);
         assert!(comparison.ratio.contains(2.0) && !comparison.ratio.contains(1.9));
     }
@@ -141,28 +133,34 @@ mod tests {
     fn the_interval_excludes_one_exactly_when_significant() {
         let a = [100.0, 103.0, 97.0, 101.0];
         for shift in [1.0, 1.02, 1.04, 1.06, 1.08] {
-            let comparison = compare(&a, &a.map(|v| shift * v)).unwrap();
+            let comparison = compare_at(&a, &a.map(|v| shift * v), 0.95).unwrap();
             assert_eq!(comparison.significant, !comparison.ratio.contains(1.0), "{shift}");
         }
     }
 
     #[test]
     fn three_runs_are_never_significant() {
-        let comparison = compare(&[1.0, 1.01, 1.02], &[9.0, 9.01, 9.02]).unwrap();
+        let comparison = compare_at(&[1.0, 1.01, 1.02], &[9.0, 9.01, 9.02], 0.95).unwrap();
         assert!(comparison.p_value < 1e-4 && !comparison.significant);
     }
 
     #[test]
     fn runs_that_repeat_exactly_are_compared_without_dividing_by_zero() {
-        let same = compare(&[5.0; 5], &[5.0; 5]).unwrap();
+        let same = compare_at(&[5.0; 5], &[5.0; 5], 0.95).unwrap();
         assert!(!same.significant && same.ratio.mean == 1.0 && same.ratio.half_width == 0.0);
-        let other = compare(&[5.0; 5], &[6.0; 5]).unwrap();
+        let other = compare_at(&[5.0; 5], &[6.0; 5], 0.95).unwrap();
         assert!(other.significant && other.p_value == 0.0);
     }
 
     #[test]
     fn a_rate_of_zero_has_no_ratio() {
-        assert_eq!(compare(&[1.0, 0.0], &[1.0, 1.0]), Err(Refusal::NotPositive { index: 1 }));
-        assert_eq!(compare(&[1.0], &[1.0, 1.0]), Err(Refusal::TooFewValues { n: 1, needed: 2 }));
+        assert_eq!(
+            compare_at(&[1.0, 0.0], &[1.0, 1.0], 0.95),
+            Err(Refusal::NotPositive { index: 1 })
+        );
+        assert_eq!(
+            compare_at(&[1.0], &[1.0, 1.0], 0.95),
+            Err(Refusal::TooFewValues { n: 1, needed: 2 })
+        );
     }
 }

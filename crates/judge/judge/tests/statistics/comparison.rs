@@ -1,7 +1,7 @@
 //! Error rates of the comparison, for equal arms and for different ones.
 
 use crate::synthetic::Source;
-use plimsoll_judge::stats::compare;
+use plimsoll_judge::stats::compare_at;
 
 const COMPARISONS: u32 = 2_000;
 
@@ -16,7 +16,7 @@ fn declared(
         .filter(|_| {
             let a: Vec<f64> = (0..a).map(|_| run(&mut source, false)).collect();
             let b: Vec<f64> = (0..b).map(|_| run(&mut source, true)).collect();
-            compare(&a, &b).is_ok_and(|comparison| comparison.significant)
+            compare_at(&a, &b, 0.95).is_ok_and(|comparison| comparison.significant)
         })
         .count();
     declared as f64 / f64::from(COMPARISONS)
@@ -61,7 +61,7 @@ fn an_interval_of_a_ratio_contains_the_ratio() {
         .filter(|_| {
             let a: Vec<f64> = (0..5).map(|_| run_mean(&mut source, 0.05, 0.0, 0.0)).collect();
             let b: Vec<f64> = (0..5).map(|_| 1.3 * run_mean(&mut source, 0.02, 0.0, 0.0)).collect();
-            compare(&a, &b).is_ok_and(|comparison| comparison.ratio.contains(1.3))
+            compare_at(&a, &b, 0.95).is_ok_and(|comparison| comparison.ratio.contains(1.3))
         })
         .count();
     println!("ratio covered in {covered} of {COMPARISONS}");

@@ -3,7 +3,7 @@
 //! detected end of the warm-up.
 
 use crate::synthetic::{Source, ar1_n_effective};
-use plimsoll_judge::stats::{Refusal, batch_means, settled_from, steady_mean};
+use plimsoll_judge::stats::{Interval, Refusal, batch_means, settled_from};
 
 const SERIES: u32 = 2_000;
 const LENGTHS: [usize; 3] = [60, 300, 1_800];
@@ -48,14 +48,18 @@ impl Tally {
     }
 }
 
+/// Returns the mean of the values after the warm-up.
+fn steady_mean(values: &[f64]) -> Result<Interval, Refusal> {
+    batch_means(&values[settled_from(values)?..])
+}
+
 /// Judges 2,000 series from `make`, with or without a cut of their warm-up.
 fn tally(seed: u64, truth: f64, cut: bool, mut make: impl FnMut(&mut Source) -> Vec<f64>) -> Tally {
     let mut source = Source::new(seed);
     let mut tally = Tally::default();
     for _ in 0..SERIES {
         let values = make(&mut source);
-        let result =
-            if cut { steady_mean(&values).map(|s| s.interval) } else { batch_means(&values) };
+        let result = if cut { steady_mean(&values) } else { batch_means(&values) };
         match result {
             Ok(interval) => {
                 tally.accepted += 1;

@@ -1,13 +1,11 @@
 //! Comparison of every statistic with SciPy, to 1e-9. `golden/generate.py` generated the file.
 
-use plimsoll_judge::stats::special::{
-    beta_regularised, binomial_cdf, kolmogorov_survival, normal_quantile,
-};
+use plimsoll_judge::stats::special::{beta_of_parts, binomial_cdf, normal_quantile};
 use plimsoll_judge::stats::student::{t_cdf, t_quantile};
 use plimsoll_judge::stats::welch::welch_t;
 use plimsoll_judge::stats::{
-    Moments, autocorrelation, batch_means, compare, kolmogorov_smirnov, quantile_ranks, repeats,
-    snia, ten_batch_means,
+    Moments, autocorrelation, batch_means, compare_at, quantile_ranks, repeats, snia,
+    ten_batch_means,
 };
 use serde_json::Value;
 
@@ -52,7 +50,11 @@ fn students_t() {
 fn special_functions() {
     let golden = golden("special");
     for row in each(&golden, "beta") {
-        assert_close(beta_regularised(row[0], row[1], row[2]), row[3], &format!("beta {row:?}"));
+        assert_close(
+            beta_of_parts(row[0], row[1], row[2], 1.0 - row[2]),
+            row[3],
+            &format!("beta {row:?}"),
+        );
     }
     for row in each(&golden, "binomial") {
         let ours = binomial_cdf(row[0] as u64, row[1] as u64, row[2]);
@@ -60,9 +62,6 @@ fn special_functions() {
     }
     for row in each(&golden, "normal_quantile") {
         assert_close(normal_quantile(row[0]), row[1], &format!("normal {row:?}"));
-    }
-    for row in each(&golden, "kolmogorov") {
-        assert_close(kolmogorov_survival(row[0]), row[1], &format!("kolmogorov {row:?}"));
     }
 }
 
@@ -72,9 +71,6 @@ fn moments() {
         let moments = Moments::of(&numbers(&case["values"]));
         assert_close(moments.mean().unwrap(), number(&case["mean"]), "mean");
         assert_close(moments.variance().unwrap(), number(&case["variance"]), "variance");
-        assert_close(moments.skewness().unwrap(), number(&case["skewness"]), "skewness");
-        let kurtosis = moments.excess_kurtosis().unwrap();
-        assert_close(kurtosis, number(&case["excess_kurtosis"]), "kurtosis");
     }
 }
 
@@ -105,21 +101,12 @@ fn comparisons() {
         let log = |values: &[f64]| values.iter().map(|&v| libm::log(v)).collect::<Vec<_>>();
         let welch = welch_t(&log(&a), &log(&b)).unwrap();
         assert_close(welch.t, number(&case["t"]), "t");
-        let comparison = compare(&a, &b).unwrap();
+        let comparison = compare_at(&a, &b, 0.95).unwrap();
         assert_close(comparison.freedom, number(&case["freedom"]), "freedom");
         assert_close(comparison.p_value, number(&case["p_value"]), "p");
         assert_close(comparison.ratio.mean, number(&case["ratio"]), "ratio");
         assert_close(comparison.ratio.low, number(&case["low"]), "low");
         assert_close(comparison.ratio.high, number(&case["high"]), "high");
-    }
-}
-
-#[test]
-fn distances() {
-    for case in golden("kolmogorov_smirnov").as_array().unwrap() {
-        let test = kolmogorov_smirnov(&numbers(&case["a"]), &numbers(&case["b"])).unwrap();
-        assert_close(test.distance, number(&case["distance"]), "distance");
-        assert_close(test.p_value, number(&case["p_value"]), "p");
     }
 }
 

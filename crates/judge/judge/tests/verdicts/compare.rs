@@ -26,7 +26,7 @@ fn compared(a: &[Bundle], b: &[Bundle], accepted: &[&str]) -> Comparison {
         runs: Iterator::zip(<[Bundle]>::iter(runs), <[Verdict]>::iter(verdicts)).collect(),
     };
     let accepted: Vec<String> = accepted.iter().map(|word| String::from(*word)).collect();
-    compare(&[side("A", a, &of_a), side("B", b, &of_b)], &accepted)
+    compare(&[side("A", a, &of_a), side("B", b, &of_b)], &accepted, &[])
 }
 
 #[test]

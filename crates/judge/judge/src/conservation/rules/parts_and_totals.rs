@@ -61,7 +61,6 @@ fn of_values(values: &[f64], formula: Formula) -> Option<Span> {
             Some(exact((values.iter().map(|v| v.ln()).sum::<f64>() / count).exp()))
         }
         Formula::Max => extreme(f64::max).map(exact),
-        Formula::Min => extreme(f64::min).map(exact),
         Formula::Stddev => {
             let figures: Vec<Figure> =
                 values.iter().map(|value| Figure::exact(*value, "")).collect();
@@ -87,11 +86,8 @@ fn of_values(values: &[f64], formula: Formula) -> Option<Span> {
 
 fn of_population(population: &Population, claim: &Claim, made: Span) -> Finding {
     let format_value = match population.unit {
-        Unit::Ns => format::time,
-        Unit::BytesPerS => format::bytes_per_s,
-        Unit::PerS => super::per_s as format::ValueFormatter,
+        Unit::Ns => format::time as format::ValueFormatter,
         Unit::Bytes => format::bytes,
-        Unit::Count => format::number,
     };
     let formula = match claim.formula {
         Formula::Percentile(quantile) => format!("{} of", format::quantile(quantile)),
@@ -116,7 +112,6 @@ fn noun(formula: Formula) -> &'static str {
         Formula::Mean => "the mean",
         Formula::GeometricMean => "the geometric mean",
         Formula::Max => "the maximum",
-        Formula::Min => "the minimum",
         Formula::Stddev => "the standard deviation",
         Formula::Between | Formula::Percentile(_) => "the middle",
     }
@@ -141,7 +136,6 @@ fn made(combined: &Aggregate) -> Option<Span> {
             Some(Span { value: of(|s| s.value), least: of(|s| s.least), most: of(|s| s.most) })
         }
         Formula::Max => parts.into_iter().reduce(|a, b| extreme(a, b, f64::max)),
-        Formula::Min => parts.into_iter().reduce(|a, b| extreme(a, b, f64::min)),
         Formula::Stddev => deviation(&combined.of),
         Formula::Between => {
             let least = parts.iter().map(|s| s.least).reduce(f64::min)?;
@@ -175,7 +169,6 @@ fn finding(combined: &Aggregate, made: Span, total: Span) -> Finding {
         Formula::Mean => "have a mean of",
         Formula::GeometricMean => "have a geometric mean of",
         Formula::Max => "have a maximum of",
-        Formula::Min => "have a minimum of",
         Formula::Stddev => "have a standard deviation of",
         Formula::Between | Formula::Percentile(_) => "lie between",
     };
@@ -224,7 +217,6 @@ mod tests {
             (Formula::Mean, 20.0, 20.3),
             (Formula::GeometricMean, 18.2, 20.0),
             (Formula::Max, 30.0, 29.0),
-            (Formula::Min, 10.0, 11.0),
             (Formula::Stddev, 10.0, 7.0),
             (Formula::Between, 12.0, 31.0),
         ] {

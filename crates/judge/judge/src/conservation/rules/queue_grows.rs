@@ -28,10 +28,10 @@ fn check(reported: &ToolResult, _: &DeclaredFacts) -> RuleResult {
     let mut outcome = RuleResult::default();
     for part in &reported.parts {
         let closed = part.setting.outstanding.as_ref().is_some_and(|outstanding| outstanding.kept);
-        let latencies = part.series.iter().filter(|s| {
-            matches!(s.quantity, Quantity::LatencyNs | Quantity::Outstanding)
-                && s.points.len() >= POINTS_MIN
-        });
+        let latencies = part
+            .series
+            .iter()
+            .filter(|s| s.quantity == Quantity::LatencyNs && s.points.len() >= POINTS_MIN);
         for series in latencies.filter(|_| !closed) {
             outcome.check(finding(part, series));
         }
@@ -48,18 +48,14 @@ fn finding(part: &Part, series: &Series) -> Option<Finding> {
     if late < early * GROWTH_MIN || trend < TREND_MIN {
         return None;
     }
-    let format_value = match series.quantity {
-        Quantity::Outstanding => format::number,
-        _ => format::time as fn(f64) -> String,
-    };
     let whose = if part.name.is_empty() { String::new() } else { format!(" of {}", part.name) };
     let says = format!(
         "the {}{whose} grew from {} in the first quarter of the run to {} in the last (rank \
          correlation with time {}): the queue kept growing, and mean and percentiles depend on \
          the length of the run",
         series.quantity.word(),
-        format_value(early),
-        format_value(late),
+        format::time(early),
+        format::time(late),
         format::number(trend)
     );
     Some(Finding::new(Severity::Doubtful, says).with_fields([&series.field]).with_request(

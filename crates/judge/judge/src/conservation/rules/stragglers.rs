@@ -72,11 +72,8 @@ fn of_many(population: &Population) -> Option<Finding> {
         return None;
     }
     let format_value = match population.unit {
-        Unit::Ns => format::time,
-        Unit::BytesPerS => format::bytes_per_s,
-        Unit::PerS => super::per_s as format::ValueFormatter,
+        Unit::Ns => format::time as format::ValueFormatter,
         Unit::Bytes => format::bytes,
-        Unit::Count => format::number,
     };
     let says = format!(
         "{count} of {} {}: {} is {} for the slowest (number {index}) and {} for half of them ({})",

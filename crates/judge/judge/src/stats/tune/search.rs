@@ -104,12 +104,6 @@ impl Search {
         self.conclude(&Curve::of(&self.goal, &self.points))
     }
 
-    /// Returns all measurements, in order.
-    #[must_use]
-    pub fn points(&self) -> &[Point] {
-        &self.points
-    }
-
     fn propose(&self, curve: &Curve) -> Option<(u64, Purpose)> {
         let left = self.goal.steps_max.saturating_sub(self.points.len());
         if left == 0 {
@@ -291,7 +285,7 @@ mod tests {
         loop {
             match search.next_step() {
                 Step::Done(outcome) => {
-                    let loads = search.points().iter().map(|p| p.load).collect();
+                    let loads = search.points.iter().map(|p| p.load).collect();
                     return (outcome, loads);
                 }
                 Step::Measure { load, .. } => {
