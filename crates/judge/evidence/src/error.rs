@@ -88,12 +88,4 @@ impl EvidenceError {
     pub fn io(doing: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { doing, path: path.to_path_buf(), source }
     }
-
-    /// Returns the system's error number, if there is one.
-    pub fn raw_os_error(&self) -> Option<i32> {
-        match self {
-            Self::Io { source, .. } => source.raw_os_error(),
-            _ => None,
-        }
-    }
 }

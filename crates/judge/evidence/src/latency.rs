@@ -256,17 +256,6 @@ pub fn read_measured(
     Ok(found)
 }
 
-/// Like [`read_measured`], but returns no individual intervals.
-///
-/// # Errors
-/// A text with the reason.
-pub fn read_merged(
-    text: &[u8],
-    measured: Window,
-) -> Result<BTreeMap<String, Histogram<u64>>, String> {
-    Ok(read_measured(text, measured, |_| false)?.merged)
-}
-
 /// Reads the log interval by interval.
 ///
 /// # Errors
@@ -332,7 +321,7 @@ mod tests {
         let mut text = Vec::new();
         let window = Window::new(10_000_000_000, 10_000_000_000);
         write(&mut text, 1_700_000_000_123_456_789, &intervals, Some(window)).unwrap();
-        let merged = read_merged(&text, window).unwrap();
+        let merged = read_measured(&text, window, |_| false).unwrap().merged;
         assert_eq!(merged.keys().collect::<Vec<_>>(), ["db0.read", "db0.read.service"]);
         let read = &merged["db0.read"];
         assert_eq!(read.len(), 3);
@@ -365,7 +354,7 @@ mod tests {
             let intervals: Vec<Interval> = starts_ns.into_iter().flatten().map(at).collect();
             let mut text = Vec::new();
             write(&mut text, 0, &intervals, Some(window)).unwrap();
-            let merged = read_merged(&text, window).unwrap();
+            let merged = read_measured(&text, window, |_| false).unwrap().merged;
             let values: Vec<u64> =
                 merged["db0.write"].iter_recorded().map(|b| b.value_iterated_to()).collect();
             assert_eq!(values, [2, 3], "{start_ns} {duration_ns}");
@@ -390,6 +379,6 @@ mod tests {
     #[test]
     fn rejects_a_broken_log() {
         let window = Window::new(0, 9);
-        assert!(read_merged(b"Tag=a,0.0,1.0,1.0,????\n", window).is_err());
+        assert!(read_measured(b"Tag=a,0.0,1.0,1.0,????\n", window, |_| false).is_err());
     }
 }

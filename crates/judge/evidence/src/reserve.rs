@@ -6,7 +6,6 @@
 //! unlocked reserve is of a killed run.
 
 use std::fs::File;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -77,11 +76,6 @@ impl Reserve {
     }
 }
 
-/// True if the reserve in `directory` is left over from a killed run.
-pub fn is_left_over(directory: &Path) -> bool {
-    locked(directory) == Some(false)
-}
-
 /// True if a live run owns the reserve in `directory`.
 pub fn is_held(directory: &Path) -> bool {
     locked(directory) == Some(true)
@@ -100,23 +94,5 @@ fn locked(directory: &Path) -> Option<bool> {
         Ok(()) => Some(false),
         Err(Errno::WOULDBLOCK) => Some(true),
         Err(_) => None,
-    }
-}
-
-/// Removes a reserve that a killed run left in `directory`; returns its size in bytes.
-///
-/// # Errors
-/// The file cannot be removed.
-pub fn remove_left_over(directory: &Path) -> Result<u64, EvidenceError> {
-    let path = directory.join(FILE);
-    if !is_left_over(directory) {
-        return Ok(0);
-    }
-    let size_bytes = std::fs::symlink_metadata(&path).map_or(0, |metadata| metadata.len());
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(EvidenceError::io("remove", &path, error))
-        }
-        _ => Ok(size_bytes),
     }
 }

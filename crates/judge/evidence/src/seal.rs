@@ -178,14 +178,6 @@ pub fn open(directory: &Path) -> Result<SealedFiles, EvidenceError> {
     Ok(SealedFiles { directory: directory.to_path_buf(), files, sha256 })
 }
 
-/// Checks the seal of the bundle in `directory`.
-///
-/// # Errors
-/// See [`open`].
-pub fn check(directory: &Path) -> Result<(), EvidenceError> {
-    open(directory).map(|_| ())
-}
-
 /// Lists the differences between the files and the seal.
 fn differences(seal: &str, expected: &str, found: &DirectoryContent) -> String {
     fn sums(text: &str) -> BTreeMap<&str, &str> {
@@ -223,7 +215,7 @@ mod tests {
 
     #[track_caller]
     fn says(directory: &tempfile::TempDir, sentence: &str) {
-        let error = check(directory.path()).unwrap_err().to_string();
+        let error = open(directory.path()).unwrap_err().to_string();
         assert!(error.ends_with(sentence), "{error}");
     }
 
@@ -233,7 +225,7 @@ mod tests {
         let at = |name: &str| directory.path().join(name);
         fs::write(at("verdict.json"), "derived").unwrap();
         fs::write(at(".report.html.new"), "half").unwrap();
-        check(directory.path()).unwrap();
+        open(directory.path()).unwrap();
         fs::write(at("run.json"), "{ }").unwrap();
         fs::remove_file(at("series.csv")).unwrap();
         fs::write(at("plan.toml"), "").unwrap();
@@ -276,7 +268,7 @@ mod tests {
             let path = directory.path().join(FILE);
             let text = fs::read_to_string(&path).unwrap();
             fs::write(&path, change(&text)).unwrap();
-            assert!(check(directory.path()).is_err(), "{}", change(&text));
+            assert!(open(directory.path()).is_err(), "{}", change(&text));
         }
     }
 

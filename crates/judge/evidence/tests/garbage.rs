@@ -100,7 +100,7 @@ fn a_changed_bundle_is_read_or_rejected() {
             fs::write(&path, &change).unwrap();
             if change != *bytes {
                 // Without a new seal, every change is noticed.
-                assert!(seal::check(directory.path()).is_err(), "{name}, seed {seed}");
+                assert!(seal::open(directory.path()).is_err(), "{name}, seed {seed}");
             }
             let mut all = files.clone();
             all.insert(name.clone(), change);

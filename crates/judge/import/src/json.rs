@@ -258,12 +258,6 @@ impl<'j, 't> JsonNode<'j, 't> {
         Self { json: Some(json), path: String::new() }
     }
 
-    /// Returns the value.
-    #[must_use]
-    pub fn json(&self) -> Option<&'j Json<'t>> {
-        self.json
-    }
-
     /// Returns the path, such as `jobs[0].read.iops`.
     #[must_use]
     pub fn path(&self) -> &str {

@@ -29,7 +29,7 @@ fn main() {
          .tip{{position:absolute;background:var(--paper);border:1px solid var(--ink-3);\
          padding:4px 8px}}</style>"
     );
-    let plots = [latency(), rate(), heat(), curve(), sweep(), distribution(), compare(), bars()];
+    let plots = [latency(), rate(), heat(), curve(), sweep(), distribution(), compare()];
     plots.iter().for_each(|plot| print!("{}", plot.figure()));
     println!("<script>{JS}</script>");
 }
@@ -215,17 +215,4 @@ fn compare() -> Plot {
     .mark(Mark::Dots { name: String::new(), colour: 0, dots, joined: false })
     .rule(Rule { level: false, at: 1.0, label: "same".into(), kind: RuleKind::Note })
     .size(860.0, 180.0)
-}
-
-fn bars() -> Plot {
-    let names = ["db 1", "db 2", "db 3", "db 4"].map(String::from).to_vec();
-    let series = |name: &str, colour, ys: [f64; 4]| Series {
-        name: name.into(),
-        colour,
-        points: ys.iter().enumerate().map(|(i, y)| (i as f64, Some(*y))).collect(),
-    };
-    Plot::new("bars", "I/Os per database", Axis::names("", names), Axis::linear("I/Os", Unit::Rate))
-        .mark(Mark::Bars(series("reads", 0, [40.0, 41.2, 39.5, 42.0])))
-        .mark(Mark::Bars(series("writes", 1, [25.0, 24.4, 26.1, 25.5])))
-        .size(860.0, 200.0)
 }

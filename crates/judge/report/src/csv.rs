@@ -4,11 +4,9 @@ use plimsoll_evidence::Bundle;
 use plimsoll_judge::Verdict;
 use plimsoll_judge::figures::measured;
 
-use crate::document::Block;
 use crate::number::Unit;
 use crate::run::distribution::{QUANTILES, percentile_ns};
 use crate::run::kinds::Operation;
-use crate::run::run_document;
 use crate::table::{Cell, Column, Table};
 
 /// Returns a row per class of I/O: identity and verdict, totals, rates and latencies.
@@ -70,28 +68,4 @@ pub fn classes(bundle: &Bundle, verdict: &Verdict) -> String {
         table.rows.push(row);
     }
     table.csv()
-}
-
-/// Returns each table of the report as CSV, with a file name from its section and caption.
-pub fn tables(bundle: &Bundle, verdict: &Verdict) -> Vec<(String, String)> {
-    let document = run_document(bundle, verdict);
-    let mut files = Vec::new();
-    for section in &document.sections {
-        for block in &section.blocks {
-            let Block::Table(table) = block else { continue };
-            if !table.rows.is_empty() {
-                files.push((file_name(&section.id, &table.caption), table.csv()));
-            }
-        }
-    }
-    files
-}
-
-fn file_name(section: &str, caption: &str) -> String {
-    let mut name = section.to_owned();
-    for word in caption.split(|c: char| !c.is_ascii_alphanumeric()).filter(|w| !w.is_empty()) {
-        name.push('-');
-        name.push_str(&word.to_ascii_lowercase());
-    }
-    format!("{name}.csv")
 }

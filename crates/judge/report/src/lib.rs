@@ -63,7 +63,7 @@ pub use run::run_document;
 pub use stages::{stages_csv, stages_document};
 pub use study::Curve;
 pub use sweep::{sweep_csv, sweep_document};
-pub use sweeps::{sweeps_document, sweeps_table};
+pub use sweeps::sweeps_document;
 pub use text::Style;
 pub use tuning::{tuning_csv, tuning_document};
 
@@ -90,8 +90,7 @@ pub fn markdown(bundle: &Bundle, verdict: &Verdict) -> String {
     markdown::document(&run_document(bundle, verdict))
 }
 
-/// Returns the figures of each class of I/O as CSV, in base units. For the report's tables see
-/// [`csv::tables`].
+/// Returns the figures of each class of I/O as CSV, in base units.
 pub fn csv(bundle: &Bundle, verdict: &Verdict) -> String {
     csv::classes(bundle, verdict)
 }

@@ -51,11 +51,6 @@ pub fn sweeps_document(compared: &SweepComparison) -> Document {
     }
 }
 
-/// Returns the table of cells.
-pub fn sweeps_table(compared: &SweepComparison) -> Table {
-    table(compared)
-}
-
 fn overall(compared: &SweepComparison) -> Section {
     let [first, second] = &compared.names;
     let columns = vec![

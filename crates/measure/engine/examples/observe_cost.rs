@@ -35,7 +35,7 @@ fn once(file: Option<&PathBuf>, observed: bool, seconds: u64) -> (f64, f64) {
     let config = configs.into_iter().next().unwrap();
     let bytes = config.files.file_size_bytes;
     let classes: Vec<String> = config.classes().into_iter().map(|class| class.name).collect();
-    let mut source = MatrixSource::new(config, 0..1, WriteContent::Buffers, DEPTH).unwrap();
+    let mut source = MatrixSource::new(config, [0].into(), WriteContent::Buffers, DEPTH).unwrap();
     if observed {
         source = source.with_profiler(AccessProfiler::new(&[bytes], 1, 1));
     }

@@ -105,12 +105,6 @@ impl Backend {
         let (queue, paths, report) = open(config)?;
         Ok(Self { spin, ..Self::assemble(queue, paths, report, Clock::new()) })
     }
-
-    /// Returns the files' descriptors, in the order of the table.
-    #[must_use]
-    pub fn fds(&self) -> &[std::os::fd::OwnedFd] {
-        self.queue.files()
-    }
 }
 
 impl<Q: Queue, T: Timer> Backend<Q, T> {

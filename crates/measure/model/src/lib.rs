@@ -9,7 +9,6 @@
 //!   a plan in `run/events.rs`
 //! - driving of a model: `run` (`virtual_time`, `mailbox`, `gauges`); speed, accuracy and
 //!   parameters: `docs/models.md`
-pub mod analytic;
 pub mod blocks;
 pub mod cache;
 pub mod core;

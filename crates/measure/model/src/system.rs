@@ -57,18 +57,11 @@ pub struct System {
     launched: Vec<Launch>,
     spare: Vec<Program>,
     closing: Vec<(crate::core::StationId, u64)>,
-    background_in_flight: u64,
-    last: (Option<Source>, Option<Source>, bool),
     /// The last request could not be served.
     refused: bool,
 }
 
 impl System {
-    /// Model of the system.
-    pub fn spec(&self) -> &Spec {
-        &self.spec
-    }
-
     /// The simulation, for statistics.
     pub fn sim(&mut self) -> &mut Sim {
         &mut self.sim
@@ -90,32 +83,9 @@ impl System {
         self.compute_nodes - self.failed.len() as u16
     }
 
-    /// Returns the number of failed nodes. Data laid out there is unavailable.
-    pub fn failed_nodes(&self) -> std::ops::Range<u16> {
-        self.failed.clone()
-    }
-
-    /// Empties every cache in memory, like a restart of the controllers.
-    pub fn drop_caches(&mut self) {
-        for instance in self.blocks.instances.iter_mut().flatten() {
-            instance.forget();
-        }
-    }
-
     /// Returns the counters of the requests that entered at each node.
     pub fn inside(&self) -> &[NodeCounters] {
         &self.inside
-    }
-
-    /// Returns the number of running background programs.
-    pub fn background_in_flight(&self) -> u64 {
-        self.background_in_flight
-    }
-
-    /// Returns the source or destination of the last submitted request, and whether it needed
-    /// another node. The tests of the audit's rules use this as the truth.
-    pub fn last_served(&self) -> (Option<Source>, Option<Source>, bool) {
-        self.last
     }
 
     /// Returns true if the last submitted request fails: no component is left that could serve it.
@@ -160,7 +130,6 @@ impl System {
             Action::Flush => {}
             Action::Meta => inside.metas += 1,
         }
-        self.last = seen;
         self.shut();
         self.sim.submit(tag, class, &mut program);
         self.program = program;
@@ -275,7 +244,7 @@ impl System {
     pub fn next(&mut self) -> Option<Event> {
         loop {
             match self.sim.next()? {
-                Happening::Done { tag: BACKGROUND, .. } => self.background_in_flight -= 1,
+                Happening::Done { tag: BACKGROUND, .. } => {}
                 Happening::Done { tag, submitted_ns } => {
                     return Some(Event::Done { tag, submitted_ns });
                 }
@@ -357,7 +326,6 @@ impl System {
     #[inline(always)]
     fn launch(&mut self) {
         for mut launch in self.launched.drain(..) {
-            self.background_in_flight += 1;
             self.sim.submit(BACKGROUND, u16::MAX, &mut launch.program);
             self.spare.push(launch.program);
         }

@@ -104,12 +104,6 @@ impl Inbound {
         self.buffer.len() + self.assembly.capacity()
     }
 
-    /// True while the arena range of [`Inbound::stream`] is incomplete.
-    #[must_use]
-    pub fn is_streaming(&self) -> bool {
-        matches!(self.mode, Mode::Stream { .. })
-    }
-
     /// Returns the space for the next bytes: the arena while a payload is streamed, then the
     /// buffer. Of the two slices, the first is often empty.
     pub fn windows<'a>(&'a mut self, arena: &'a mut [u8]) -> [IoSliceMut<'a>; 2] {

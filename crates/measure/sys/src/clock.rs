@@ -183,12 +183,6 @@ impl Clock {
         self.last_ns
     }
 
-    /// Source of the readings.
-    #[must_use]
-    pub fn source(&self) -> ClockSource {
-        self.source
-    }
-
     #[cold]
     fn renew(&mut self) -> u64 {
         let next = Anchor::take();

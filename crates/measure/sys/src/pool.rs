@@ -245,24 +245,6 @@ impl Pool {
         self.workers.len()
     }
 
-    /// Number of operations that the next [`Pool::submit_and_wait`] passes to the workers.
-    #[must_use]
-    pub fn queued(&self) -> u32 {
-        self.queued.len() as u32
-    }
-
-    /// Length of the arena in bytes.
-    #[must_use]
-    pub fn arena_len_bytes(&self) -> u64 {
-        self.flight.arena().len_bytes() as u64
-    }
-
-    /// The file table.
-    #[must_use]
-    pub fn files(&self) -> &[OwnedFd] {
-        &self.files
-    }
-
     /// Like [`crate::ring::Ring::tick_every`]. At depth 1 a call that hangs still blocks.
     pub fn tick_every(&mut self, every_ns: u64) {
         self.tick_ns = self.tick_ns.or(Some(every_ns));

@@ -144,24 +144,6 @@ impl Ring {
         self.flight.capacity()
     }
 
-    /// Number of entries that the next [`Ring::submit_and_wait`] hands to the kernel.
-    #[must_use]
-    pub fn queued(&self) -> u32 {
-        self.queued
-    }
-
-    /// Length of the arena in bytes.
-    #[must_use]
-    pub fn arena_len_bytes(&self) -> u64 {
-        self.flight.arena().len_bytes() as u64
-    }
-
-    /// The file table.
-    #[must_use]
-    pub fn files(&self) -> &[OwnedFd] {
-        &self.files
-    }
-
     /// After the next submission, each wait ends after at most `every_ns`. A timer in the ring adds
     /// no cost to a wait, unlike a timeout argument. Can be set once.
     pub fn tick_every(&mut self, every_ns: u64) {

@@ -37,9 +37,3 @@ pub fn crc32c(seed: u32, data: &[u8]) -> u32 {
 pub fn fill(key: [u64; 2], counter: u64, out: &mut [u8]) {
     Kernels::best().fill_at(key, counter, 0, out);
 }
-
-/// Combines [`fill`] and [`crc32c`] of the result in one pass over the memory.
-#[must_use]
-pub fn fill_crc32c(key: [u64; 2], counter: u64, seed: u32, out: &mut [u8]) -> u32 {
-    Kernels::best().fill_crc32c_at(key, counter, 0, seed, out)
-}

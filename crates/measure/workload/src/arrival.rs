@@ -2,10 +2,9 @@
 //!
 //! [`Arrivals`] is an endless (or, recorded, finite) iterator. Its values do not depend on the time
 //! of the call, so a driver that falls behind can measure its lag. [`Schedule::part`] divides a
-//! stream among clients or threads, and [`MergedArrivals`] merges the parts again.
+//! stream among clients or threads.
 
 mod exponential;
-mod merge;
 mod rate;
 mod recorded;
 mod schedule;
@@ -13,7 +12,6 @@ mod steady;
 mod warp;
 
 pub use exponential::Exponential;
-pub use merge::MergedArrivals;
 pub use rate::{Rate, RateError};
 pub use recorded::{RecordedError, Recording};
 pub use schedule::{Arrivals, Schedule};

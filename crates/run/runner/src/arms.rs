@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::{EndKind, ExperimentKind};
 use plimsoll_judge::Verdict;
-use plimsoll_judge::compare::{Comparison, Side, compare_for};
+use plimsoll_judge::compare::{Comparison, Side, compare};
 use plimsoll_plan::ResolvedPlan;
 use plimsoll_report::comparison_document;
 
@@ -193,7 +193,7 @@ fn compare_finished(
         let runs = before.map(|(_, bundle, verdict)| (bundle, verdict)).chain(own).collect();
         Side { name: name.clone(), runs }
     };
-    compare_for(&names.iter().enumerate().map(side).collect::<Vec<_>>(), accept, factors)
+    compare(&names.iter().enumerate().map(side).collect::<Vec<_>>(), accept, factors)
 }
 
 /// Returns the target of each run: `rounds` rounds of all targets, each in a new random order.

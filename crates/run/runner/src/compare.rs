@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_evidence::Bundle;
 use plimsoll_evidence::run::ExperimentKind;
 use plimsoll_judge::Verdict;
-use plimsoll_judge::compare::{Comparison, Side, compare_for};
+use plimsoll_judge::compare::{Comparison, Side, compare};
 use plimsoll_plan::Plan;
 
 use crate::custody::{LoadedBundle, Reader, RunSet};
@@ -107,7 +107,7 @@ pub fn compare_arms(
         Side { runs: of.copied().collect(), name }
     };
     let sides: Vec<Side<'_>> = names.into_iter().map(side).collect();
-    Ok(compare_for(&sides, accepted.accept, accepted.factors))
+    Ok(compare(&sides, accepted.accept, accepted.factors))
 }
 
 /// Compares two or more experiments or runs.
@@ -139,7 +139,7 @@ pub fn compare_sides(
     let names = side_names(&name_pairs, &plans)?;
     let sides: Vec<Side<'_>> =
         all.iter().zip(names).map(|(side, name)| Side { name, runs: side.judged() }).collect();
-    let mut compared = compare_for(&sides, accepted.accept, accepted.factors);
+    let mut compared = compare(&sides, accepted.accept, accepted.factors);
     for (side, one) in compared.names.iter().zip(named_sides) {
         if *side != one.argument {
             compared.remarks.push(format!("{side} is {}.", one.argument));
@@ -226,7 +226,7 @@ pub fn compare_within(
             Side { name: (*plan).to_owned(), runs: of.copied().collect() }
         };
         let sides: Vec<Side<'_>> = plans.iter().map(side).collect();
-        compare_for(&sides, accepted.accept, accepted.factors)
+        compare(&sides, accepted.accept, accepted.factors)
     } else {
         compare_arms(directory, &judged, accepted)?
     };

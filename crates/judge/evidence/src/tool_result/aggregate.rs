@@ -16,8 +16,6 @@ pub enum Formula {
     GeometricMean,
     /// Maximum.
     Max,
-    /// Minimum.
-    Min,
     /// Standard deviation, of a population or of a sample.
     Stddev,
     /// Percentile of all operations, computed from the same percentile of subsets.

@@ -10,14 +10,8 @@ use super::{Figure, Formula};
 pub enum Unit {
     /// Nanoseconds.
     Ns,
-    /// Bytes per second.
-    BytesPerS,
-    /// Operations, samples or objects per second.
-    PerS,
     /// Bytes.
     Bytes,
-    /// Plain number.
-    Count,
 }
 
 /// Set of values of one kind.

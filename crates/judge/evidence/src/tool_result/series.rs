@@ -14,8 +14,6 @@ pub enum Quantity {
     BandwidthPerS,
     /// Mean latency of an interval, or latency of one operation, ns.
     LatencyNs,
-    /// Operations in flight.
-    Outstanding,
 }
 
 impl Quantity {
@@ -26,7 +24,6 @@ impl Quantity {
             Self::RatePerS => "rate",
             Self::BandwidthPerS => "bandwidth",
             Self::LatencyNs => "latency",
-            Self::Outstanding => "operations in flight",
         }
     }
 }

@@ -226,11 +226,6 @@ impl FittedAxis {
         // Lines may extend a pixel outside the frame, which clips them.
         share.clamp(-0.01, 1.01) * self.length_px
     }
-
-    /// Returns the width of one position on an axis of names.
-    pub fn place_px(&self) -> f64 {
-        self.length_px / self.names.unwrap_or(1).max(1) as f64
-    }
 }
 
 #[cfg(test)]

@@ -27,11 +27,6 @@ const NARROW_HIGH_PX: f64 = 240.0;
 const NAME_ABOVE_PX: f64 = 16.0;
 
 impl Plot {
-    /// Returns the drawing for a page that includes [`CSS`].
-    pub fn svg(&self) -> String {
-        self.draw(&Frame::new(self), "", "")
-    }
-
     /// Returns the drawing as a stand-alone file with its style sheet.
     pub fn svg_document(&self) -> String {
         let style = format!("<style>{CSS}</style>");

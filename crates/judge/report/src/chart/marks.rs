@@ -11,18 +11,12 @@ use crate::escape::html;
 /// Draws all marks, clipped at the frame.
 pub(super) fn draw(plot: &Plot, frame: &Frame, out: &mut String) {
     let _ = write!(out, "<g class=\"marks\" clip-path=\"url(#{}-clip)\">", html(&plot.id));
-    let groups = plot.marks.iter().filter(|mark| matches!(mark, Mark::Bars(_))).count();
-    let mut bar = 0;
     for mark in &plot.marks {
         match mark {
             Mark::Line(series) => line(series, frame, false, false, out),
             Mark::Steps(series) => line(series, frame, true, false, out),
             Mark::Area(series) => line(series, frame, false, true, out),
             Mark::StepArea(series) => line(series, frame, true, true, out),
-            Mark::Bars(series) => {
-                bars(series, frame, (bar, groups), out);
-                bar += 1;
-            }
             Mark::Heat(map) => heat::draw(map, frame, out),
             Mark::Dots { .. } => {}
         }
@@ -96,26 +90,6 @@ fn area_path(points: &[Point], bottom: f64) -> String {
         let _ = write!(out, "L{} {}Z", px(last.0), px(bottom));
     }
     out
-}
-
-fn bars(series: &Series, frame: &Frame, (index, groups): (usize, usize), out: &mut String) {
-    let place = frame.x.place_px();
-    let width = (place * 0.76 / groups.max(1) as f64).min(42.0);
-    let _ = write!(out, "<g class=\"bar c{}\">", series.colour % 8);
-    for (x, y) in &series.points {
-        let Some(y) = y.filter(|y| y.is_finite() && x.is_finite()) else { continue };
-        let offset = (index as f64 - groups as f64 / 2.0) * width;
-        let top = frame.y_px(y);
-        let _ = write!(
-            out,
-            "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
-            px(frame.x_px(*x) + offset + 0.5),
-            px(top),
-            px((width - 1.0).max(0.5)),
-            px((frame.bottom() - top).max(0.0))
-        );
-    }
-    out.push_str("</g>");
 }
 
 fn draw_dots(colour: u8, dots: &[Dot], joined: bool, frame: &Frame, out: &mut String) {

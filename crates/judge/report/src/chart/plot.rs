@@ -62,8 +62,6 @@ pub enum Mark {
     Area(Series),
     /// Like [`Mark::Steps`], filled down to the axis: a histogram.
     StepArea(Series),
-    /// Bars on an x axis of names, one group per name.
-    Bars(Series),
     /// Points with intervals and labels.
     Dots {
         /// Name in the legend.
@@ -83,7 +81,7 @@ impl Mark {
     /// Name and colour for the legend.
     pub(super) fn legend(&self) -> Option<(&str, u8)> {
         let (name, colour) = match self {
-            Self::Line(s) | Self::Steps(s) | Self::Area(s) | Self::StepArea(s) | Self::Bars(s) => {
+            Self::Line(s) | Self::Steps(s) | Self::Area(s) | Self::StepArea(s) => {
                 (&s.name, s.colour)
             }
             Self::Dots { name, colour, .. } => (name, *colour),
@@ -95,7 +93,7 @@ impl Mark {
     /// Calls `each` with every x and y that must be inside the frame.
     pub(super) fn extent(&self, mut each: impl FnMut(f64, f64)) {
         match self {
-            Self::Line(s) | Self::Steps(s) | Self::Area(s) | Self::StepArea(s) | Self::Bars(s) => {
+            Self::Line(s) | Self::Steps(s) | Self::Area(s) | Self::StepArea(s) => {
                 s.points.iter().for_each(|(x, y)| each(*x, y.unwrap_or(f64::NAN)));
             }
             Self::Dots { dots, .. } => {

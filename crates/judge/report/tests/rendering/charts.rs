@@ -61,8 +61,7 @@ fn any_mark() -> impl Strategy<Value = Mark> {
         series.clone().prop_map(Mark::Line),
         series.clone().prop_map(Mark::Steps),
         series.clone().prop_map(Mark::Area),
-        series.clone().prop_map(Mark::StepArea),
-        series.prop_map(Mark::Bars),
+        series.prop_map(Mark::StepArea),
         heat.prop_map(Mark::Heat),
         dots,
     ]
@@ -108,7 +107,7 @@ fn a_long_series_is_small_and_keeps_its_peak() {
         Axis::linear("latency", Unit::Latency)
     })
     .mark(Mark::Line(series));
-    let svg = plot.svg();
+    let svg = plot.svg_document();
     assert!(svg.len() < 60_000, "{} bytes", svg.len());
     let line = svg.split("class=\"line c0\" d=\"").nth(1).unwrap().split('"').next().unwrap();
     let highest = line

@@ -187,7 +187,7 @@ pub fn run(args: &[String]) -> Result<(), String> {
     }
     let size_bytes_max = stream.size_bytes_max();
     let content = content(&case, space_bytes)?;
-    let source = MatrixSource::new(stream, 0..1, content, case.depth);
+    let source = MatrixSource::new(stream, [0].into(), content, case.depth);
     let group = Group {
         name: "bench".to_owned(),
         place: plimsoll_engine::placement::Placement::default(),

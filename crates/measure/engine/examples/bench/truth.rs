@@ -180,7 +180,7 @@ fn away(options: &Options) -> Value {
 
 fn source(size_bytes: u64, read_percent: f64, clients: u32) -> Result<MatrixSource, String> {
     let stream = StreamConfig { read_percent, clients, ..crate::case::stream(size_bytes) };
-    MatrixSource::new(stream, 0..clients, WriteContent::Buffers, 4096)
+    MatrixSource::new(stream, (0..clients).collect(), WriteContent::Buffers, 4096)
         .map_err(|error| error.to_string())
 }
 

@@ -1,7 +1,5 @@
 //! Interface of the ring, the thread pool and the null target.
 
-use std::os::fd::OwnedFd;
-
 use plimsoll_sys::SysError;
 use plimsoll_sys::arena::AlignedBuffer;
 use plimsoll_sys::names;
@@ -246,17 +244,6 @@ pub enum AnyQueue {
     Ring(Box<Ring>),
     /// Worker threads, or the issuing thread itself at depth 1.
     Threads(Box<Pool>),
-}
-
-impl AnyQueue {
-    /// Returns the file table.
-    #[must_use]
-    pub fn files(&self) -> &[OwnedFd] {
-        match self {
-            Self::Ring(ring) => ring.files(),
-            Self::Threads(pool) => pool.files(),
-        }
-    }
 }
 
 impl Queue for AnyQueue {

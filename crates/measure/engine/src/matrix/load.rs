@@ -81,7 +81,7 @@ impl MatrixRunState<'_> {
                 }
                 None => self.local_target(stream, configs, number, writes),
             };
-            let source = MatrixSource::of_clients(config.clone(), clients, content, places)
+            let source = MatrixSource::new(config.clone(), clients, content, places)
                 .map_err(|error| EngineError::Config(error.to_string()))?;
             groups.push(Group {
                 name: format!("{}-{at}", stream.name),

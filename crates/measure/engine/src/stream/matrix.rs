@@ -4,7 +4,6 @@
 //! on a model. This source passes them to the driver, fills writes and checks reads. Operations on
 //! names and attributes need a target that supports them. Other targets reject them at the start.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use plimsoll_observe::AccessProfiler;
@@ -59,9 +58,6 @@ pub enum SourceError {
         /// Reason why the content does not fit.
         source: ContentError,
     },
-    /// The stream has operations on names or attributes.
-    #[error("stream {0:?} has metadata operations: they need an NFS target")]
-    Metadata(String),
     /// The plan checks reads, but the content has no stamps.
     #[error("stream {0:?}: reads can't be checked without stamps")]
     NoStamps(String),
@@ -139,29 +135,12 @@ pub struct MatrixSource {
 }
 
 impl MatrixSource {
-    /// Creates a source for the clients `clients` of a stream, with at most `places` operations in
+    /// Creates a source for some clients of a stream, by number, with at most `places` operations in
     /// flight.
     ///
     /// # Errors
     /// [`SourceError`]: the stream can't be driven with this content.
     pub fn new(
-        config: StreamConfig,
-        clients: Range<u32>,
-        content: WriteContent,
-        places: u32,
-    ) -> Result<Self, SourceError> {
-        if config.metadata_percent > 0.0 {
-            return Err(SourceError::Metadata(config.name));
-        }
-        Self::of_clients(config, clients.collect(), content, places)
-    }
-
-    /// Creates a source for some clients of a stream, by number, including operations on names and
-    /// attributes.
-    ///
-    /// # Errors
-    /// [`SourceError`]: the stream can't be driven with this content.
-    pub fn of_clients(
         config: StreamConfig,
         clients: Box<[u32]>,
         content: WriteContent,

@@ -173,7 +173,7 @@ pub(super) fn run(system: &mut System, load: &MatrixLoad, limits: Limits, seed: 
                 let now_ns = system.now_ns();
                 let class = (tag & 3) as usize;
                 let bytes = if class == 2 { 0 } else { load.io_bytes };
-                recorder.add(class, bytes, now_ns - submitted_ns, now_ns);
+                recorder.add(class, bytes, now_ns - submitted_ns);
                 ended += 1;
                 if ended == limits.warm_up_ops {
                     recorder.open(system);

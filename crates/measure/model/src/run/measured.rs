@@ -8,14 +8,10 @@ use hdrhistogram::Histogram;
 /// Results of a run.
 #[derive(Clone, Debug)]
 pub struct RunResult {
-    /// Length of the measured window.
-    pub elapsed_ns: u64,
-    /// Operations that ended inside it.
+    /// Operations that ended in the measured window.
     pub ops: u64,
     /// Operations per second.
     pub ops_per_s: f64,
-    /// Half-width of the 95 % confidence interval of the rate.
-    pub ops_per_s_half_width: f64,
     /// By class.
     pub classes: Vec<ClassResult>,
     /// By station, in the order of construction.

@@ -23,9 +23,7 @@ struct Class {
 /// Collects the operations of the measured window.
 pub(crate) struct Recorder {
     classes: Vec<Class>,
-    gaps: BatchMeans,
     opened_ns: u64,
-    last_ns: u64,
     open: bool,
     events_before: u64,
 }
@@ -46,28 +44,20 @@ impl Recorder {
                     .unwrap_or_else(|_| unreachable!("the bounds are valid")),
             })
             .collect();
-        Self {
-            classes,
-            gaps: BatchMeans::default(),
-            opened_ns: 0,
-            last_ns: 0,
-            open: false,
-            events_before: 0,
-        }
+        Self { classes, opened_ns: 0, open: false, events_before: 0 }
     }
 
     /// Opens the measured window.
     pub(crate) fn open(&mut self, system: &mut System) {
         system.sim().open_window();
         self.opened_ns = system.now_ns();
-        self.last_ns = self.opened_ns;
         self.events_before = system.sim().events_done();
         self.open = true;
     }
 
     /// Records the end of an operation.
     #[inline]
-    pub(crate) fn add(&mut self, class: usize, bytes: u64, latency_ns: u64, now_ns: u64) {
+    pub(crate) fn add(&mut self, class: usize, bytes: u64, latency_ns: u64) {
         if !self.open {
             return;
         }
@@ -77,8 +67,6 @@ impl Recorder {
         class.sum_ns += u128::from(latency_ns);
         class.means.add(latency_ns as f64);
         class.histogram.saturating_record(latency_ns);
-        self.gaps.add((now_ns - self.last_ns) as f64);
-        self.last_ns = now_ns;
     }
 
     /// Closes the window.
@@ -138,12 +126,9 @@ impl Recorder {
             })
             .collect();
         let ops: u64 = classes.iter().map(|c| c.ops).sum();
-        let gap = self.gaps.estimate();
         RunResult {
-            elapsed_ns,
             ops,
             ops_per_s: ops as f64 / seconds,
-            ops_per_s_half_width: ops as f64 / seconds * gap.relative(),
             classes,
             stations,
             little_error_max,

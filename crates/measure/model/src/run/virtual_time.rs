@@ -96,7 +96,6 @@ pub struct VirtualTime<'a, W> {
     system: &'a mut System,
     parts: Vec<Part<W>>,
     phase: u32,
-    histogram_interval_ns: u64,
     completions: Vec<Completion>,
     out: Vec<Io>,
     /// First failed I/O.
@@ -143,16 +142,7 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         };
         let parts = (0..).zip(parts).map(part).collect();
         let (completions, out) = (Vec::new(), Vec::new());
-        Self {
-            system,
-            parts,
-            phase,
-            histogram_interval_ns,
-            completions,
-            out,
-            failure: None,
-            ends_at_failure: false,
-        }
+        Self { system, parts, phase, completions, out, failure: None, ends_at_failure: false }
     }
 
     /// Sets whether time stops at the first failed I/O.
@@ -394,11 +384,6 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
             });
             take(&snapshot, &part.classes);
         }
-    }
-
-    /// Returns the length of the intervals of histograms.
-    pub fn histogram_interval_ns(&self) -> u64 {
-        self.histogram_interval_ns
     }
 }
 

@@ -133,7 +133,7 @@ pub fn simulate(
             }
             Event::Done { tag, submitted_ns } => {
                 let now_ns = system.now_ns();
-                recorder.add(tag as usize, 0, now_ns - submitted_ns, now_ns);
+                recorder.add(tag as usize, 0, now_ns - submitted_ns);
                 ended += 1;
                 if ended == warm_up_ops {
                     recorder.open(system);

@@ -19,11 +19,6 @@ impl<'a> Reader<'a> {
         Self { spec, place, table, requested: RefCell::default() }
     }
 
-    /// Returns the name of the table.
-    pub fn place(&self) -> &str {
-        self.place
-    }
-
     fn get(&self, field: &str) -> Option<&'a Field> {
         self.requested.borrow_mut().insert(field.to_owned());
         self.table.fields.get(field)

@@ -109,8 +109,6 @@ impl System {
             launched: Vec::new(),
             spare: Vec::new(),
             closing: Vec::new(),
-            background_in_flight: 0,
-            last: (None, None, false),
             refused: false,
         })
     }

@@ -2,11 +2,15 @@
 //! % (load up to 0.8) or 1 % (above), the exact value is within it, and Little's law is true at
 //! every station. The seeds are the only choice in these runs; they are small integers.
 
-use plimsoll_model::analytic::mva::{self, Centre};
-use plimsoll_model::analytic::queues::{mg1_sojourn_s, mmc_sojourn_s};
+mod mva;
+mod queues;
+
 use plimsoll_model::core::rng::Stream;
 use plimsoll_model::core::{Happening, Order, Program, Sim, StationId};
 use plimsoll_model::stats::{BatchMeans, Estimate};
+
+use mva::Centre;
+use queues::{mg1_sojourn_s, mmc_sojourn_s};
 
 const SERVICE_NS: f64 = 1e6;
 

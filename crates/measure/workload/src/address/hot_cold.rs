@@ -24,12 +24,6 @@ impl HotCold {
         Self { n, hot, threshold: share_below(access) }
     }
 
-    /// Returns the number of hot slots.
-    #[must_use]
-    pub fn hot(&self) -> u64 {
-        self.hot
-    }
-
     /// Returns the slot of an index.
     #[must_use]
     #[inline]

@@ -15,12 +15,6 @@ impl Indices {
         Self { next: part, parts: parts.max(1) }
     }
 
-    /// Creates the indices of the whole stream.
-    #[must_use]
-    pub fn all() -> Self {
-        Self::new(0, 1)
-    }
-
     /// Returns the next index.
     #[inline]
     pub fn take(&mut self) -> u64 {

@@ -65,12 +65,6 @@ impl Slots {
         Self { n, seed, kind }
     }
 
-    /// Returns the number of slots.
-    #[must_use]
-    pub fn n(&self) -> u64 {
-        self.n
-    }
-
     /// Returns the slot of operation `index`.
     #[inline]
     pub fn at(&mut self, index: u64) -> u64 {

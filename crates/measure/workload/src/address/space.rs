@@ -82,12 +82,6 @@ impl Space {
         self.slot_bytes
     }
 
-    /// Returns the regions that have slots.
-    #[must_use]
-    pub fn regions(&self) -> &[Region] {
-        &self.regions
-    }
-
     /// Returns the region of `slot`, and the index of the slot in it. Slots from [`Space::slots`]
     /// on count modulo their number.
     #[inline]

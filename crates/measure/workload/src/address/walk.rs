@@ -92,12 +92,6 @@ impl AddressWalks {
         Ok(Self { space, slots, order, align_bytes, one_size, shared_cursor: 0, skip })
     }
 
-    /// Returns the space.
-    #[must_use]
-    pub fn space(&self) -> &Space {
-        &self.space
-    }
-
     /// Returns the start of client `client` of `clients`. The clients of a stream execute its
     /// operations in rotation, so the stream is the same for any distribution over threads.
     #[must_use]

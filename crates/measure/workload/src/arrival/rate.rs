@@ -28,12 +28,6 @@ impl Rate {
         }
     }
 
-    /// Returns the rate in operations per second.
-    #[must_use]
-    pub fn as_per_s(self) -> f64 {
-        self.micro_ops_per_s as f64 / 1e6
-    }
-
     /// Returns the number of nanoseconds between two starts, as dividend and divisor.
     pub(super) fn period(self) -> (u64, u64) {
         (1_000_000_000_000_000, self.micro_ops_per_s)

@@ -66,18 +66,6 @@ impl Recording {
         Self::new(starts)
     }
 
-    /// Returns the number of starts.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.starts_ns.len()
-    }
-
-    /// Always false: a recording has at least one start.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.starts_ns.is_empty()
-    }
-
     /// Returns start `i`.
     #[must_use]
     #[inline]

@@ -90,12 +90,6 @@ impl Duplicates {
         self.units_per_extent
     }
 
-    /// Returns the extents of the target with shared content, including the originals.
-    #[must_use]
-    pub fn shared_extents(&self) -> u64 {
-        self.shared
-    }
-
     /// Returns the content of a duplicate extent, or `None` for an extent with its own content. All
     /// extents outside the space have their own content.
     #[inline]

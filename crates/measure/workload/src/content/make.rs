@@ -89,18 +89,6 @@ impl Content {
         self.stamps
     }
 
-    /// Returns the instructions in use.
-    #[must_use]
-    pub fn kernels(&self) -> Kernels {
-        self.kernels
-    }
-
-    /// Returns the duplicates, if there are any.
-    #[must_use]
-    pub fn duplicates(&self) -> Option<&Duplicates> {
-        self.duplicates.as_ref()
-    }
-
     /// Returns the number of the unit that starts at a byte of a target.
     ///
     /// # Errors

@@ -11,7 +11,6 @@ pub struct Names {
     next: u64,
     /// Minimum number that must exist: the maximum in flight.
     keep: u64,
-    replaced: u64,
 }
 
 /// Change of a name.
@@ -29,19 +28,13 @@ impl Names {
     /// Creates the set of names `0..initial`; up to `in_flight` changes may be in progress.
     #[must_use]
     pub fn new(initial: u32, in_flight: u32) -> Self {
-        Self { oldest: 0, next: initial.into(), keep: in_flight.into(), replaced: 0 }
+        Self { oldest: 0, next: initial.into(), keep: in_flight.into() }
     }
 
     /// Returns the number of existing names.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.next - self.oldest
-    }
-
-    /// Number of removes and renames that became creates.
-    #[must_use]
-    pub fn replaced(&self) -> u64 {
-        self.replaced
     }
 
     /// Creates the next name.
@@ -71,7 +64,6 @@ impl Names {
 
     fn take_oldest(&mut self) -> Option<u64> {
         if self.count() <= self.keep {
-            self.replaced += 1;
             return None;
         }
         self.oldest += 1;
@@ -139,7 +131,6 @@ mod tests {
         assert_eq!(names.rename(), NameChange::Create(1));
         assert_eq!(names.create(), NameChange::Create(2));
         assert_eq!(names.rename(), NameChange::Rename(0, 3));
-        assert_eq!(names.replaced(), 2);
         assert_eq!(name_text(3, 17), "m00003-0000000017");
     }
 }

@@ -120,30 +120,10 @@ impl StreamPart {
         &self.config
     }
 
-    /// Returns the clients, by their numbers in the stream.
-    #[must_use]
-    pub fn clients(&self) -> Range<u32> {
-        self.clients.clone()
-    }
-
     /// Returns true if the part replays a trace and has issued all of its operations.
     #[must_use]
     pub fn is_replayed(&self) -> bool {
         self.cursor.as_ref().is_some_and(Cursor::is_at_end)
-    }
-
-    /// Returns the number of removes and renames that became creates, because there were too few
-    /// names.
-    #[must_use]
-    pub fn names_replaced(&self) -> u64 {
-        self.each.iter().map(|client| client.names.replaced()).sum()
-    }
-
-    /// Returns the number of small files of a client (its number in the stream).
-    #[must_use]
-    pub fn names(&self, client: u32) -> Option<Names> {
-        let at = client.checked_sub(self.clients.start)?;
-        self.each.get(at as usize).map(|client| client.names)
     }
 
     /// Returns the next operation of a client (its number in the stream); `None` if it is not in

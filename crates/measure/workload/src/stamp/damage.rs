@@ -132,22 +132,6 @@ impl Damage {
     }
 }
 
-impl Damage {
-    /// The kind in one word.
-    #[must_use]
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::Lost { .. } => "lost",
-            Self::Stale { .. } => "stale",
-            Self::Torn { .. } => "torn",
-            Self::Misdirected { .. } => "misdirected",
-            Self::Corrupt { .. } => "corrupt",
-            Self::Unwritten => "unwritten",
-            Self::Ahead { .. } => "ahead",
-        }
-    }
-}
-
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -105,11 +105,6 @@ impl TeamClient {
         Team::connect(&self.address)?.fetch(&origin, &entry.run_id, &into)
     }
 
-    /// Returns the directory for the unpacked runs of an experiment.
-    pub fn unpacked(&self, origin: &str, experiment: &str) -> PathBuf {
-        self.cache.join(origin).join(experiment)
-    }
-
     /// Repeats an operation while the server is unavailable. Operations are idempotent, so a
     /// repeated upload has no further effect.
     fn retry_while_down<T>(

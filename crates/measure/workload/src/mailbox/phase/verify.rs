@@ -13,7 +13,7 @@ use super::super::store::{LogPosition, Store};
 use super::replay::{LastChange, LogReader, LogScan, ReadFrom};
 use super::ring;
 use super::ring::Chain;
-use super::{Lane, Machine, Notes, PhaseIo, Report, Request, Steps, chunk_pages};
+use super::{Lane, Machine, Notes, PhaseIo, Request, Steps, chunk_pages};
 
 /// Reads each database's log, then every page.
 ///
@@ -117,11 +117,6 @@ impl Verify {
     pub fn of_closed(mut self) -> Self {
         self.steps.reader.closed = true;
         self
-    }
-
-    /// Returns whether a part of the log must be replayed: the store was not closed cleanly.
-    pub fn needs_recovery(report: &Report) -> bool {
-        report.log_changes > 0
     }
 }
 

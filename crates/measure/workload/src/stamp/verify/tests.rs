@@ -136,7 +136,7 @@ fn ten_thousand_damaged_units_are_named_right() {
         let expected = ExpectedContent::exactly(generation);
         let verdict = verifier.judge(at.0, at.1, &bytes, expected);
         let Verdict::Damaged(damage) = verdict else { panic!("{i}: {name} is {verdict:?}") };
-        assert_eq!(damage.word(), name, "{i}: generation {generation}, {damage}");
+        assert_eq!(damage.name(), name, "{i}: generation {generation}, {damage}");
         counts.add(&verdict);
         // The fast check detects it too.
         let offset = at.1 * content.unit_bytes() as u64;
@@ -290,7 +290,7 @@ fn an_earlier_run_is_told_from_this_one() {
     torn[3584..].copy_from_slice(&old[3584..]);
     let expected = ExpectedContent::exactly(1);
     let Verdict::Damaged(blind) = verifier.judge(0, 9, &torn, expected) else { panic!() };
-    assert_eq!(blind.word(), "corrupt");
+    assert_eq!(blind.name(), "corrupt");
     let knowing = Verifier::new(&now, &[1]).unwrap();
     let mixed = Damage::Torn { sectors_new: 7, sectors_old: 1, sectors_zero: 0 };
     assert_eq!(knowing.judge(0, 9, &torn, expected), Verdict::Damaged(mixed));

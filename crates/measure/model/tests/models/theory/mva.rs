@@ -1,12 +1,7 @@
-//! Closed queueing networks: exact mean value analysis, and an approximation that is fast enough
-//! for a fit.
+//! Closed queueing networks: exact mean value analysis.
 //!
-//! Exact: M. Reiser and S. S. Lavenberg, "Mean-value analysis of closed multichain queuing
-//! networks", JACM 27(2), 1980, one chain, with multi-server stations through their marginal
-//! probabilities. Approximate: the Bard-Schweitzer fixed point (P. Schweitzer, 1979), in which a
-//! multi-server station is a queue of `service / servers` in series with a delay of the remaining
-//! service time (A. Seidmann, P. Schweitzer and S. Shalev-Oren, "Computerized closed queueing
-//! network models of flexible manufacturing systems", Large Scale Systems 12, 1987).
+//! M. Reiser and S. S. Lavenberg, "Mean-value analysis of closed multichain queuing networks", JACM
+//! 27(2), 1980, one chain, with multi-server stations through their marginal probabilities.
 
 /// A station of a closed network.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,43 +75,6 @@ fn update_marginal(p: &mut [f64], servers: u32, busy: f64) {
     p[0] = (1.0 - (busy + partly) / c).max(0.0);
 }
 
-/// Solves the network by the Bard-Schweitzer approximation; `population` need not be whole.
-pub fn approximate(centres: &[Centre], population: f64, think_s: f64) -> Solution {
-    let queueing: Vec<f64> =
-        centres.iter().map(|c| c.servers.map_or(0.0, |s| c.demand_s / f64::from(s))).collect();
-    let delay_s: f64 =
-        centres.iter().zip(&queueing).map(|(c, q)| c.demand_s - q).sum::<f64>() + think_s;
-    let active = queueing.iter().filter(|q| **q > 0.0).count().max(1);
-    let mut queue: Vec<f64> =
-        queueing.iter().map(|&q| if q > 0.0 { population / active as f64 } else { 0.0 }).collect();
-    let (mut rate, mut response) = (0.0, 0.0);
-    let shrink = if population > 1.0 { (population - 1.0) / population } else { 0.0 };
-    // The fixed point is a contraction in practice; 1,000 rounds limit the time of slow cases.
-    for _ in 0..1000 {
-        let stay: Vec<f64> =
-            queueing.iter().zip(&queue).map(|(&d, &q)| d * (1.0 + shrink * q)).collect();
-        response = stay.iter().sum::<f64>();
-        rate = population / (delay_s + response);
-        let mut change = 0.0f64;
-        for (q, &s) in queue.iter_mut().zip(&stay) {
-            let new = rate * s;
-            change = change.max((new - *q).abs());
-            *q = new;
-        }
-        if change < 1e-9 * population {
-            break;
-        }
-    }
-    response += delay_s - think_s;
-    let customers = centres
-        .iter()
-        .zip(&queueing)
-        .zip(&queue)
-        .map(|((c, d), q)| q + rate * (c.demand_s - d))
-        .collect();
-    Solution { rate_per_s: rate, response_s: response, customers }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,15 +115,6 @@ mod tests {
             let rate = exact(&network(), population, 0.0).rate_per_s;
             let expected = by_convolution(&network(), population as usize);
             assert!((rate / expected - 1.0).abs() < 1e-9, "{population}: {rate} {expected}");
-        }
-    }
-
-    #[test]
-    fn approximation_is_close_to_exact() {
-        for population in [1u32, 4, 16, 64] {
-            let a = approximate(&network(), f64::from(population), 0.0).rate_per_s;
-            let e = exact(&network(), population, 0.0).rate_per_s;
-            assert!((a / e - 1.0).abs() < 0.09, "{population}: {a} against {e}");
         }
     }
 }
