@@ -22,6 +22,7 @@
 
 mod arrivals;
 mod attention;
+mod bursts;
 mod cache;
 mod cleaner;
 mod config;

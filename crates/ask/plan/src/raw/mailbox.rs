@@ -44,6 +44,9 @@ section! {
         cache_free_share: Share = 0.02, "unconfirmed";
         /// Maximum database writes in flight per database.
         writes_in_flight: Count = 16, "unconfirmed: 16 in the open-sourced engine's SSD profile";
+        /// Interval of database writes: the oldest dirty pages are written in bursts, until at most a
+        /// quarter of the cache is dirty. At most `1m`; `0s`: a page is written when it has to be.
+        write_interval: DurationNs = "0s", "bursts are known from published latencies only; no document states their interval";
         /// Maximum log bytes per database before dirty pages must be written back.
         checkpoint_depth: SizeBytes = "20MiB", "Exchange 2010 stand-alone; documented for two copies and more: 100 MiB";
         /// Log bytes between two database flushes that advance the checkpoint.

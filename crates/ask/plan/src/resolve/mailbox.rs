@@ -32,6 +32,8 @@ const LOG_MAX: u64 = 1 << 46;
 const COPIES_MAX: u64 = 16;
 const WRITES_MAX: u64 = 1024;
 const LOG_WRITES_MAX: u64 = 64;
+/// Range of the interval between bursts of database writes.
+const WRITE_INTERVAL_NS: std::ops::RangeInclusive<u64> = 1_000_000..=60_000_000_000;
 /// Maximum pause: 18 minutes. A longer one is not a load.
 const THINK_MAX: DurationNs = DurationNs::s(18 * 60);
 const WEIGHT_MAX: f64 = 1000.0;
@@ -88,6 +90,7 @@ pub(super) fn resolve(
             &raw.writes_in_flight.at,
             cx,
         ),
+        write_interval_ns: write_interval(raw, cx),
         checkpoint_depth_bytes: raw.checkpoint_depth.value.0,
         checkpoint_step_bytes: checkpoint_step(raw, cx),
         log_file_size_bytes: log_size(raw, cx),
@@ -381,6 +384,15 @@ fn log_files(raw: &MailboxRaw, soft: u32, cx: &mut Cx) -> u32 {
         cx.fail(at, message, "write a smaller one");
     }
     small(files, LOG_FILES_MAX, at, cx)
+}
+
+fn write_interval(raw: &MailboxRaw, cx: &mut Cx) -> u64 {
+    let interval_ns = raw.write_interval.value.0;
+    if interval_ns > 0 && !WRITE_INTERVAL_NS.contains(&interval_ns) {
+        let help = "set 1 ms to 1 min, or 0 s to write each page when it has to be written";
+        cx.fail(&raw.write_interval.at, "no such interval is possible".to_owned(), help.to_owned());
+    }
+    interval_ns
 }
 
 fn checkpoint_step(raw: &MailboxRaw, cx: &mut Cx) -> u64 {

@@ -55,6 +55,9 @@ pub struct Mailbox {
     pub cache_free_share: f64,
     /// Maximum database writes in flight per database.
     pub writes_in_flight: u32,
+    /// Interval of bursts of database writes; 0 without bursts.
+    #[serde(default, skip_serializing_if = "is_unset")]
+    pub write_interval_ns: u64,
     /// Maximum log bytes per database before dirty pages must be written back.
     pub checkpoint_depth_bytes: u64,
     /// Log bytes between two flushes of a database that advance its checkpoint.
@@ -126,6 +129,10 @@ pub fn least_cache_bytes(threads: u32, databases: u32, coalesce_max_bytes: u64) 
 pub fn default_cache_bytes(threads: u32, databases: u32, coalesce_max_bytes: u64) -> u64 {
     let by_threads = CACHE_BYTES_PER_THREAD.saturating_mul(u64::from(threads));
     by_threads.max(least_cache_bytes(threads, databases, coalesce_max_bytes))
+}
+
+fn is_unset(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Mailbox {

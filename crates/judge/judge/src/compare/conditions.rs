@@ -39,11 +39,12 @@ const NOT_CONDITIONS: [&str; 11] = [
 
 /// Settings, as opposed to the workload itself. Two plans that each follow the best practice of
 /// their system may differ in these settings.
-const SETTINGS: [&str; 14] = [
+const SETTINGS: [&str; 15] = [
     "engine.",
     "workload.mailbox.threads",
     "workload.mailbox.cache_",
     "workload.mailbox.writes_in_flight",
+    "workload.mailbox.write_interval_ns",
     "workload.mailbox.log_writes_in_flight",
     "workload.mailbox.log_buffer_bytes",
     "workload.mailbox.log_file",

@@ -3,6 +3,10 @@
 //! Two rules make recovery possible. A page is written only when the log is durable up to the
 //! page's last change (write-ahead logging). The checkpoint passes a change only when a write of
 //! its page has completed, and a flush of the file that was issued later has completed too.
+//!
+//! Writes can come in bursts, as those of mail servers do: at a fixed interval, the pages that have
+//! been dirty for longest are written, until at most a quarter of the cache is dirty. Between the
+//! bursts, a page is written only if the cache or the log has no space without it.
 
 use crate::step::{Io, IoKind};
 
@@ -43,16 +47,20 @@ impl Database {
     }
 
     /// Writes the pages that have been dirty for longest, if the log since their first change
-    /// exceeds the checkpoint depth. When the database is closing, or if the log is full, writes
-    /// all of them.
+    /// exceeds the checkpoint depth, or if a burst must write them. When the database is closing, or
+    /// if the log is full, writes all of them.
     #[inline(always)]
     pub fn pump_depth(&mut self, g: &Geometry, pool: &mut Pool, ctx: &mut Ctx<'_>) {
         let depth = self.depth_to_write_bytes();
+        if depth > 0 && !self.bursts.begin(ctx.now_ns) {
+            return;
+        }
         let mut at = self.cache.oldest_dirty();
         let mut passed = 0;
         while let Some(frame_at) = at.filter(|_| passed < SEARCH_MAX) {
             let frame = &self.cache.frames[frame_at as usize];
-            if self.log.append_lsn().saturating_sub(frame.rec_lsn) <= depth {
+            if self.may_stay_dirty(frame.rec_lsn, depth) {
+                self.bursts.end();
                 return;
             }
             if self.writes >= self.writes_max {
@@ -71,11 +79,19 @@ impl Database {
     #[inline(always)]
     pub fn is_at_rest(&self) -> bool {
         let enough = self.cache.free_count() + self.evictions_pending >= self.free_target;
-        let shallow = self.cache.oldest_dirty().is_none_or(|at| {
-            let rec_lsn = self.cache.frames[at as usize].rec_lsn;
-            self.log.append_lsn().saturating_sub(rec_lsn) <= self.depth_to_write_bytes()
-        });
+        let depth = self.depth_to_write_bytes();
+        let shallow = depth > 0 && self.bursts.is_waiting()
+            || self.cache.oldest_dirty().is_none_or(|at| {
+                self.may_stay_dirty(self.cache.frames[at as usize].rec_lsn, depth)
+            });
         enough && shallow && self.closing == Closing::Open && self.checkpoint_can_wait()
+    }
+
+    /// Returns whether the page that has been dirty for longest need not be written.
+    fn may_stay_dirty(&self, rec_lsn: u64, depth: u64) -> bool {
+        let frames = self.cache.frames.len();
+        let few = self.bursts.may_leave(self.cache.dirty_count() as usize, frames);
+        few && self.log.append_lsn().saturating_sub(rec_lsn) <= depth
     }
 
     /// Returns the maximum distance of the log end from the first change of a dirty page.

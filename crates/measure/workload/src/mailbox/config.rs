@@ -60,6 +60,9 @@ impl Mix {
     }
 }
 
+/// Range of the interval between bursts of writes.
+const WRITE_INTERVAL_NS: std::ops::RangeInclusive<u64> = 1_000_000..=60_000_000_000;
+
 /// Start of operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
@@ -114,6 +117,8 @@ pub struct MailboxConfig {
     /// Database writes in flight per database. 16 by default (the published engine's profile for
     /// SSDs; Exchange's own value is unconfirmed).
     pub writes_in_flight: u32,
+    /// Interval of bursts of database writes; 0 by default: pages are written when they have to be.
+    pub write_interval_ns: u64,
     /// Maximum log that recovery has to replay. 20 MiB by default.
     pub checkpoint_depth_bytes: u64,
     /// Distance in the log between two flushes of a database file that advance its checkpoint. A
@@ -168,6 +173,7 @@ impl MailboxConfig {
             cache_free_share: 0.02,
             coalesce_bytes: 256 << 10,
             writes_in_flight: 16,
+            write_interval_ns: 0,
             checkpoint_depth_bytes: depth,
             checkpoint_step_bytes: depth / 16,
             log_file_bytes,
@@ -275,6 +281,9 @@ impl MailboxConfig {
         check(self.mix.total() > 0, "mix", self.mix.total(), "above 0")?;
         let writes = self.writes_in_flight;
         check((1..=1024).contains(&writes), "writes_in_flight", writes, "1 to 1,024")?;
+        let interval = self.write_interval_ns;
+        let in_range = interval == 0 || WRITE_INTERVAL_NS.contains(&interval);
+        check(in_range, "write_interval_ns", interval, "0, or 1 ms to 1 min")?;
         let logs = self.log_writes_in_flight;
         check((1..=64).contains(&logs), "log_writes_in_flight", logs, "1 to 64")?;
         check((1..=16).contains(&self.copies), "copies", self.copies, "1 to 16")?;

@@ -2,6 +2,7 @@
 
 use crate::step::{Class, ClassGroup, Io, IoKind};
 
+use super::bursts::Bursts;
 use super::cache::{Cache, NONE};
 use super::config::MailboxConfig;
 use super::context::{Ctx, Purpose, Token};
@@ -126,6 +127,7 @@ pub(crate) struct Database {
     pub depth_bytes: u64,
     pub step_bytes: u64,
     pub coalesce_pages: u32,
+    pub bursts: Bursts,
     /// Every change before this position is durable in the file.
     pub checkpoint: u64,
     /// Log position of the last check for an advance of the checkpoint.
@@ -194,6 +196,7 @@ impl Database {
             free_target,
             depth_bytes: config.checkpoint_depth_bytes,
             step_bytes: config.checkpoint_step_bytes,
+            bursts: Bursts::new(config, place),
             coalesce_pages: config.coalesce_bytes / config.page_bytes,
             checkpoint: state.log.checkpoint,
             asked_lsn: 0,

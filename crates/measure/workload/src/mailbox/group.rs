@@ -390,7 +390,8 @@ impl Group {
         let maintenance = d.maintenance.deadline_ns().filter(|_| !self.stopping);
         // A completion wakes a log that has no space for another write.
         let lazy = d.log.deadline_ns().filter(|&at| at > now_ns);
-        self.attention.settle(place, rests, earliest(maintenance, lazy));
+        let burst = d.bursts.deadline_ns().filter(|&at| at > now_ns && !self.stopping);
+        self.attention.settle(place, rests, earliest(earliest(maintenance, lazy), burst));
     }
 
     /// Returns the earliest time at which something is due without a completion.

@@ -65,6 +65,7 @@ pub fn config(
         lazy_flush_ns: mailbox.lazy_flush_ns,
         cache_free_share: mailbox.cache_free_share,
         writes_in_flight: mailbox.writes_in_flight,
+        write_interval_ns: mailbox.write_interval_ns,
         log_writes_in_flight: mailbox.log_writes_in_flight,
         cache_bytes: mailbox.cache_bytes,
         coalesce_bytes: bytes("coalesce_max", mailbox.coalesce_max_bytes)?,

@@ -259,6 +259,7 @@ fn any(seed: u64) -> (MailboxConfig, Latency) {
         coalesce_bytes,
         cache_bytes: count * frames * u64::from(page_bytes),
         writes_in_flight: one_of(&[1, 3, 16]) as u32,
+        write_interval_ns: one_of(&[0, 1_000_000, 50_000_000]),
         checkpoint_depth_bytes,
         checkpoint_step_bytes: one_of(&[1, 10_000, 60_000]),
         log_file_bytes,

@@ -1,6 +1,6 @@
 //! Composition of the I/O over 60 s, on a disk without data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use plimsoll_plan::Durability;
 
@@ -328,4 +328,34 @@ fn each_log_write_lasts_until_the_end_of_its_flush() {
             }
         }
     }
+}
+
+/// With an interval, a second has one burst of writes, and as many writes per read as without.
+#[test]
+fn writes_come_in_bursts() {
+    let run = |write_interval_ns| {
+        let config = MailboxConfig { write_interval_ns, ..config(1, 65536, 4) };
+        let mut group = Group::new(store(&config), &[0, 1, 2, 3]).unwrap();
+        let (mut last, mut busy, mut start) = (0, BTreeSet::new(), None);
+        Disk::new(3, DISK).run_dry(&mut group, |group, now_ns| {
+            let counted = counters(group);
+            if now_ns > 20 * SECOND && counted["database_writes"] > last {
+                busy.insert(now_ns / (SECOND / 20));
+            }
+            last = counted["database_writes"];
+            if now_ns > 20 * SECOND {
+                start.get_or_insert((counted["database_reads"], last));
+            }
+            if now_ns > 40 * SECOND { NextStep::Stop } else { NextStep::On }
+        });
+        let (reads, writes) = start.unwrap();
+        let counted = counters(&group);
+        let ratio = (last - writes) as f64 / (counted["database_reads"] - reads) as f64;
+        (busy.len(), ratio)
+    };
+    let (always, without) = run(0);
+    let (busy, with) = run(SECOND);
+    assert!(always > 380, "{always} of 400 parts of 50 ms have writes");
+    assert!((20..100).contains(&busy), "{busy} of 400 parts of 50 ms have writes");
+    assert!((with / without - 1.0).abs() < 0.1, "{with} writes per read, without bursts {without}");
 }
