@@ -1,5 +1,6 @@
 //! A drive known from the outside: a few commands at once, each with a fixed cost and a cost per
-//! byte.
+//! byte. Either each command has its part of the drive's rate, or transfers follow one another on
+//! one link at the whole rate.
 //!
 //! For flash devices whose internals are unknown or do not matter: the costs are those of a
 //! sustained random load, including write amplification. Reads and writes share the drive's time.
@@ -17,6 +18,8 @@ use crate::spec::{ModelError, Reader};
 #[derive(Clone)]
 struct Drive {
     devices: Vec<StationId>,
+    /// By device: the link to it, if transfers follow one another; empty if each lane has its part.
+    links: Vec<StationId>,
     /// By device: the queue of durable writes; empty if they need no more time than others.
     durable: Vec<StationId>,
     read_ns: f64,
@@ -41,16 +44,21 @@ pub(super) fn make(
     let order = order_word(reader)?;
     let rate = |field: &str| reader.number(field, 1.0, 1e12, "sustained rate of one drive");
     let (read, write) = (rate("read_bytes_per_s")?, rate("write_bytes_per_s")?);
-    // All lanes together reach the rate.
-    let per_byte = |rate: f64| 1e9 * lanes as f64 / rate;
+    let has_link = reader.word("transfers", &[("lanes", false), ("link", true)])?;
+    // All lanes together reach the rate, or the link alone.
+    let per_byte = |rate: f64| 1e9 * if has_link { 1.0 } else { lanes as f64 } / rate;
     let devices =
         (0..count).map(|d| builder.station(&format!("{d}"), lanes as u32, order.clone())).collect();
+    let links = if has_link { count } else { 0 };
+    let links =
+        (0..links).map(|d| builder.station(&format!("{d}.link"), 1, order.clone())).collect();
     let durable_ns = 1e3 * reader.number_or("durable_us", 0.0, 0.0, 1e7)?;
     let queues = if durable_ns > 0.0 { count } else { 0 };
     let durable =
         (0..queues).map(|d| builder.station(&format!("{d}.durable"), 1, order.clone())).collect();
     Ok(Box::new(Drive {
         devices,
+        links,
         durable,
         read_ns: 1e3 * reader.number_or("read_us", 0.0, 0.0, 1e6)?,
         write_ns: 1e3 * reader.number_or("write_us", 0.0, 0.0, 1e6)?,
@@ -77,23 +85,32 @@ impl Block for Drive {
         if let Some(loss) = cx.station_loss(self.devices[device]) {
             return cx.refuse_lost(loss);
         }
-        let mean_ns = match request.action {
+        let (fixed_ns, transfer_ns) = match request.action {
             Action::Read => {
                 cx.serve(self.media);
-                request.share * self.read_ns + bytes * self.read_ns_per_byte
+                (request.share * self.read_ns, bytes * self.read_ns_per_byte)
             }
             Action::Write => {
                 cx.land(self.media);
-                request.share * self.write_ns + bytes * self.write_ns_per_byte
+                (request.share * self.write_ns, bytes * self.write_ns_per_byte)
             }
-            Action::Flush => self.flush_ns,
-            Action::Meta => 0.0,
+            Action::Flush => (self.flush_ns, 0.0),
+            Action::Meta => (0.0, 0.0),
         };
-        if mean_ns <= 0.0 {
+        if fixed_ns + transfer_ns <= 0.0 {
             return;
         }
         let station = self.devices[device];
-        cx.program.visit(station, self.stream.duration_ns(mean_ns, self.variation));
+        match self.links.get(device) {
+            Some(link) => {
+                cx.program.visit(station, self.stream.duration_ns(fixed_ns, self.variation));
+                cx.program.visit(*link, transfer_ns as u64);
+            }
+            None => {
+                let mean_ns = fixed_ns + transfer_ns;
+                cx.program.visit(station, self.stream.duration_ns(mean_ns, self.variation));
+            }
+        }
         let is_durable = request.durable && request.action == Action::Write;
         if let Some(queue) = self.durable.get(device).filter(|_| is_durable) {
             cx.program.visit(*queue, self.stream.duration_ns(self.durable_ns, self.variation));
@@ -106,6 +123,29 @@ mod tests {
     use crate::blocks::{Action, Request};
     use crate::core::NS_PER_S;
     use crate::system::{Event, System};
+
+    #[test]
+    fn transfers_follow_one_another_on_a_link() {
+        // Ends of two reads of 64 KiB at 1 GiB/s, in microseconds.
+        let ends = |transfers: &str| {
+            let text = format!(
+                "[model]\nname = \"t\"\nentry = \"drive\"\n[block.drive]\nkind = \"drive\"\n\
+                 from = \"chosen\"\nlanes = 2\nread_us = 100\nvariation_ratio = 0\n\
+                 read_bytes_per_s = 1073741824\nwrite_bytes_per_s = 1e12\n{transfers}"
+            );
+            let mut system = System::parse("t", &text, 1).unwrap();
+            for tag in 0..2 {
+                system.submit(tag, 0, &Request::new(Action::Read, 0, 0, 65_536));
+            }
+            let mut ends = Vec::new();
+            while let Some(Event::Done { .. }) = system.next() {
+                ends.push(system.now_ns() / 1000);
+            }
+            ends
+        };
+        assert_eq!(ends(""), [222, 222]);
+        assert_eq!(ends("transfers = \"link\"\n"), [161, 222]);
+    }
 
     #[test]
     fn durable_writes_wait_for_one_another_and_not_for_reads() {

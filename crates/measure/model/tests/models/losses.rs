@@ -192,7 +192,8 @@ fn a_slow_station_is_slower_by_its_factor() {
     let whole = run_on(disks(&flash), &reads, 2_000, 10_000);
     let mut slow = disks(&flash);
     let stations = slow.throttled("ssd").unwrap();
-    assert_eq!(stations.len(), 4);
+    // Each drive and its link.
+    assert_eq!(stations.len(), 8);
     slow.set_speed(&stations, 0.25);
     let slow = run_on(slow, &reads, 2_000, 10_000);
     let ratio = slow.rate() / whole.rate();
@@ -208,7 +209,7 @@ fn names_of_components_are_those_of_the_stations() {
     assert!(cluster.component("node3.hdd:2").is_ok() && cluster.component("node3.hdd:3").is_err());
     assert_eq!(cluster.throttled("node1.hdd:2").unwrap().len(), 1);
     assert_eq!(cluster.throttled("node1.hdd").unwrap().len(), 3);
-    assert_eq!(cluster.throttled("ssd").unwrap().len(), 4);
+    assert_eq!(cluster.throttled("ssd").unwrap().len(), 8);
     assert!(cluster.throttled("node:1").unwrap().len() > 5);
     let known = cluster.throttled("drive").unwrap_err();
     assert!(known.contains("hdd") && known.contains("node:0"), "{known}");

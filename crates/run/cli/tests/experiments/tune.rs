@@ -126,7 +126,7 @@ fn the_load_line_of_a_curve_that_falls_beyond_it_is_found() {
         "version = 1\nname = \"falls\"\n[requirement]\niops = 1000\nwrite_latency_avg = \"100ms\"\n\
          [target]\nmodel = \"adsf-hybrid\"\n[target.set]\n\"oplog.bypass_bytes\" = 786432\n\
          \"oplog.file_bytes\" = \"40 GB\"\n\"oplog.drain_share\" = 1.0\n\"oplog.copies\" = 1\n\
-         \"replicate.copies\" = 1\n\"controller.write_wait_us\" = 0\n\"model.nodes\" = 1\n\
+         \"replicate.copies\" = 1\n\"controller.write_wait_us\" = 0\n\"ssd.transfers\" = \"lanes\"\n\"model.nodes\" = 1\n\
          \"extents.writes\" = \"in-place\"\n\"extents.capacity_bytes\" = \"1 GB\"\n[workload.matrix]\nsizes = \"64KiB\"\n\
          file_size = \"60GiB\"\nclients = 1\nreads = 0\npatterns = \"sequential\"\n[phases]\n\
          warm_up = \"1s\"\nmeasure = \"30s\"\n[evidence]\nmin_measure = \"30s\"\ninterval = \"1s\"\n",
