@@ -35,6 +35,7 @@
 //! - the parameter that a search varies: `knob.rs`
 //! - check of the given plan against the one that ran: `plan_match.rs`
 
+#![deny(missing_docs)]
 #![cfg_attr(test, allow(clippy::expect_used))]
 
 mod check;

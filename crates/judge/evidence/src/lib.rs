@@ -25,6 +25,8 @@
 //! - keys of imported results: `foreign.rs`; directories outside the catalogue:
 //!   `external_directories.rs`
 
+#![deny(missing_docs)]
+
 pub mod bundle;
 pub mod cells;
 pub mod durability;

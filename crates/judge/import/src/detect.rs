@@ -163,7 +163,6 @@ const JSON: &[(Is, Format)] = &[
     (|text| text.contains("\"block1\"") && text.contains("\"duration\""), Format::MlperfEpochs),
 ];
 
-/// All other formats.
 const OTHERS: &[(Is, Format)] = &[
     (diskspd::is_xml, Format::DiskspdXml),
     (diskspd::is_text, Format::DiskspdText),

@@ -66,7 +66,6 @@ fn normal(name: &str) -> String {
     name.replace('_', "-")
 }
 
-/// Returns the figures of a phase.
 fn phase(name: &str, score: Option<Figure>, window: Option<Figure>) -> Part {
     let kind = match name {
         name if name.starts_with("ior") && name.ends_with("write") => Kind::Write,
@@ -305,7 +304,6 @@ pub struct Ranks {
     pub file: String,
     /// Phase, from the file name.
     pub phase: String,
-    /// Rank numbers.
     ranks: Vec<u64>,
     /// Times of the ranks, ns.
     times_ns: Vec<f64>,

@@ -23,9 +23,7 @@ pub enum Json<'t> {
     Bool(bool),
     /// Number, including `NaN` and similar.
     Number(&'t str),
-    /// A string.
     Text(Cow<'t, str>),
-    /// A list.
     List(Vec<Json<'t>>),
     /// Object in file order. A key may occur twice.
     Object(Vec<(Cow<'t, str>, Json<'t>)>),
@@ -319,7 +317,6 @@ impl<'j, 't> JsonNode<'j, 't> {
         })
     }
 
-    /// Returns the text of a string.
     #[must_use]
     pub fn text(&self) -> Option<&'j str> {
         match self.json {
@@ -363,7 +360,6 @@ impl<'j, 't> JsonNode<'j, 't> {
         self.digits().map(|number| number.value).filter(|value| value.is_finite())
     }
 
-    /// Returns a number as an exact figure.
     #[must_use]
     pub fn exact(&self) -> Option<Figure> {
         self.number().map(|value| Figure::exact(value, &*self.path))

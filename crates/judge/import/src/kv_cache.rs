@@ -25,7 +25,6 @@ pub fn is(root: &JsonNode<'_, '_>) -> bool {
     summary.key("cache_stats").exists() && summary.key("elapsed_time").exists()
 }
 
-/// Reads the result.
 #[must_use]
 pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     let mut reported = ToolResult::new(source("KV-cache benchmark", "KV-cache JSON", file));

@@ -5,7 +5,6 @@ use plimsoll_evidence::tool_result::Figure;
 /// Number with the place value of its last digit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Number {
-    /// Value.
     pub value: f64,
     /// Place value of the last printed digit: 0.01 for `1.25`, 1 for `125`.
     pub step: f64,

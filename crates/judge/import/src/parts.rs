@@ -11,7 +11,6 @@ use crate::number;
 /// Rounding of a number's digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Digits {
-    /// Exact.
     Exact,
     /// Rounded to nearest.
     Rounded,

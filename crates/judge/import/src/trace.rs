@@ -76,7 +76,6 @@ pub enum Format {
 }
 
 impl Format {
-    /// All formats.
     pub const ALL: [Self; 8] = [
         Self::Blkparse,
         Self::IologV2,
@@ -112,7 +111,6 @@ pub enum Stage {
     Queued,
     /// Issued to the device.
     Issued,
-    /// Completed.
     Completed,
 }
 
@@ -131,9 +129,7 @@ impl Stage {
 /// Operation in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Read.
     Read,
-    /// Write.
     Write,
     /// Write that is on stable storage when it completes (FUA).
     WriteDurable,
@@ -163,7 +159,6 @@ pub struct Record {
     pub offset_bytes: u64,
     /// Bytes; 0 only for a flush.
     pub size_bytes: u32,
-    /// Operation.
     pub operation: Operation,
 }
 
@@ -176,10 +171,8 @@ pub struct Volume {
     pub operations: u64,
 }
 
-/// Statistics of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceStatistics {
-    /// Format.
     pub format: Format,
     /// Event type that represents operations, in blkparse output.
     pub stage: Option<Stage>,
@@ -187,13 +180,11 @@ pub struct TraceStatistics {
     pub sha256: String,
     /// File size in bytes.
     pub file_bytes: u64,
-    /// Number of lines.
     pub lines: u64,
     /// Number of lines that do not match the format.
     pub unreadable: u64,
     /// Devices or files, in order of appearance.
     pub volumes: Vec<Volume>,
-    /// Number of flushes.
     pub flushes: u64,
     /// Skipped operations, by name.
     pub left_out: BTreeMap<String, u64>,

@@ -24,7 +24,6 @@ pub fn is(root: &JsonNode<'_, '_>) -> bool {
     root.key("total_queries").exists() && root.key("throughput_qps").exists()
 }
 
-/// Reads the result.
 #[must_use]
 pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     let mut reported =

@@ -265,7 +265,6 @@ fn pick_of(class: LatencyClass, instance: Option<u32>) -> Pick {
     }
 }
 
-/// One instance and its result for a limit.
 struct InstanceResult {
     name: String,
     count: u64,
@@ -291,7 +290,6 @@ impl InstanceResult {
         (rank, self.measured_ns.unwrap_or(0))
     }
 
-    /// Describes the instance as the slowest.
     fn describe_slowest(&self) -> String {
         let Self { name, note, measured_ns, .. } = self;
         match (measured_ns, note.as_str()) {

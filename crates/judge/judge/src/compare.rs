@@ -50,7 +50,6 @@ const CONFIDENCE: f64 = 0.95;
 pub struct Side<'a> {
     /// Display name.
     pub name: String,
-    /// Runs of this side.
     pub runs: Vec<(&'a Bundle, &'a Verdict)>,
 }
 
@@ -61,12 +60,10 @@ impl Side<'_> {
     }
 }
 
-/// A figure on one side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SideFigure {
     /// One value per completed run.
     pub values: Vec<f64>,
-    /// Mean of the values.
     pub mean: Option<f64>,
     /// 95 % interval of the mean by Student's t.
     pub interval: Option<[f64; 2]>,
@@ -81,7 +78,6 @@ pub struct SideFigure {
     pub significant: Option<bool>,
 }
 
-/// A figure on all sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Metric {
     /// Key in JSON.
@@ -98,7 +94,6 @@ pub struct Metric {
     pub says: String,
 }
 
-/// A comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// Names of the sides. The first is the baseline of the others.
@@ -136,14 +131,10 @@ pub struct Comparison {
     pub runs: Vec<ComparedRun>,
 }
 
-/// A run that was compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ComparedRun {
-    /// Name of the side.
     pub side: String,
-    /// The run.
     pub run_id: String,
-    /// Name of its plan.
     pub plan: String,
     /// Workload in words; empty in comparisons by older versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -61,7 +61,6 @@ pub enum Severity {
 pub struct Finding {
     /// Rule identifier.
     pub rule: String,
-    /// Severity.
     #[serde(rename = "gravity")]
     pub severity: Severity,
     /// Sentence with the arithmetic.
@@ -105,7 +104,6 @@ impl Finding {
 pub struct RuleResult {
     /// Number of times that the required figures were present.
     pub checked: usize,
-    /// Findings.
     pub findings: Vec<Finding>,
 }
 
@@ -127,6 +125,5 @@ pub struct Rule {
     pub explains: &'static str,
     /// Figures that the rule needs, in words for a reader whose result lacks these figures.
     pub needs: &'static str,
-    /// Checks a result.
     pub check: fn(&ToolResult, &DeclaredFacts) -> RuleResult,
 }

@@ -109,7 +109,6 @@ fn has_loss(cut: &TargetCut) -> bool {
     cut.check.as_ref().is_some_and(|check| check.file_lost || check.blocks.damaged() > 0)
 }
 
-/// Judges a durability test.
 #[must_use]
 pub fn judge(evidence: &DurabilityTest) -> DurabilityVerdict {
     let settings = &evidence.settings;

@@ -56,7 +56,6 @@ pub struct Windows {
     pub parts: Vec<Part>,
     /// Start of the last action: an event or its undo. The recovery time is measured from here.
     pub action_ns: u64,
-    /// Name of that action.
     pub action: String,
     /// Length of the intervals that the recovery was searched in.
     pub interval_ns: u64,
@@ -176,7 +175,6 @@ fn interval_ns(bundle: &Bundle) -> u64 {
     bundle.plan.evidence.interval_ns.max(measured_ns / INTERVALS_MAX).max(1)
 }
 
-/// Returns the end of a phase.
 fn end_ns(phase: &Phase) -> u64 {
     phase.start_ns.saturating_add(phase.duration_ns)
 }

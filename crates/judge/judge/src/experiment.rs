@@ -25,12 +25,10 @@ pub struct Experiment {
     pub passed: Vec<String>,
 }
 
-/// Run of an experiment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ExperimentRun {
     /// Identifier of the run.
     pub run_id: String,
-    /// Verdict on the run.
     pub verdict: VerdictKind,
     /// Reason of the verdict.
     pub reason: String,

@@ -24,7 +24,6 @@ pub enum Outcome {
 pub struct Finding {
     /// Rule identifier.
     pub rule: String,
-    /// Outcome.
     pub outcome: Outcome,
     /// Sentence for an engineer, with numbers.
     pub says: String,

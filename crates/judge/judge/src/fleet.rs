@@ -122,7 +122,6 @@ pub struct Total {
 /// Latencies of a class over all hosts: percentiles of the summed histograms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassLine {
-    /// Name of the class.
     pub name: String,
     /// I/Os that completed within the window.
     pub count: u64,

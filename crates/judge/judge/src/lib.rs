@@ -27,7 +27,6 @@
 //!   `rules/evidence_consistent`
 
 // Only other crates of this workspace use this crate. Names and types document most of its items.
-#![allow(missing_docs)]
 
 mod capacity_use;
 pub mod checks;

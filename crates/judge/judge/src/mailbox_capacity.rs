@@ -48,7 +48,6 @@ pub struct MailboxEstimate {
 pub struct ProfileEstimate {
     /// Plan that models these users.
     pub plan: String,
-    /// Name of the users.
     pub users: String,
     /// I/Os per second and mailbox.
     pub iops_per_mailbox_per_s: f64,

@@ -6,14 +6,12 @@ use plimsoll_plan::{Window, Workload};
 use crate::events::{self, NoRecovery, Windows};
 use crate::figures::{self, Pick};
 
-/// Unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FigureUnit {
     /// Per second.
     PerSecond,
     /// Bytes per second.
     BytesPerSecond,
-    /// Nanoseconds.
     Nanoseconds,
     /// Fraction of one.
     Share,
@@ -29,14 +27,12 @@ impl FigureUnit {
     }
 }
 
-/// A figure.
 #[derive(Clone, Copy)]
 pub struct Figure {
     /// Key in JSON and CSV, with the unit.
     pub key: &'static str,
     /// Display name.
     pub name: &'static str,
-    /// Unit of the figure.
     pub unit: FigureUnit,
     /// True if higher values are better.
     pub higher_is_better: bool,

@@ -10,7 +10,6 @@ use plimsoll_evidence::model_statistics::{ModelStatistics, Path, Station, Tally,
 pub struct Stations {
     /// Common name, in which a star replaces each number.
     pub name: String,
-    /// Number of stations.
     pub stations: u64,
     /// Servers per station.
     pub servers: u32,
@@ -18,7 +17,6 @@ pub struct Stations {
     pub utilisation: Option<f64>,
     /// Busy share of the busiest station.
     pub utilisation_max: Option<f64>,
-    /// Name of the busiest station.
     pub busiest: String,
     /// Mean number of customers waiting or in service, over all stations.
     pub customers: f64,
@@ -98,7 +96,6 @@ pub fn shares(inside: &ModelStatistics, writes: bool) -> Vec<(String, Tally, f64
 /// Contribution of one kind of station to the mean latency of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contribution {
-    /// Name of the station.
     pub station: String,
     /// Mean queueing time at these stations, per operation.
     pub waited_ns: f64,

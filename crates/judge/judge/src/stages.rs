@@ -11,7 +11,6 @@ use crate::verdict::{Verdict, VerdictKind};
 /// Completed stage. Figures that were not measured are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
-    /// Name of the stage.
     pub name: String,
     /// Workload in words.
     pub does: String,

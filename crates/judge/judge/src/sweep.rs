@@ -93,7 +93,6 @@ pub struct SweepPoint {
 pub struct PointFinding {
     /// Rule identifier.
     pub rule: String,
-    /// Outcome.
     pub outcome: Outcome,
     /// Sentence with this point's numbers.
     pub says: String,

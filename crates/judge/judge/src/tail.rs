@@ -118,7 +118,6 @@ impl<'a> Tail<'a> {
         (slowest_ns >= (at - index) as u64 * self.width_ns).then_some(slowest_ns)
     }
 
-    /// Returns the number of samples.
     pub fn samples(&self) -> u64 {
         self.merged.len()
     }

@@ -55,28 +55,24 @@ impl fmt::Display for VerdictKind {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Quantity {
-    /// A latency.
     Latency {
         /// Upper limit.
         limit_ns: u64,
         /// `None` if not measured.
         measured_ns: Option<u64>,
     },
-    /// A rate.
     Rate {
         /// Lower or upper limit ([`Check::at_least`]).
         limit_per_s: f64,
         /// `None` if not measured.
         measured_per_s: Option<f64>,
     },
-    /// A count.
     Count {
         /// Upper limit.
         limit_count: u64,
         /// `None` if not counted.
         measured_count: Option<u64>,
     },
-    /// A bandwidth.
     Bandwidth {
         /// Lower limit.
         limit_bytes_per_s: u64,
@@ -125,7 +121,6 @@ pub struct Check {
 }
 
 impl Check {
-    /// Creates an undecided check.
     pub(crate) fn undecided(name: &str, quantity: Quantity, at_least: bool) -> Self {
         let name = name.to_owned();
         Self { name, quantity, at_least, ok: None, note: String::new(), interval: None }
@@ -176,7 +171,6 @@ pub struct Verdict {
     /// Declarations of the user that the verdict relies on, such as `array cache 1.00 GiB`.
     #[serde(default)]
     pub declared: Vec<String>,
-    /// Version of the rules.
     pub rules_version: u32,
     /// Identifier of the run.
     pub run_id: String,

@@ -16,7 +16,6 @@ pub struct Document {
     pub demonstration: Option<String>,
     /// Verdict with its main figures.
     pub headline: Headline,
-    /// Sections.
     pub sections: Vec<Section>,
 }
 
@@ -25,7 +24,6 @@ pub struct Document {
 pub struct Headline {
     /// `PASS`, `FAIL`…
     pub word: String,
-    /// Tone.
     pub tone: Tone,
     /// Reason, in one sentence.
     pub reason: String,
@@ -33,19 +31,15 @@ pub struct Headline {
     pub figures: Vec<Fact>,
 }
 
-/// A named value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fact {
-    /// Name.
     pub name: String,
-    /// Value.
     pub cell: Cell,
     /// Remark; may be empty.
     pub note: String,
 }
 
 impl Fact {
-    /// A named value.
     pub fn new(name: &str, cell: Cell) -> Self {
         Self { name: name.into(), cell, note: String::new() }
     }
@@ -61,7 +55,6 @@ impl Fact {
 /// Outputs that show a section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Depth {
-    /// All.
     #[default]
     Brief,
     /// All except the terminal's summary.
@@ -114,40 +107,32 @@ pub enum Block {
     Words(String),
     /// A list of sentences.
     List(Vec<String>),
-    /// A table.
     Table(Table),
-    /// A chart.
     Chart(Box<Plot>),
     /// Names and texts in one line, for the terminal only.
     Line(Vec<(String, String)>),
     /// A sparkline, for the terminal only.
     Spark {
-        /// Name.
         name: String,
         /// Values; `None` is a gap.
         values: Vec<Option<f64>>,
         /// Text after the line: smallest and largest value.
         note: String,
     },
-    /// Named values.
     Facts(Vec<Fact>),
     /// Findings, worst first.
     Findings(Vec<FindingLine>),
     /// Literal text, such as a plan.
     Listing {
-        /// Caption.
         caption: String,
-        /// The text.
         text: String,
     },
 }
 
-/// One finding.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FindingLine {
     /// `fail`, `unknown` or `warn`.
     pub outcome: String,
-    /// Tone.
     pub tone: Tone,
     /// Identifier of the rule.
     pub rule: String,

@@ -11,15 +11,12 @@ use crate::table::Cell;
 /// Result of a durability test, as `--json` prints it.
 #[derive(Clone, Debug, Serialize)]
 pub struct DurabilityResult<'a> {
-    /// Verdict.
     #[serde(flatten)]
     pub verdict: &'a DurabilityVerdict,
-    /// Evidence.
     pub evidence: &'a DurabilityTest,
 }
 
 impl DurabilityResult<'_> {
-    /// Returns the result as text.
     #[must_use]
     pub fn text(&self) -> String {
         let verdict = self.verdict;

@@ -6,17 +6,13 @@ use crate::table::{Cell, Column, Table, Tone};
 /// Row of the table of agents.
 #[derive(Clone, Debug, Default)]
 pub struct HostRow {
-    /// Name.
     pub name: String,
-    /// Host name.
     pub host: String,
     /// Address, from the point of view of the server.
     pub address: String,
-    /// Version.
     pub version: String,
     /// The agent has the same build as this program.
     pub is_own_build: bool,
-    /// Number of CPUs.
     pub cpus: u32,
     /// Error of its clock; `None` if it does not answer.
     pub clock_error_ns: Option<u64>,
@@ -112,7 +108,6 @@ fn host(host: HostRow) -> Vec<Cell> {
 /// Row of the table of agents that would accept a plan.
 #[derive(Clone, Debug, Default)]
 pub struct AcceptanceRow {
-    /// Name.
     pub name: String,
     /// The agent would accept the plan.
     pub takes: bool,

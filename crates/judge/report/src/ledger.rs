@@ -9,11 +9,9 @@ use crate::time;
 pub struct LedgerCheck {
     /// Path of the ledger.
     pub ledger: String,
-    /// Number of lines.
     pub lines: u64,
     /// Time of the first line.
     pub began_unix_ns: Option<u64>,
-    /// Number of runs.
     pub runs: u64,
     /// Changes that later runs detected between two lines.
     pub changed_before: Vec<HeadChange>,

@@ -28,7 +28,6 @@ const FINDINGS_MAX: usize = 20;
 /// Maximum number of findings below the table of a study on a terminal.
 const EXAMPLES_MAX: usize = 40;
 
-/// Returns the report of one audited result.
 pub fn result_document(reported: &ToolResult, audit: &Audit) -> Document {
     let mut sections = figures(audit);
     if !reported.remarks.is_empty() {
@@ -140,7 +139,6 @@ pub fn figures_text(audit: &Audit, style: &Style) -> String {
     text::document(&figures_document(audit), style)
 }
 
-/// Returns a result and its audit as JSON.
 pub fn result_json(result: &ToolResult, audit: &Audit) -> serde_json::Value {
     let (figures, load) = (headline(result), TestedLoad::of(result));
     json!({
@@ -311,7 +309,6 @@ pub fn study_document(
     }
 }
 
-/// Returns the table of results.
 pub fn study_table(judged: &[(&ToolResult, Audit)]) -> Table {
     let columns = vec![
         Column::words("result", "result"),

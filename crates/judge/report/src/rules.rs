@@ -12,7 +12,6 @@ const COLUMNS: usize = 98;
 
 /// A rule for runs, experiments, reported results or studies.
 pub struct RuleInfo {
-    /// Id of the rule.
     pub id: &'static str,
     asks: &'static str,
     explains: &'static str,
@@ -69,7 +68,6 @@ fn claims(rule: &RuleInfo, weight: Weight) -> Vec<&'static str> {
 }
 
 impl RuleInfo {
-    /// Returns the rule as JSON.
     pub fn as_json(&self) -> serde_json::Value {
         json!({
             "rule": self.id,

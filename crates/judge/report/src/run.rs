@@ -74,7 +74,6 @@ pub fn run_document(bundle: &Bundle, verdict: &Verdict) -> Document {
     }
 }
 
-/// Returns the tone of a verdict.
 pub fn verdict_tone(kind: VerdictKind) -> Tone {
     match kind {
         VerdictKind::Pass => Tone::Good,

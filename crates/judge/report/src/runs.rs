@@ -8,7 +8,6 @@ use crate::table::{Cell, Column, Table, Tone};
 pub struct RunRow {
     /// Number of the run in the ledger; `None` if the ledger does not have it.
     pub position: Option<u64>,
-    /// Run id.
     pub run_id: String,
     /// Verdict in capitals, prefixed with `MODELLED` or `UNVERIFIED` if that applies.
     pub verdict: String,
@@ -20,11 +19,9 @@ pub struct RunRow {
     pub write_latency_ns_avg: Option<u64>,
     /// Duration of the measurement.
     pub measured_ns: Option<u64>,
-    /// Remarks.
     pub remarks: Vec<String>,
 }
 
-/// Returns the table of runs.
 #[must_use]
 pub fn runs_table(runs: impl Iterator<Item = RunRow>) -> Table {
     let columns = vec![

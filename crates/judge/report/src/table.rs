@@ -23,7 +23,6 @@ pub enum Value {
     NotApplicable,
     /// Not observed.
     Unknown,
-    /// Empty.
     Empty,
 }
 
@@ -45,10 +44,8 @@ pub enum Tone {
     Strong,
 }
 
-/// One cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
-    /// Value.
     pub value: Value,
     /// Emphasis.
     pub tone: Tone,
@@ -65,7 +62,6 @@ impl Cell {
         Self { value: Value::Number(unit, base), tone: Tone::Plain }
     }
 
-    /// Creates a count.
     pub fn count(count: u64) -> Self {
         Self::number(Unit::Count, count as f64)
     }
@@ -98,7 +94,6 @@ impl Cell {
         Self { value: Value::Unknown, tone: Tone::Warn }
     }
 
-    /// Creates an empty cell.
     pub fn empty() -> Self {
         Self { value: Value::Empty, tone: Tone::Plain }
     }
@@ -168,11 +163,9 @@ pub struct Scale {
 pub enum Align {
     /// Words.
     Left,
-    /// Numbers.
     Right,
 }
 
-/// A column.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     /// Heading shared with neighbouring columns, above their own; usually empty.
@@ -240,7 +233,6 @@ impl Column {
         Self::new(title, key, Align::Left, None)
     }
 
-    /// Creates a column of remarks.
     pub fn remarks(title: &str, key: &str) -> Self {
         Self { below: true, ..Self::words(title, key) }
     }
@@ -250,20 +242,16 @@ impl Column {
         Self::new(title, key, Align::Right, None)
     }
 
-    /// Creates a column of numbers in one unit.
     pub fn of(unit: Unit, title: &str, key: &str) -> Self {
         Self::new(title, key, Align::Right, Some(unit))
     }
 }
 
-/// A table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Caption.
     pub caption: String,
     /// Note below the table; may be empty.
     pub note: String,
-    /// Columns.
     pub columns: Vec<Column>,
     /// Rows, each with a cell per column.
     pub rows: Vec<Vec<Cell>>,

@@ -14,9 +14,7 @@ pub struct StoreVerification {
     pub intact: Option<bool>,
     /// The run closed the store.
     pub closed_cleanly: bool,
-    /// Checked pages.
     pub pages_checked: u64,
-    /// Pages proved by the log.
     pub pages_proved_by_log: u64,
     /// Pages proved by the generation map.
     pub pages_proved_by_map: u64,
@@ -49,7 +47,6 @@ pub struct StoreVerification {
 pub struct DataVerification {
     /// Every block has the contents written last.
     pub intact: bool,
-    /// Checked blocks.
     pub blocks_checked: u64,
     /// Number of damaged blocks and files.
     pub damage_count: u64,

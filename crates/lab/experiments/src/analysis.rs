@@ -68,10 +68,8 @@ impl Role {
     }
 }
 
-/// A published figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PublishedFigure {
-    /// The arm.
     pub arm: String,
     /// Key of the figure, such as `db_read_latency_ns_avg`.
     pub figure: String,
@@ -126,7 +124,6 @@ pub struct Input<'a> {
     pub cumulative: bool,
     /// The arms in their order.
     pub arms: Vec<Arm<'a>>,
-    /// Published figures.
     pub given: Vec<PublishedFigure>,
     /// Questions that the analysis answers.
     pub questions: Vec<Question>,
@@ -153,7 +150,6 @@ pub struct Input<'a> {
 /// A parameter of a model that an experiment sets for all arms on that model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OwnParameter {
-    /// The model.
     pub model: String,
     /// Path of the parameter in the model.
     pub path: String,
@@ -176,9 +172,7 @@ pub struct Arithmetic {
 pub struct FittedParameter {
     /// Path of the parameter in the model.
     pub path: String,
-    /// The table that it was fitted to.
     pub table: String,
-    /// The fitted value.
     pub value: f64,
     /// Range of the search.
     pub bounds: (f64, f64),
@@ -207,7 +201,6 @@ pub struct SearchAnalysis {
 pub struct Panel {
     /// Heading of the panel.
     pub title: String,
-    /// The figure.
     pub figure: String,
     /// Arms of the panel. Without `along`, no other table shows them.
     pub arms: Vec<String>,
@@ -270,7 +263,6 @@ impl Ending {
 /// Whether arms have the published order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Order {
-    /// The figure.
     pub figure: String,
     /// Arms in the published order, ascending.
     pub published: Vec<String>,
@@ -285,7 +277,6 @@ impl Order {
     }
 }
 
-/// An analysis.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Analysis {
     /// Short name of the experiment.
@@ -304,7 +295,6 @@ pub struct Analysis {
     pub judged: Vec<String>,
     /// Reference arm for the ratios between arms.
     pub reference: Option<String>,
-    /// The arms.
     pub arms: Vec<ArmAnalysis>,
     /// Whether the arms have the published order; `None` with fewer than two published figures.
     pub order: Option<Order>,

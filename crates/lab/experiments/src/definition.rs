@@ -22,7 +22,6 @@ pub enum StorageKind {
     /// On the experiment's model, in virtual time.
     #[default]
     Model,
-    /// On real storage.
     Real,
 }
 
@@ -33,7 +32,6 @@ pub struct Definition {
     pub files: Files,
     /// Parsed `experiment.toml`.
     pub text: ExperimentFile,
-    /// Published figures.
     pub given: Vec<PublishedFigure>,
 }
 

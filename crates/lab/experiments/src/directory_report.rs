@@ -23,7 +23,6 @@ use crate::report::analysis_document;
 
 /// An experiment, for display and as JSON.
 pub struct DirectoryReport {
-    /// The report.
     pub document: Document,
     /// JSON for programs.
     pub json: String,

@@ -74,7 +74,6 @@ pub struct ExperimentFile {
     pub real: Vec<Arm>,
 }
 
-/// An arm.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Arm {
@@ -95,7 +94,6 @@ pub struct Arm {
     /// Names of its places on real storage: `--path NAME=DIRECTORY`.
     #[serde(default)]
     pub places: Vec<String>,
-    /// Expected verdict.
     pub expects: Option<VerdictKind>,
     /// Rules that must detect its trick.
     #[serde(default)]
@@ -143,7 +141,6 @@ fn tolerance() -> f64 {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TableText {
-    /// Arm of the table.
     pub arm: String,
     /// File name, in the directory of `experiment.toml`.
     pub file: String,
@@ -163,7 +160,6 @@ pub struct TableText {
     pub record_bytes: Option<f64>,
 }
 
-/// A fit.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FitText {

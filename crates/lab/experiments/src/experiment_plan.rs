@@ -25,13 +25,10 @@ use crate::tables::given_of;
 
 /// A finished run: its arm, number, evidence and verdict.
 pub struct CompletedRun {
-    /// Name of the arm.
     pub arm: usize,
     /// Run number in the experiment.
     pub number: u32,
-    /// Evidence of the run.
     pub evidence: Bundle,
-    /// Verdict on the run.
     pub verdict: Verdict,
 }
 
@@ -46,13 +43,11 @@ pub struct ExtraFigures {
 
 /// An experiment that can be run or analysed.
 pub struct ExperimentPlan {
-    /// Definition of the experiment.
     pub definition: Definition,
     /// Place in which its arms run.
     pub on: StorageKind,
     /// Arms that are runs.
     pub arms: Vec<PlannedArm>,
-    /// Arms that are searches.
     pub searches: Vec<PlannedArm>,
     /// Published figures, including those from the operator.
     pub given: Vec<PublishedFigure>,

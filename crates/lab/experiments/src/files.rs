@@ -13,7 +13,6 @@ const FILE_MAX_BYTES: u64 = 1 << 20;
 pub struct Files {
     /// Name of the experiment: that of its directory.
     pub name: String,
-    /// Texts by file name.
     pub texts: BTreeMap<String, String>,
 }
 

@@ -52,13 +52,11 @@ pub struct PoolContext<'a> {
 
 /// Work for a worker.
 pub enum Work<'a> {
-    /// A run.
     Run(Job<'a>),
     /// A search, step after step.
     Search(&'a PlannedArm),
 }
 
-/// Result of the work.
 pub enum WorkResult {
     /// A run of the arm.
     Run(usize, Box<FinishedRun>),

@@ -31,7 +31,6 @@ const WRITTEN_EVERY_NS: u64 = 2_000_000_000;
 /// Location of an experiment's directory.
 #[derive(Clone, Copy, Debug)]
 pub enum Directory<'a> {
-    /// A new directory in this directory.
     Below(&'a Path),
     /// This directory of an interrupted experiment.
     Resumed(&'a Path),
@@ -61,7 +60,6 @@ pub struct Outcome {
     pub surroundings: Surroundings,
     /// Directory of the experiment.
     pub directory: PathBuf,
-    /// Path of the report.
     pub report: PathBuf,
     /// Exit code for scripts.
     pub exit: Exit,

@@ -29,7 +29,6 @@ const NOTE_INTERVAL: Duration = Duration::from_secs(2);
 /// Input of a fit.
 #[derive(Clone, Copy)]
 pub struct FitRequest<'a> {
-    /// Measured table.
     pub table: &'a Measured,
     /// Table to predict, which is not used for the fit.
     pub test_table: Option<&'a Measured>,

@@ -66,7 +66,6 @@ fn parameters(spec: &Spec) -> Vec<Parameter> {
     spec.facts().into_iter().map(parameter).collect()
 }
 
-/// Returns the model as JSON.
 pub fn as_json(model: &ConfiguredModel) -> Value {
     let spec = model.spec();
     let mut words = Map::new();

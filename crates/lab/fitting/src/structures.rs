@@ -126,7 +126,6 @@ impl Outcome {
 
 /// Input of [`new_model`].
 pub struct NewModelRequest<'a> {
-    /// Name of the new model.
     pub name: &'a str,
     /// Where the table is from, for the provenance of the parameters.
     pub source: &'a str,

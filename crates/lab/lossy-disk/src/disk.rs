@@ -31,7 +31,6 @@ pub enum Behaviour {
 }
 
 impl Behaviour {
-    /// All lies.
     pub const LIES: [Self; 5] =
         [Self::DropCache, Self::DropBlock, Self::TearBlock, Self::Misdirect, Self::ZeroBlock];
 
@@ -59,7 +58,6 @@ impl FromStr for Behaviour {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoweredOff;
 
-/// Write in the cache.
 struct CachedWrite {
     block: u64,
     bytes: Block,

@@ -19,7 +19,6 @@ pub enum Operation {
     Name,
 }
 
-/// Fault of one operation.
 #[derive(Clone, Copy, Debug)]
 pub enum Fault {
     /// It fails, with the name of the error.

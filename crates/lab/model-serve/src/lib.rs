@@ -52,13 +52,11 @@ pub struct ServeOptions {
 /// Reason why the model could not be served.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The model.
     #[error(transparent)]
     Model(#[from] ModelError),
     /// An address that cannot be listened on.
     #[error("cannot listen on {address}: {error}")]
     Listen {
-        /// The address.
         address: SocketAddr,
         /// Error of the operating system.
         error: io::Error,

@@ -15,7 +15,6 @@ pub(super) struct Sum {
     pub(super) latency_ns: u64,
 }
 
-/// Names of the sums.
 pub(super) const ACTIONS: [&str; 4] = ["read", "write", "flush", "metadata"];
 
 /// The latest statistics as text.
@@ -25,7 +24,6 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// The text.
     pub fn text(&self) -> String {
         self.text.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -40,12 +38,10 @@ impl Metrics {
     }
 }
 
-/// One value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gauge {
     /// Name with labels.
     pub name: String,
-    /// Value.
     pub value: f64,
 }
 

@@ -128,7 +128,6 @@ impl ModelFiles {
     }
 }
 
-/// A listing.
 pub(super) struct Listing {
     entries: std::vec::IntoIter<(Vec<u8>, Facts)>,
 }

@@ -32,7 +32,6 @@ const METRICS_EVERY_NS: u64 = 1_000_000_000;
 /// A request, and the recipient to notify when it is due.
 #[derive(Debug)]
 pub(super) struct QueuedRequest {
-    /// The request.
     pub(super) request: Request,
     /// Arrival time of the call.
     pub(super) arrived: Instant,

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 
 /// Bytes of a piece.
 const PIECE_BYTES: u64 = 64 << 10;
-/// Number of the root.
 pub const ROOT: u64 = 1;
 /// Maximum length of a name (as in most file systems).
 const NAME_BYTES_MAX: usize = 255;
@@ -16,13 +15,11 @@ pub enum TreeError {
     /// No such file.
     #[error("no such file")]
     NotFound,
-    /// The name exists.
     #[error("the name is taken")]
     Exists,
     /// Not a directory.
     #[error("no directory")]
     NotDirectory,
-    /// Is a directory.
     #[error("a directory")]
     IsDirectory,
     /// The directory is not empty.
@@ -57,9 +54,7 @@ struct Node {
 pub struct Facts {
     /// Inode number.
     pub id: u64,
-    /// True for a directory.
     pub is_directory: bool,
-    /// Size.
     pub size_bytes: u64,
     /// Memory in use.
     pub used_bytes: u64,

@@ -131,7 +131,6 @@ impl<Q: Queue, T: Timer> Backend<Q, T> {
         }
     }
 
-    /// Returns the queue.
     pub fn into_queue(self) -> Q {
         self.queue
     }

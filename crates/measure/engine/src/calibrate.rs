@@ -76,7 +76,6 @@ pub struct Calibration {
     pub took_ns: u64,
     /// CPU of the measurement, if it was pinned.
     pub cpu: Option<u64>,
-    /// Clock figures.
     pub clock: ClockFigures,
     /// Cost of an empty system call, in picoseconds.
     pub system_call_ps: u64,

@@ -75,7 +75,6 @@ pub(crate) trait Device {
     fn done_ns(&mut self, now_ns: u64) -> u64;
 }
 
-/// Queue to a simulated device.
 pub(crate) struct SimulatedQueue<D> {
     clock: VirtualClock,
     pub(crate) device: D,

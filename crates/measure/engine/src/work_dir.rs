@@ -116,11 +116,9 @@ pub(crate) trait DataManifest: Serialize + DeserializeOwned {
     /// Newest version that this build can read.
     const VERSION: u32;
 
-    /// Returns the version of the manifest.
     fn version(&self) -> u32;
     /// Returns the identity of the described data.
     fn id(&self) -> u64;
-    /// Returns the name of the plan that created the data.
     fn plan(&self) -> &str;
     /// Returns the names that belong to the data.
     fn contents(&self) -> Contents;

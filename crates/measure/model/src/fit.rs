@@ -34,10 +34,7 @@ pub enum FitError {
     Model(#[from] ModelError),
     /// The model has no free parameter.
     #[error("{model} has no free parameter: mark at least one with `free = [lowest, highest]`")]
-    NothingFree {
-        /// The model.
-        model: String,
-    },
+    NothingFree { model: String },
     /// The table has too few usable rows.
     #[error(
         "the table has too few rows with an I/O size and a read share: {rows}, for {free} free parameters"

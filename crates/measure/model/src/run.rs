@@ -71,7 +71,6 @@ pub fn check_plan(plan: &ResolvedPlan, model: &ConfiguredModel) -> Result<(), Ru
     Ok(())
 }
 
-/// Runs a matrix load on a system.
 pub fn simulate(system: &mut System, load: &MatrixLoad, limits: Limits, seed: u64) -> RunResult {
     matrix::run(system, load, limits, seed)
 }

@@ -38,7 +38,6 @@ pub struct SizeRequest {
 /// One size, tried.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SizeTrial {
-    /// The size.
     pub size: u64,
     /// True if the system sustains the load within the limits.
     pub passes: bool,
@@ -71,17 +70,11 @@ pub struct Sizing {
 /// Reason why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum SizeError {
-    /// The model.
     #[error(transparent)]
     Model(#[from] ModelError),
     /// The model has no field for its size.
     #[error("the model {model} names no sizing field; name one of: {known}")]
-    NoField {
-        /// The model.
-        model: String,
-        /// Numbers that it has.
-        known: String,
-    },
+    NoField { model: String, known: String },
 }
 
 /// Operations that a size is judged by, and those before that are forgotten.

@@ -129,7 +129,6 @@ impl Spec {
             .collect()
     }
 
-    /// The value of a number.
     pub fn value(&self, path: &str) -> Option<f64> {
         let (place, field) = path.split_once('.')?;
         match self.table(place)?.fields.get(field)? {

@@ -23,6 +23,8 @@
 //! unstable writes. The client sends these again from a copy, before it completes the COMMIT of
 //! these writes, and reports an [`Event`].
 
+#![deny(missing_docs)]
+
 pub mod client;
 pub mod core;
 pub mod credential;

@@ -12,7 +12,6 @@ use crate::sysfs::{Sysfs, names_in, text};
 /// Interrupt line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Line {
-    /// Number of the line.
     pub number: u32,
     /// Handler, such as `virtio1-req.0` or `nvme0q1`; empty if unknown.
     pub name: String,

@@ -83,7 +83,6 @@ pub fn difference(before: &DeviceTotals, after: &DeviceTotals) -> DeviceTotals {
 /// Device with its underlying devices.
 #[derive(Clone, Debug)]
 pub struct DeviceDescription {
-    /// The device.
     pub device: Device,
     /// Underlying devices.
     pub below: Vec<DeviceNumber>,

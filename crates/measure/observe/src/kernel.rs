@@ -15,7 +15,6 @@ const EVERY_NS: u64 = 30_000_000_000;
 /// Process id of the parent of all kernel threads.
 const KTHREADD: i32 = 2;
 
-/// Counters of one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ThreadCounters {
     /// Start time in ticks since boot, because ids are reused.

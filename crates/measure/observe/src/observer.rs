@@ -81,7 +81,6 @@ struct PhaseStart {
     servers: ServerWatch,
     kernel: KernelWatch,
     log: KernelLog,
-    /// Start of the phase.
     from_ns: u64,
 }
 

@@ -73,7 +73,6 @@ struct Counters {
     throttled_ns: Option<u64>,
 }
 
-/// Late wake-up.
 #[derive(Clone, Copy, Debug, Default)]
 struct LateWakeUp {
     late_ns: u64,

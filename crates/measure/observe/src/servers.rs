@@ -256,7 +256,6 @@ impl HostSnapshot {
         found.into_values().collect()
     }
 
-    /// Returns the server at an address of this host.
     fn of_address(&self, address: IpAddr) -> Option<DetectedServer> {
         let is_own = |row: &Row| row.remote.is_some() && plain(row.local).ip() == address;
         let near = address.is_loopback() || self.rows.iter().any(is_own);

@@ -19,7 +19,6 @@ const DEPTH_MAX: usize = 32;
 /// Block device in a stack.
 #[derive(Clone, Debug)]
 pub struct Layer {
-    /// Device number.
     pub number: DeviceNumber,
     /// Description.
     pub device: Device,

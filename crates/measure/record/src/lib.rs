@@ -17,6 +17,8 @@
 //! - common start of phases: `progress.rs` (`Watcher::begins_at`)
 //! - records of a replay: `replay.rs`
 
+#![deny(missing_docs)]
+
 pub mod collect;
 pub mod drain;
 pub mod durable;

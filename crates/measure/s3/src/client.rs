@@ -75,7 +75,6 @@ pub struct Stats {
     pub connects: u64,
     /// Connections lost during a request.
     pub disconnects: u64,
-    /// Multipart uploads.
     pub multipart_uploads: u64,
 }
 

@@ -8,7 +8,6 @@ pub enum Violation {
     /// The status line is invalid.
     #[error("the response does not begin with a status line of HTTP/1.1")]
     StatusLine,
-    /// The head is too long.
     #[error("the response's head exceeds {limit_bytes} bytes")]
     HeadTooLong {
         /// Maximum length.
@@ -56,7 +55,6 @@ pub enum CallError {
     GivenUp {
         /// Time since the request was first sent.
         after_ns: u64,
-        /// Number of tries.
         tries: u32,
         /// Failure of the last try.
         last: String,
@@ -129,7 +127,6 @@ pub enum TargetError {
     /// The address of the bucket is not valid.
     #[error("{0} is not a bucket: write s3://bucket or s3://bucket/prefix")]
     Bucket(String),
-    /// No credentials.
     #[error("there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")]
     Credentials,
     /// The host has no address.

@@ -21,7 +21,6 @@ pub enum Framing {
 /// Parsed response head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Head {
-    /// The status.
     pub status: u16,
     /// Framing of the body. The caller knows which requests have no body.
     pub framing: Framing,

@@ -13,12 +13,10 @@ pub enum Kind {
     Head,
     /// Removes an object.
     Delete,
-    /// Lists names.
     List,
 }
 
 impl Kind {
-    /// All kinds.
     pub const ALL: [Self; 5] = [Self::Get, Self::Put, Self::Head, Self::Delete, Self::List];
 
     /// Returns the name in lower case.
@@ -74,7 +72,6 @@ pub enum Op<'a> {
     /// LIST (version 2) of the first names with a prefix. Completes with their number.
     /// [`crate::Client::listed`] returns the names until the next LIST.
     List {
-        /// The prefix.
         prefix: &'a str,
         /// Maximum number of names, up to 1,000.
         names_max: u16,

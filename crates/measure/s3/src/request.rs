@@ -17,7 +17,6 @@ const VALID: Duration = Duration::from_secs(60);
 /// Body of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Payload {
-    /// None.
     #[default]
     None,
     /// A range of the arena.

@@ -10,11 +10,9 @@ const PATH_BYTES_MAX: usize = 4096;
 /// First arguments of a call.
 #[derive(Clone, Copy)]
 enum Argument {
-    /// A path.
     Path,
     /// The descriptor of a directory, and a path in it.
     PathIn,
-    /// A descriptor.
     Descriptor,
 }
 
@@ -77,7 +75,6 @@ pub struct BlockedCall {
     pub name: &'static str,
     /// File of the call; `None` if it cannot be determined.
     pub path: Option<PathBuf>,
-    /// Number and arguments.
     arguments: String,
     /// Number of times that the thread has waited, this one included.
     waits: String,

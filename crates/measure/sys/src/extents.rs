@@ -48,7 +48,6 @@ pub struct Extent {
     pub logical_bytes: u64,
     /// Offset on the device; meaningless if `placed` is false.
     pub physical_bytes: u64,
-    /// Length.
     pub length_bytes: u64,
     /// True if its location is known (not delayed, inline or unknown).
     pub placed: bool,

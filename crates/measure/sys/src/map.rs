@@ -73,7 +73,6 @@ impl<T: Cell> CellMap<T> {
         std::fs::metadata(path).map_or(0, |meta| meta.len() / size_of::<T>() as u64)
     }
 
-    /// Returns the cells.
     #[must_use]
     #[inline]
     pub fn cells(&self) -> &[T] {

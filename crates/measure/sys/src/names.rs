@@ -54,7 +54,6 @@ pub enum MetadataKind {
 }
 
 impl MetadataKind {
-    /// All kinds.
     pub const ALL: [Self; 8] = [
         Self::Getattr,
         Self::Lookup,
@@ -85,7 +84,6 @@ impl MetadataKind {
 /// Metadata operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NameOp {
-    /// Kind.
     pub kind: MetadataKind,
     /// Index of the directory of small files.
     pub directory: u32,

@@ -29,7 +29,6 @@ impl OpKind {
 /// Operation on a file of the file table, with its buffer in the arena.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RingOp {
-    /// Kind.
     pub kind: OpKind,
     /// Index into the file table.
     pub file: u32,

@@ -149,9 +149,7 @@ impl fmt::Display for ClassGroup {
 pub struct Class {
     /// Tag of the histogram and of the series rows.
     pub name: String,
-    /// Group of the class.
     pub group: ClassGroup,
-    /// True for reads.
     pub is_read: bool,
     /// Index of the database (or other instance), for tables per instance.
     pub instance: u32,

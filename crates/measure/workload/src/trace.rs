@@ -19,9 +19,7 @@ pub const CHUNK_BYTES: u64 = 1 << 20;
 /// Kind of a recorded operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceOperation {
-    /// Read.
     Read,
-    /// Write.
     Write,
     /// Durable write: completes when the data is on stable storage.
     WriteDurable,

@@ -14,8 +14,6 @@
 //!   (connection and timeouts), `team/schema.rs` (each table change is a further migration;
 //!   `run/cli/tests/serve/team.rs` starts from the first), other users' runs `index/mirror.rs`
 
-#![allow(missing_docs)]
-
 mod archive;
 mod date;
 mod entry;

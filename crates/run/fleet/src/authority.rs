@@ -25,7 +25,6 @@ pub(crate) struct Authority {
 }
 
 impl Authority {
-    /// Creates an authority.
     pub(crate) fn new() -> Result<Self, RunnerError> {
         let key = KeyPair::generate().map_err(certificate_error)?;
         let params = authority_params()?;

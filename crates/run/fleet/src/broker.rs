@@ -80,7 +80,6 @@ pub struct Server {
 /// Role of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Role<'a> {
-    /// The agent of this name.
     Agent(&'a str),
     /// User of the coordinator, who runs plans.
     Coordinator,

@@ -13,7 +13,6 @@ pub struct Card {
     pub name: String,
     /// Identifies this start of the agent; a restart has another value.
     pub instance: String,
-    /// Host name.
     pub host: String,
     /// Address of the agent, from the point of view of the broker.
     pub address: String,

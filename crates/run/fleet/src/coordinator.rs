@@ -91,7 +91,6 @@ pub struct RunRequest<'a> {
 }
 
 impl<'a> RunRequest<'a> {
-    /// Requests one run of the whole plan.
     #[must_use]
     pub fn whole_plan(plan: &'a Plan) -> Self {
         Self { plan, resolved: plan.resolve(), experiment: None, keeps_data: false }

@@ -26,7 +26,6 @@ impl Credential {
         Self(text)
     }
 
-    /// A file.
     #[must_use]
     pub fn file(path: &Path) -> Self {
         Self(path.display().to_string())

@@ -27,7 +27,6 @@ use crate::message::RunOutcome;
 use crate::offset::to_coordinator_ns;
 use crate::order::Order;
 
-/// Result of one host.
 #[derive(Debug)]
 pub(crate) struct HostResult {
     pub(crate) card: Card,

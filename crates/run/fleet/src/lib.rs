@@ -28,8 +28,6 @@
 //! - acceptance of a plan by an agent: `order.rs` (signature, time, replay)
 //! - storage system's counters: `coordinator/system.rs`
 
-#![allow(missing_docs)]
-
 pub mod access;
 pub mod agent;
 mod authority;

@@ -34,7 +34,6 @@ pub enum AgentMessage {
         kind: PhaseKind,
         /// Number of the phase among the phases that wait, from 1.
         number: u32,
-        /// Start of the run.
         run_start_ns: u64,
         /// Time at which the phase was ready.
         ready_ns: u64,
@@ -48,7 +47,6 @@ pub enum AgentMessage {
         #[serde(rename = "says")]
         error: String,
     },
-    /// A phase has ended.
     PhaseEnded {
         /// The phase, on the clock of the run.
         phase: Phase,
@@ -63,7 +61,6 @@ pub enum AgentMessage {
         #[serde(rename = "says")]
         text: String,
     },
-    /// The run of the agent has ended.
     Ended(RunOutcome),
 }
 

@@ -10,7 +10,6 @@ use plimsoll_sys::clock::{monotonic_ns, realtime_ns};
 use crate::broker::Broker;
 use crate::message::ClockReply;
 
-/// Number of exchanges.
 const EXCHANGES: u32 = 16;
 /// Number of failed exchanges after which the measurement stops.
 const FAILURES_MAX: u32 = 3;

@@ -35,7 +35,6 @@ pub struct Order {
     pub issued_unix_ns: u64,
     /// Time of expiry in nanoseconds since 1970.
     pub expires_unix_ns: u64,
-    /// Names of the agents that the order is for.
     pub agents: Vec<String>,
     /// File name of the plan.
     pub plan_name: String,

@@ -16,7 +16,6 @@ pub struct Permissions {
     pub subscribe: Vec<String>,
 }
 
-/// Returns the permissions of an agent.
 #[must_use]
 pub fn agent(name: &str) -> Permissions {
     let own = format!("agent-{name}");
@@ -50,7 +49,6 @@ pub fn agent(name: &str) -> Permissions {
     Permissions { publish: publish.to_vec(), subscribe: subscribe.to_vec() }
 }
 
-/// Returns the permissions of the coordinator.
 #[must_use]
 pub fn coordinator() -> Permissions {
     let publish = [

@@ -34,7 +34,6 @@ pub struct Setup {
     /// Name or address of the server to which agents connect.
     pub server_name: String,
     pub port: u16,
-    /// Names of the agents.
     pub agents: Vec<String>,
     /// Directories that plans may use on each host.
     pub allow_paths: Vec<PathBuf>,
@@ -193,7 +192,6 @@ fn change_hosts(root: &Path, change: impl FnOnce(&mut Vec<String>)) -> Result<()
     replace(&path, &toml::to_string(&access).map_err(|error| wrong(&error))?)
 }
 
-/// File of an agent.
 fn agent_file(root: &Path, name: &str) -> PathBuf {
     root.join("agents").join(format!("{name}.toml"))
 }

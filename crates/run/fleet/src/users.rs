@@ -47,7 +47,6 @@ impl Users {
         users.collect::<Option<Vec<_>>>().map(Self).ok_or_else(changed)
     }
 
-    /// Adds a user.
     pub(crate) fn add(&mut self, name: &str, public_key: &str, permissions: &Permissions) {
         let permissions = permissions.text("      ");
         let text = format!(

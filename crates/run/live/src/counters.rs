@@ -11,7 +11,6 @@ use plimsoll_runner::run::Event;
 
 use crate::state_listener::StateListener;
 
-/// Interval of samples.
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval of checks for the end.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);

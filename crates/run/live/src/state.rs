@@ -28,7 +28,6 @@ const ENDED_MAX: usize = 50;
 pub struct State {
     /// Process id; `None` for this process.
     pub process: Option<u32>,
-    /// Name of the plan.
     pub plan: String,
     /// Time of the start.
     pub started_unix_ns: u64,
@@ -41,9 +40,7 @@ pub struct State {
     pub is_stopping: bool,
     /// Current part: a stage, step, point or run. `None` if there is only one part.
     pub part: Option<String>,
-    /// Current phase.
     pub phase: Option<CurrentPhase>,
-    /// Finished phases.
     pub phases: Vec<FinishedPhase>,
     /// I/Os per second in the last interval; transactional I/Os if there are any.
     pub rate_ops_per_s: Option<f64>,
@@ -86,10 +83,8 @@ pub struct State {
     pub charts: Charts,
 }
 
-/// The current phase.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct CurrentPhase {
-    /// Name.
     pub kind: String,
     /// Maximum duration; `None` if the duration has no maximum in the plan.
     pub expected_ns: Option<u64>,
@@ -103,12 +98,9 @@ pub struct CurrentPhase {
     pub total_bytes: u64,
 }
 
-/// A finished phase.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FinishedPhase {
-    /// Name.
     pub kind: String,
-    /// Duration.
     pub duration_ns: u64,
     /// Remark, or empty.
     pub note: String,
@@ -180,7 +172,6 @@ pub struct Note {
 /// A finished and judged run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct JudgedRun {
-    /// Run id.
     pub run_id: String,
     /// Verdict, in capitals.
     pub verdict: String,
@@ -193,7 +184,6 @@ pub struct JudgedRun {
 pub struct RunFailure {
     /// Message.
     pub says: String,
-    /// Hints.
     pub hints: Vec<String>,
 }
 

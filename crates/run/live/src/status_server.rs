@@ -26,9 +26,7 @@ const REQUEST_BYTES_MAX: usize = 4 << 10;
 /// Response to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
-    /// Content type.
     pub content_type: &'static str,
-    /// Body.
     pub body: String,
 }
 

@@ -29,7 +29,6 @@ pub struct ArmComparison {
     pub finished: Vec<FinishedRun>,
     /// Directories with data that was kept.
     pub kept: Vec<String>,
-    /// Path of the report.
     pub report: PathBuf,
 }
 

@@ -87,9 +87,7 @@ pub fn fallback_directories(places: &Places, requested: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// A written bundle.
 pub struct WrittenBundle<T> {
-    /// Directory of the bundle.
     pub directory: PathBuf,
     /// Return value of the function that wrote the bundle.
     pub output: T,

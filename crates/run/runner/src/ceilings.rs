@@ -30,7 +30,6 @@ pub struct Ceilings {
     pub boot_id: String,
     /// Kernel release.
     pub kernel: String,
-    /// Ceilings.
     pub calibration: Calibration,
     /// Single-core score.
     pub score: Score,

@@ -32,7 +32,6 @@ pub struct Exemptions<'a> {
 pub struct NamedSide {
     /// Name for the report, if the user chose one.
     pub name: Option<String>,
-    /// Argument that names the side.
     pub argument: String,
     /// Directory of its bundles.
     pub directory: PathBuf,

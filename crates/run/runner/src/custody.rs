@@ -38,7 +38,6 @@ pub use witnesses::witnesses;
 /// A bundle with its verdict and the results of the checks.
 #[derive(Clone, Debug)]
 pub struct LoadedBundle {
-    /// Directory of the bundle.
     pub directory: PathBuf,
     /// The evidence.
     pub bundle: Bundle,

@@ -21,7 +21,6 @@ pub struct DataSlot {
 
 /// Data for the next run, locked.
 pub struct SlotData {
-    /// The data.
     pub data: Data,
     /// Id of the run that wrote the data.
     pub run_id: String,
@@ -29,7 +28,6 @@ pub struct SlotData {
 
 /// Data of a run.
 pub enum Data {
-    /// Directories of a mail store.
     Mail(StoreDirectories),
     /// Files or device of a matrix.
     Matrix(DataSet),

@@ -19,7 +19,6 @@ pub struct RunnerError {
 }
 
 impl RunnerError {
-    /// Creates an error of a kind.
     pub fn new(kind: Exit, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), hints: Vec::new() }
     }

@@ -24,7 +24,6 @@ use plimsoll_judge::verdict::VerdictKind;
 pub enum Exit {
     /// PASS, MEASURED, or the command succeeded.
     Ok = 0,
-    /// FAIL.
     Fail = 1,
     /// Wrong usage or plan.
     Usage = 2,
@@ -97,7 +96,6 @@ impl Exit {
         }
     }
 
-    /// Returns the number.
     pub fn code(self) -> u8 {
         self as u8
     }

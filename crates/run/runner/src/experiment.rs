@@ -46,7 +46,6 @@ pub struct Experiment {
     ledger: Ledger,
 }
 
-/// A run of the experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct RunEntry {
     run_id: String,
@@ -144,7 +143,6 @@ impl Experiment {
         Ok(self.ledger.enter(&self.id, clock::realtime_ns(), event)?)
     }
 
-    /// Path of the report.
     pub fn report(&self) -> PathBuf {
         self.directory.join("report.html")
     }

@@ -12,9 +12,7 @@ use crate::exit::Exit;
 pub struct FinishedRun {
     /// Directory of the bundle.
     pub directory: PathBuf,
-    /// Evidence.
     pub evidence: Bundle,
-    /// Verdict.
     pub verdict: Verdict,
     /// Directories with data that was kept.
     pub kept: Vec<String>,

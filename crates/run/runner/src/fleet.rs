@@ -54,7 +54,6 @@ pub const FILES: [&str; 8] = [
 /// Bundle of a fleet's run, judged.
 #[derive(Clone, Debug)]
 pub struct FleetBundle {
-    /// Directory of the bundle.
     pub directory: PathBuf,
     /// Evidence of all hosts.
     pub fleet: Fleet,

@@ -16,11 +16,9 @@ use crate::places::Places;
 /// Result of signing a statement.
 #[derive(Clone, Debug)]
 pub struct SignedStatement {
-    /// Path of the ledger.
     pub ledger: PathBuf,
     /// Number of ledger lines that the statement signs.
     pub lines: u64,
-    /// Path of the statement.
     pub statement: PathBuf,
 }
 

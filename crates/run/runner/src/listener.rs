@@ -34,7 +34,6 @@ pub trait Listener: Watcher {
     }
 }
 
-/// Progress of a fleet.
 #[derive(Clone, Debug, Default)]
 pub struct FleetProgress {
     /// Phase of most hosts.
@@ -45,7 +44,6 @@ pub struct FleetProgress {
     pub hosts: BTreeMap<String, HostStatus>,
 }
 
-/// Status of one host of a fleet.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HostStatus {

@@ -52,7 +52,6 @@ pub struct Observation {
 /// A signal from the operator.
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivedSignal {
-    /// Signal number.
     pub number: i32,
     /// The terminal may also have sent it to the command.
     pub by_terminal: bool,

@@ -16,7 +16,6 @@ use crate::places::Places;
 /// Prompt of a run that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
-    /// The run.
     pub run_id: String,
     /// Text for the operator.
     pub text: String,
@@ -37,7 +36,6 @@ pub struct Operator {
 }
 
 impl Operator {
-    /// Returns the operator of a run.
     #[must_use]
     pub fn of_run(places: &Places, run_id: &str) -> Self {
         let path = directory(places).join(run_id);

@@ -92,18 +92,14 @@ impl Options {
 /// run, or [`Event::ExperimentFinished`].
 #[derive(Debug)]
 pub enum Event {
-    /// A phase began.
     PhaseBegan {
-        /// Phase.
         kind: PhaseKind,
         /// Maximum duration in the plan; `None` if the duration has no maximum in the plan.
         expected_ns: Option<u64>,
     },
     /// Progress of a phase, at most ten times a second.
     Progress {
-        /// Phase.
         kind: PhaseKind,
-        /// Progress.
         progress: Progress,
     },
     /// A row of the evidence's `series.csv`: an interval of a class of operations, whose name
@@ -113,7 +109,6 @@ pub enum Event {
     /// (`db3.read.service`), or waits of the load generator. Several for the same class and time
     /// add up.
     Latencies(Interval),
-    /// A phase has ended.
     PhaseEnded(Phase),
     /// A message.
     Note(String),
@@ -121,7 +116,6 @@ pub enum Event {
     Fleet(FleetProgress),
     /// The start of a part: a stage, step, point or run.
     Part(String),
-    /// A warning.
     Warning(String),
     /// The command or undo of an event of the plan started or ended. Times are on the driver's
     /// clock.
@@ -132,7 +126,6 @@ pub enum Event {
     Finished {
         /// Directory of the bundle.
         directory: PathBuf,
-        /// Verdict.
         verdict: Box<Verdict>,
         /// Directories with data that was kept.
         kept: Vec<String>,
@@ -155,7 +148,6 @@ pub enum Work {
     LoadLine(Plan),
     /// Stages of a job, one after the other.
     Stages {
-        /// Name of the job.
         job: String,
         /// Stages in order.
         stages: Vec<StagePlan>,

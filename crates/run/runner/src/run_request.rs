@@ -36,7 +36,6 @@ pub struct RunConfig<'a> {
     pub driver: &'a dyn Driver,
 }
 
-/// Request for one run.
 pub struct RunRequest<'a> {
     /// Configuration. Its `bundles` directory receives the bundle.
     pub config: RunConfig<'a>,

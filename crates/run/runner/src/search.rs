@@ -30,7 +30,6 @@ const LOAD_MAX: u64 = 1024;
 /// number.
 const RATE_FACTOR: u64 = 16;
 
-/// Options of a search.
 pub struct SearchOptions<'a> {
     /// Range of loads.
     pub range: Range,
@@ -46,11 +45,9 @@ pub struct SearchOptions<'a> {
     pub driver: &'a dyn Driver,
 }
 
-/// Result of a search.
 pub struct SearchResult {
     /// Curve and conclusions.
     pub tuning: Tuning,
-    /// Path of the report.
     pub report: PathBuf,
     /// Directories with data that was kept.
     pub kept: Vec<String>,

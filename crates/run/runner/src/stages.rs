@@ -24,11 +24,9 @@ use crate::run_request::RunConfig;
 /// A stage to run.
 #[derive(Clone, Debug)]
 pub struct StagePlan {
-    /// Name.
     pub name: String,
     /// Plan as written.
     pub plan: Plan,
-    /// Resolved plan.
     pub resolved: ResolvedPlan,
 }
 
@@ -40,7 +38,6 @@ pub struct StageRuns {
     pub finished: Vec<FinishedRun>,
     /// Directories with data that was kept.
     pub kept: Vec<String>,
-    /// Path of the report.
     pub report: PathBuf,
 }
 

@@ -43,7 +43,6 @@ impl EarlierSweep {
     }
 }
 
-/// End of a sweep.
 pub struct SweepEnd {
     /// Directories with data that was kept.
     pub kept: Vec<String>,
@@ -206,7 +205,6 @@ impl SweepProgress {
         Ok(())
     }
 
-    /// Returns the number of remaining points.
     pub fn remaining(&self, points: &[MatrixPoint]) -> u64 {
         points.iter().filter(|point| !self.has(&point.label)).count() as u64
     }

@@ -21,7 +21,6 @@ use crate::connections::{Connection, network};
 use crate::response::Problem;
 use crate::tokens::{Role, Sessions, Tokens};
 
-/// Name of the cookie.
 pub const COOKIE_NAME: &str = "plimsoll";
 /// Session name for form tokens when the server requires no tokens.
 const OPEN: &str = "open";

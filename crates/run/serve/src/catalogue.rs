@@ -30,7 +30,6 @@ pub struct CachedCatalogue {
     ledger: Mutex<Option<Arc<CachedLedger>>>,
 }
 
-/// Snapshot of the catalogue.
 struct Snapshot {
     at: Instant,
     looked: Instant,

@@ -27,7 +27,6 @@ const KNOWN_IDLE_MAX: Duration = Duration::from_secs(40);
 /// Interval of checks during an answer.
 const BUSY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A connection.
 #[derive(Debug)]
 pub struct Connection {
     /// Address of the client.
@@ -48,7 +47,6 @@ pub struct Connections {
 
 /// Removes the connection when dropped.
 pub struct OpenConnection {
-    /// The connection.
     pub connection: Arc<Connection>,
     connections: Arc<Connections>,
 }

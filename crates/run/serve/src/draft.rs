@@ -42,7 +42,6 @@ pub struct Field {
     pub label: &'static str,
     /// Initial value on the page.
     pub initial: &'static str,
-    /// Format of its value.
     pub format: ValueFormat,
 }
 
@@ -77,7 +76,6 @@ pub const MAILBOX: &[Field] = &[
     field("phases.verify", "Verify data after the run", "", Value),
 ];
 
-/// Fields of a matrix.
 pub const MATRIX: &[Field] = &[
     field("workload.matrix.sizes", "Block size", "4KiB", Value),
     field("workload.matrix.reads", "Reads", "70%", Value),
@@ -227,7 +225,6 @@ fn literal(format: ValueFormat, text: &str) -> String {
     }
 }
 
-/// Returns a TOML string.
 fn toml_string(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.trim().chars() {

@@ -15,7 +15,6 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 pub struct Frames {
     /// Status and tables.
     pub now: Bytes,
-    /// Charts.
     pub charts: Bytes,
     /// Changes including the charts.
     pub charts_number: u64,
@@ -35,7 +34,6 @@ pub fn event(name: &str, text: &str) -> Bytes {
     event.into()
 }
 
-/// A viewer.
 #[derive(Debug)]
 pub struct Viewer {
     frames: watch::Receiver<Frames>,

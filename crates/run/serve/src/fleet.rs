@@ -38,7 +38,6 @@ pub trait FleetRunner: Send + Sync {
     ) -> Result<(Arc<dyn Driver>, Places), RunnerError>;
 }
 
-/// Polling interval.
 const POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Interval between checks of the stop flag.
 const STOP_POLL: Duration = Duration::from_millis(100);

@@ -98,7 +98,6 @@ pub enum ServeError {
     /// An address that cannot be listened on.
     #[error("cannot listen on {address}: {error}")]
     Listen {
-        /// The address.
         address: SocketAddr,
         /// Error of the operating system.
         error: std::io::Error,

@@ -51,14 +51,12 @@ struct CurrentRun {
     thread: Option<JoinHandle<()>>,
 }
 
-/// HTML of a run.
 #[derive(Debug)]
 pub struct LiveHtml {
     /// The phase, its remaining time, and rates.
     pub now: String,
     /// Tables.
     pub more: String,
-    /// Charts.
     pub charts: String,
 }
 

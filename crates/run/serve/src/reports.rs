@@ -22,7 +22,6 @@ pub struct RenderedReport {
     pub title: String,
     /// Verdict in capitals, or the headline of a report without a verdict.
     pub verdict: String,
-    /// The report.
     pub body: String,
     /// JSON for programs.
     pub json: String,
@@ -33,7 +32,6 @@ pub struct RenderedReport {
 /// Location of a report, and the time of its last change.
 type Key = (PathBuf, String);
 
-/// Rendered reports.
 #[derive(Debug, Default)]
 pub struct ReportCache {
     cached: Mutex<Vec<(Key, Arc<RenderedReport>)>>,

@@ -2,7 +2,6 @@
 
 use crate::access::Identity;
 
-/// A request.
 #[derive(Debug, Default)]
 pub struct PageRequest {
     /// Named parts of the path.

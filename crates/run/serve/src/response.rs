@@ -11,10 +11,8 @@ use serde::Serialize;
 
 use crate::events::Viewer;
 
-/// Response of a page.
 #[derive(Debug)]
 pub enum PageResponse {
-    /// An HTML page.
     Html(String),
     /// JSON text.
     Json(String),

@@ -38,7 +38,6 @@ pub enum Method {
     Post,
 }
 
-/// A route.
 #[derive(Clone, Copy)]
 pub struct Route {
     /// HTTP method.
@@ -91,7 +90,6 @@ const fn api_run(
     Route { method: Method::Post, path, role: Role::Run, form: Form::Api, answer }
 }
 
-/// All of them.
 pub const ROUTES: &[Route] = &[
     page(Method::Get, "/", Role::View, overview::show),
     page(Method::Get, "/runs", Role::View, runs::show),
@@ -132,7 +130,6 @@ pub const ROUTES: &[Route] = &[
     api(Method::Get, "/metrics", api::metrics),
 ];
 
-/// The router.
 pub fn router(site: &Arc<Site>) -> Router {
     let mut router = Router::new();
     for route in ROUTES {

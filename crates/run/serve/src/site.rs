@@ -50,7 +50,6 @@ pub struct Site {
     pub allow: Allow,
     /// The hosts of a fleet, if one is configured.
     pub fleet: Option<Arc<Fleet>>,
-    /// Reports.
     pub reports: ReportCache,
     /// Archives are packed one at a time, because each is in memory.
     pub packing_lock: Mutex<()>,

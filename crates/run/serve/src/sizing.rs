@@ -17,7 +17,6 @@ use crate::response::Problem;
 pub const DATA_BYTES_MAX: u64 = 4 << 40;
 /// Largest size to try.
 pub const SIZE_MAX: u64 = 64;
-/// Databases.
 const DATABASES_MAX: u64 = 2_000;
 /// I/Os per second.
 pub const RATE_PER_S_MAX: f64 = 1e6;

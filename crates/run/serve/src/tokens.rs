@@ -195,7 +195,6 @@ impl Sessions {
         Ok(id)
     }
 
-    /// Returns the user of a session.
     pub fn user(&self, id: &str) -> Option<User> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let (user, used) = table.sessions.get_mut(&digest(id.as_bytes()))?;

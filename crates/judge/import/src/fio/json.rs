@@ -102,7 +102,6 @@ fn continues(earlier: &ToolResult, later: &ToolResult) -> bool {
     alike && in_order && earlier.parts.iter().zip(&later.parts).all(grew)
 }
 
-/// Reads a result.
 #[must_use]
 pub fn read(root: &JsonNode<'_, '_>, file: &str) -> ToolResult {
     let mut reported = ToolResult::new(Source {

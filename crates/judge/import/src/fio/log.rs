@@ -196,7 +196,6 @@ impl Log {
         all
     }
 
-    /// Returns the histogram of one direction.
     fn histogram(&self, direction: usize, version: Option<&str>) -> Vec<Bin> {
         let counts = &self.bins[direction];
         let old = version.is_some_and(|version| version.contains("fio-2"));

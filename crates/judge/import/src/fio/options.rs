@@ -80,7 +80,6 @@ impl Options {
         self.stated.get(name).map(|(value, _)| value.as_str())
     }
 
-    /// Returns all options.
     #[must_use]
     pub fn all(&self) -> BTreeMap<String, String> {
         self.stated.iter().map(|(name, (value, _))| (name.clone(), value.clone())).collect()

@@ -25,7 +25,6 @@ pub(super) fn is_one_by_one(engine: &str) -> bool {
     engine == "http" || metadata_operation(engine).is_some()
 }
 
-/// Returns the metadata operation of an engine.
 pub(super) fn metadata_operation(engine: &str) -> Option<&'static str> {
     ON_NAMES.iter().find(|(name, _)| *name == engine).map(|(_, operation)| *operation)
 }

@@ -5,7 +5,6 @@ use std::fmt;
 use plimsoll_plan::{DurationNs, SizeBytes};
 use toml::{Table, Value};
 
-/// Value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Setting {
     Whole(u64),

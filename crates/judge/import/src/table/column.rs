@@ -21,7 +21,6 @@ pub(super) enum Role {
     Name,
 }
 
-/// Statistic of a latency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum LatencyStatistic {
     Mean,

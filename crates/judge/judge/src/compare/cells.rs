@@ -95,7 +95,6 @@ impl AsRef<IoShape> for SweepCell {
 /// All cells in one figure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overall {
-    /// Number of cells.
     pub cells: usize,
     /// Geometric mean of the ratios.
     pub ratio_mean: Option<f64>,

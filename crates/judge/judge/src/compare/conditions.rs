@@ -76,7 +76,6 @@ pub(super) fn covers(word: &str, name: &str) -> bool {
     name == word || name.strip_prefix(word).is_some_and(|rest| rest.starts_with('.'))
 }
 
-/// Returns the factors that the plans of all sides name.
 pub(super) fn factors_of_plans(sides: &[Side<'_>]) -> Vec<String> {
     let mut plans = sides.iter().flat_map(|side| &side.runs).map(|(bundle, _)| &bundle.plan);
     let Some(first) = plans.next() else { return Vec::new() };

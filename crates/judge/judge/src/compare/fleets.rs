@@ -21,10 +21,8 @@ use crate::verdict::{Verdict, VerdictKind};
 /// Condition of the number of hosts.
 const HOSTS: &str = "hosts";
 
-/// Run of a fleet.
 #[derive(Clone, Debug)]
 pub struct FleetRun<'a> {
-    /// Name of the run.
     pub run_id: &'a str,
     /// Verdict on all hosts.
     pub verdict: &'a FleetVerdict,
@@ -32,12 +30,10 @@ pub struct FleetRun<'a> {
     pub hosts: Vec<(&'a Bundle, &'a Verdict)>,
 }
 
-/// One side.
 #[derive(Clone, Debug)]
 pub struct FleetSide<'a> {
     /// Display name.
     pub name: String,
-    /// Runs of this side.
     pub runs: Vec<FleetRun<'a>>,
 }
 

@@ -102,7 +102,6 @@ fn percentage(text: &str) -> Result<f64, AllowanceError> {
     }
 }
 
-/// Error in the allowances.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AllowanceError {
     /// Unknown figure name.
@@ -179,7 +178,6 @@ impl GateOutcome {
     }
 }
 
-/// One figure of the gate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GateFigure {
     /// Name on the command line.
@@ -200,7 +198,6 @@ pub struct GateFigure {
     pub change_interval_share: Option<[f64; 2]>,
     /// Permitted change for the worse.
     pub allowance_share: f64,
-    /// Outcome of this figure.
     pub outcome: GateOutcome,
     /// Runs to add per side that decide with a probability of 80 %. `None` if the figure is
     /// decided, or if 100 runs per side would not suffice.

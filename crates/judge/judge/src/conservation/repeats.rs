@@ -26,7 +26,6 @@ pub enum FigureKind {
     RatePerS,
     /// Bytes per second.
     BandwidthBytesPerS,
-    /// Mean latency.
     LatencyNsMean,
 }
 
@@ -53,7 +52,6 @@ impl FigureKind {
 pub struct Group<'r> {
     /// Description of the work.
     pub label: String,
-    /// Results of the group.
     pub results: Vec<&'r ToolResult>,
     /// Index of each result in the given list.
     pub at: Vec<usize>,
@@ -62,7 +60,6 @@ pub struct Group<'r> {
 /// Statistics of one figure over results that repeat each other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spread {
-    /// The figure.
     pub figure: FigureKind,
     /// One value for each result that has this figure.
     pub values: Vec<f64>,
@@ -214,7 +211,6 @@ pub enum Difference {
 /// One figure of results on two sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pair {
-    /// The figure.
     #[serde(rename = "of")]
     pub figure: FigureKind,
     /// One value for each result, first side and second side.

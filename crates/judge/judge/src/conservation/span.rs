@@ -25,7 +25,6 @@ impl From<&Figure> for Span {
 }
 
 impl Span {
-    /// Returns a span of one value.
     pub fn exact(value: f64) -> Self {
         Self { value, least: value, most: value }
     }

@@ -22,7 +22,6 @@ pub struct StudyRule {
     check: fn(&[&ToolResult], &[Group<'_>]) -> Vec<(usize, Finding)>,
 }
 
-/// All rules.
 pub const ALL: &[StudyRule] = &[best_of_repeats::RULE, repeats_missing::RULE];
 
 /// Judges all results of a study, each separately and together with the others, in the given order.

@@ -46,7 +46,6 @@ pub struct UncheckedRule {
 /// Audit of one result.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Audit {
-    /// Verdict.
     pub verdict: Credibility,
     /// Reason for the verdict, in one sentence.
     pub reason: String,

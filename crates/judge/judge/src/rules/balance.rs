@@ -63,7 +63,6 @@ struct StreamBytes {
     direct_bytes: u64,
 }
 
-/// Result of the balance.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum BalanceResult {
     /// The devices moved the requested bytes.
@@ -74,7 +73,6 @@ pub(crate) enum BalanceResult {
     Open(String),
 }
 
-/// Balance of one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct DirectionBalance {
     /// `read` or `written`.
@@ -88,7 +86,6 @@ pub(crate) struct DirectionBalance {
     /// Bytes that network interfaces moved, for all processes. `None` if unknown, or if this
     /// process is not itself the client of a network target.
     pub(crate) wire: Option<u64>,
-    /// Result.
     pub(crate) result: BalanceResult,
 }
 

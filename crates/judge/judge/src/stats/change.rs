@@ -84,7 +84,6 @@ pub struct Change {
     /// First value of the new level, from 0. For a decay, the remaining decay biases the mean from
     /// here by at most a quarter of its standard error.
     pub at: usize,
-    /// Shape of the change.
     pub shape: Shape,
     /// Two-sided p-value of the best position, computed as if no other position had been tested.
     pub p_value: f64,
@@ -278,7 +277,6 @@ pub struct Segment {
     pub start: usize,
     /// Index after the last value.
     pub end: usize,
-    /// Mean of the segment.
     pub mean: f64,
 }
 

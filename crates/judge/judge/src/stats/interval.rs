@@ -14,7 +14,6 @@ pub struct Interval {
     /// Half the interval's width. The interval of a ratio is not symmetric; this is half of `high -
     /// low`.
     pub half_width: f64,
-    /// Number of values.
     pub n: usize,
     /// Number of independent values to which they are equivalent.
     pub n_effective: f64,

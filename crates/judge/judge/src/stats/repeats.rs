@@ -11,7 +11,6 @@ use super::student::t_factor;
 /// Summary of the runs of an experiment, in the unit of the metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repeats {
-    /// Number of runs.
     pub runs: usize,
     /// Mean over runs.
     pub mean: f64,

@@ -68,7 +68,6 @@ pub enum UnsteadyReason {
     /// The first check is still ahead.
     #[error("{values} intervals were measured, at least {needed} are needed")]
     TooFewValues {
-        /// Number of values.
         values: usize,
         /// Number of values at the next check.
         needed: usize,

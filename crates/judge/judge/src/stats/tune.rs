@@ -104,11 +104,9 @@ pub enum Step {
 /// Measured load, with the mean of all its measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredLoad {
-    /// The load.
     pub load: u64,
     /// Mean of the measurements, in operations per second.
     pub rate_per_s: f64,
-    /// Number of measurements.
     pub measurements: usize,
 }
 

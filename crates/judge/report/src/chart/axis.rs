@@ -3,10 +3,8 @@
 use super::ticks;
 use crate::number::{Letters, Unit, significant};
 
-/// Scale of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AxisScale {
-    /// Linear.
     Linear,
     /// Logarithmic, with marks at powers of ten.
     Log,
@@ -23,7 +21,6 @@ pub struct Axis {
     pub title: String,
     /// Kind of numbers.
     pub unit: Unit,
-    /// Scale.
     pub scale: AxisScale,
     /// Lower end; `None`: zero, or the smallest value on a logarithmic axis.
     pub low: Option<f64>,
@@ -42,7 +39,6 @@ impl Axis {
         Self { scale: AxisScale::Log, ..Self::linear(title, unit) }
     }
 
-    /// Creates an axis of names.
     pub fn names(title: &str, names: Vec<String>) -> Self {
         Self { scale: AxisScale::Names(names), ..Self::linear(title, Unit::Plain) }
     }
@@ -187,7 +183,6 @@ fn clock_label(ns: f64, high_ns: f64) -> String {
     }
 }
 
-/// A tick mark on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct TickMark {
     pub value: f64,

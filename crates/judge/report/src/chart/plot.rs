@@ -18,9 +18,7 @@ pub struct Series {
 /// A point for a whole measurement, with intervals.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Dot {
-    /// X value.
     pub x: f64,
-    /// Y value.
     pub y: f64,
     /// 95 % interval of x.
     pub x_range: Option<(f64, f64)>,
@@ -132,9 +130,7 @@ pub enum RuleKind {
     Limit,
     /// A minimum that is required.
     Target,
-    /// The load line.
     LoadLine,
-    /// A note.
     Note,
 }
 
@@ -145,7 +141,6 @@ pub struct Rule {
     pub level: bool,
     /// Position.
     pub at: f64,
-    /// Label.
     pub label: String,
     /// Meaning.
     pub kind: RuleKind,
@@ -173,7 +168,6 @@ impl Rule {
 pub struct Plot {
     /// Unique id on the page, of `a-z`, `0-9` and `-`.
     pub id: String,
-    /// Title.
     pub title: String,
     /// Caption, also read by screen readers.
     pub says: String,

@@ -14,7 +14,6 @@ use super::shape_group::{ShapeGroup, reads, size, sorted};
 /// A sweep whose points are drawn.
 pub struct SweepDrawing<'a>(pub &'a Sweep);
 
-/// Figure of a point to draw.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PointFigure {
     /// Operations per second.

@@ -22,7 +22,6 @@ pub enum Colour {
 }
 
 impl Colour {
-    /// Returns the colour of a tone.
     pub fn of(tone: Tone) -> Self {
         match tone {
             Tone::Plain => Self::Plain,

@@ -22,7 +22,6 @@ pub struct EvidenceVerification {
 /// Result of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunVerification {
-    /// Run id.
     pub run_id: String,
     /// SHA-256 of the seal.
     pub seal_sha256: String,

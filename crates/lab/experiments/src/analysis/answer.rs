@@ -9,13 +9,10 @@ use super::arm::{ArmAnalysis, FigureAnalysis, RATE};
 use super::words::{ms, per_second, percent};
 use super::{Input, SearchAnalysis};
 
-/// A question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Question {
-    /// Text of the question.
     pub text: String,
-    /// Arm of the question.
     pub arm: Option<String>,
     /// Arm to compare with.
     pub over: Option<String>,
@@ -46,9 +43,7 @@ pub struct Claim {
 /// A question with its answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
-    /// The question.
     pub question: String,
-    /// The answer.
     pub answer: String,
 }
 

@@ -20,7 +20,6 @@ pub(super) const RATE: &str = "achieved_iops_per_s";
 /// A figure of an arm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FigureAnalysis {
-    /// Key of the figure.
     pub key: String,
     /// One value per completed run.
     pub values: Vec<f64>,
@@ -28,7 +27,6 @@ pub struct FigureAnalysis {
     pub mean: Option<f64>,
     /// 95 % interval of the mean by Student's t; `None` for fewer than two runs.
     pub interval: Option<[f64; 2]>,
-    /// Published value.
     pub published: Option<f64>,
     /// Role in the fit; `None` without a published value.
     pub role: Option<Role>,
@@ -67,7 +65,6 @@ pub struct ArmAnalysis {
     pub planned: u32,
     /// Number of completed runs.
     pub completed: u32,
-    /// Ids of the runs.
     pub run_ids: Vec<String>,
     /// Verdicts, in the order of the runs.
     pub verdicts: Vec<VerdictKind>,
@@ -75,13 +72,11 @@ pub struct ArmAnalysis {
     pub reason: String,
     /// Rules that failed, over all runs.
     pub failed_rules: Vec<String>,
-    /// Expected verdict.
     pub expects: Option<VerdictKind>,
     /// Rules that must detect its trick.
     pub caught_by: Vec<String>,
     /// Minimum headroom over the requirement.
     pub headroom: Option<f64>,
-    /// Figures of the arm.
     pub figures: Vec<FigureAnalysis>,
     /// Bottleneck and breakdown of latency, as sentences.
     pub mechanism: Vec<String>,
@@ -101,7 +96,6 @@ pub struct ArmAnalysis {
 }
 
 impl ArmAnalysis {
-    /// Returns a figure by its key.
     pub fn figure(&self, key: &str) -> Option<&FigureAnalysis> {
         self.figures.iter().find(|figure| figure.key == key)
     }

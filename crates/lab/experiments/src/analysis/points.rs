@@ -26,7 +26,6 @@ const LARGE_BYTES: u64 = 8192;
 pub struct Goal {
     /// The table.
     pub group: String,
-    /// The figure.
     pub figure: String,
     /// Maximum median error.
     pub median_max: f64,
@@ -39,7 +38,6 @@ pub struct Goal {
 /// Errors of several predictions of the same figures.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableScore {
-    /// The figure.
     pub figure: String,
     /// Role of the published figures in the fit.
     pub role: Role,
@@ -62,7 +60,6 @@ pub struct TableScore {
 /// A goal and its result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GoalAnalysis {
-    /// The goal.
     pub goal: Goal,
     /// Whether it was reached.
     pub reached: bool,
@@ -70,7 +67,6 @@ pub struct GoalAnalysis {
     pub says: String,
 }
 
-/// A table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TableAnalysis {
     /// Group of its arms.
@@ -93,9 +89,7 @@ pub struct TableAnalysis {
 pub struct TableHighlight {
     /// Name of the figure.
     pub name: String,
-    /// Modelled value.
     pub modelled: String,
-    /// Published value.
     pub published: Option<String>,
 }
 
@@ -117,7 +111,6 @@ pub struct LayoutRatio {
     pub read_percent: f64,
     /// Size of the I/Os.
     pub size_bytes: u64,
-    /// Modelled ratio.
     pub modelled: f64,
     /// Ratio of the published figures.
     pub published: Option<f64>,

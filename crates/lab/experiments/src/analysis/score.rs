@@ -14,11 +14,8 @@ use super::{Input, PublishedFigure, Role, points};
 /// One prediction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScoreLine {
-    /// The arm.
     pub arm: String,
-    /// The figure.
     pub figure: String,
-    /// Published value.
     pub published: f64,
     /// Value that the model predicted.
     pub predicted: f64,

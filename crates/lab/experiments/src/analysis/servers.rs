@@ -10,9 +10,7 @@ use serde::{Deserialize, Serialize};
 /// One server: a node of a model, or a directory of databases.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Server {
-    /// Name of the server.
     pub name: String,
-    /// Databases on it.
     pub databases: u32,
     /// Transactional I/Os per second.
     pub rate_per_s: f64,

@@ -24,12 +24,10 @@ const AXES: [&str; 16] = [
     "nodes",
     "layout",
 ];
-/// Ends of the names of figures.
 const FIGURE_ENDS: [&str; 5] = ["_per_s", "_ms", "_us", "_ns", "iops"];
 /// A part of the names of latencies in the tables of `plimsoll sweep`, such as `latency_ns_p99`.
 const LATENCY_PART: &str = "latency_ns_";
 
-/// A measured table.
 #[derive(Debug)]
 pub struct MeasuredTable {
     pub(super) axes: Vec<Axis>,

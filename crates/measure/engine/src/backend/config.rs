@@ -24,7 +24,6 @@ pub enum Prefer {
 pub enum FileSource {
     /// File to open.
     Path {
-        /// Path of the file.
         path: PathBuf,
         /// True to open the file for writing too.
         write: bool,

@@ -9,7 +9,6 @@ pub struct NameOp {
     pub kind: MetadataKind,
     /// Number of the client in the stream.
     pub client: u32,
-    /// Number of the share.
     pub share: u32,
     /// Number of the data file in the file table.
     pub file: u32,

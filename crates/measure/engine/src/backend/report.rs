@@ -23,7 +23,6 @@ pub enum BackendKind {
 /// State of one open file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileReport {
-    /// Path of the file.
     pub path: String,
     /// Size of the file when it was opened.
     pub size_bytes: u64,

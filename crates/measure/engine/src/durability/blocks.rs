@@ -24,7 +24,6 @@ pub enum TargetPlace {
     S3(BucketAddress),
 }
 
-/// Address of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BucketAddress {
     /// `s3://bucket/prefix`.
@@ -109,7 +108,6 @@ pub trait TestedBlocks: BlockFile + fmt::Debug {
 /// Open target.
 #[derive(Debug)]
 pub struct OpenBlocks {
-    /// The blocks.
     pub blocks: Arc<dyn TestedBlocks>,
     /// Identity of the file system; `None` for a device.
     pub file_system: Option<FileSystemId>,

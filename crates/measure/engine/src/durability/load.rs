@@ -31,7 +31,6 @@ pub enum CutPhase {
     Closed = 3,
 }
 
-/// Counts of a load.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LoadCounts {
     /// Writes acknowledged in each phase before [`CutPhase::Closed`].

@@ -24,7 +24,6 @@ const SEEN: u32 = 1;
 /// Acknowledged write of one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledgement {
-    /// Number of the block.
     pub block: u32,
     /// Number of writes to the block, this one included.
     pub generation: u32,
@@ -105,7 +104,6 @@ pub struct BlockState {
 /// Expected content of a block after a cut.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExpectedBlock {
-    /// State of the block.
     pub state: BlockState,
     /// The newest acknowledgement since the last cut; `None` if there is none.
     pub newest: Option<Acknowledgement>,

@@ -281,7 +281,6 @@ impl DataSet {
         self.sample.iter().for_each(|sample| sample.written_once());
     }
 
-    /// Returns the files, by number.
     #[must_use]
     pub fn files(&self) -> &[DataFile] {
         &self.manifest.files

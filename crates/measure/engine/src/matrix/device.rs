@@ -46,7 +46,6 @@ const SAMPLES_AHEAD: usize = 32;
 /// Device that a run may use.
 #[derive(Debug)]
 pub struct Device {
-    /// Path of the device.
     pub path: PathBuf,
     /// Size of the device in bytes.
     pub size_bytes: u64,

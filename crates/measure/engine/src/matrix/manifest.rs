@@ -57,7 +57,6 @@ pub struct Manifest {
     pub unit_bytes: u32,
     /// Absolute paths of the directories that Plimsoll created for the data.
     pub directories: Vec<PathBuf>,
-    /// Files, by number.
     pub files: Vec<DataFile>,
     /// Directory of the generation files.
     pub generations: PathBuf,

@@ -122,7 +122,6 @@ impl RemoteData {
         }
     }
 
-    /// Returns the number of shares of a stream.
     #[must_use]
     pub fn shares(&self, stream: usize) -> u32 {
         self.files.get(stream).map_or(1, |set| set.shares)

@@ -14,13 +14,11 @@ pub const CHUNK_BYTES: u32 = 1 << 20;
 pub struct DataSetRequest<'a> {
     /// Plan. With a sweep, the whole plan, because its points share the data.
     pub plan: &'a ResolvedPlan,
-    /// Target of the data.
     pub target: &'a Target,
     /// Matrix of the plan.
     pub matrix: &'a Matrix,
     /// State directory, which stores the expected generations.
     pub state_directory: &'a Path,
-    /// Number of the data set.
     pub data_id: u64,
     /// True if the run tracks the generation of each unit, for verification.
     pub follow: bool,

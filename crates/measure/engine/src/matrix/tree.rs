@@ -63,7 +63,6 @@ impl<'a> Tree<'a> {
         path
     }
 
-    /// Returns the path of a data file.
     #[must_use]
     pub fn data_file(&self, share: u32, file: u32) -> PathBuf {
         let leaf = self.leaf(share, file % self.stream.files.leaves());

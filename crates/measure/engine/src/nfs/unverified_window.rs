@@ -13,7 +13,6 @@ pub struct UnverifiedWindow {
     dirty: Vec<bool>,
     /// Files to commit before reads can be checked again.
     to_commit: Vec<u32>,
-    /// COMMITs in flight.
     commits_in_flight: u32,
     /// True while writes may be lost.
     is_open: bool,

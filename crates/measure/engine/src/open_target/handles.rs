@@ -134,7 +134,6 @@ impl OwnDirectory {
 pub(crate) struct HeldDevice {
     /// Path in the plan.
     pub path: PathBuf,
-    /// Device number.
     pub number: u64,
     /// Descriptor of the node.
     pub node: OwnedFd,

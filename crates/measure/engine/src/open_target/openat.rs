@@ -60,7 +60,6 @@ pub(crate) fn new_directory(directory: BorrowedFd<'_>, name: &Path) -> io::Resul
     Ok(mkdirat(directory, name, DIRECTORY_MODE)?)
 }
 
-/// Returns the names in a directory.
 pub(crate) fn names_in(directory: BorrowedFd<'_>) -> Result<Vec<OsString>, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let listed = retry(|| openat(directory, ".", flags, Mode::empty()))?;

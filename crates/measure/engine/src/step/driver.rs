@@ -49,7 +49,6 @@ pub struct DriveArgs<'a, W, Q = AnyQueue, T = Clock> {
     /// Receiver of the snapshots. A dropped receiver is not an error: the run no longer needs the
     /// snapshots.
     pub snapshots: Sender<IntervalSnapshot>,
-    /// Number of this thread.
     pub thread: u32,
     /// Length of an interval.
     pub interval_ns: u64,

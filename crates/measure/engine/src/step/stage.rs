@@ -118,7 +118,6 @@ pub fn run_stage<W: StepWorkload + Send + 'static>(
 struct StageThreads<W> {
     control: Arc<Control>,
     results: Receiver<(usize, PartResult<W>)>,
-    /// Finished parts by thread.
     finished: Vec<Option<PartResult<W>>>,
     timeouts: ThreadTimeouts,
     what: String,

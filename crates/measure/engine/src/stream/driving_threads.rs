@@ -67,7 +67,6 @@ pub(super) struct DrivingThreads<L> {
     pub flags: Arc<Flags>,
     sender: Sender<(usize, Result<L, EngineError>)>,
     results: Receiver<(usize, Result<L, EngineError>)>,
-    /// Results by thread.
     finished: Vec<Option<Result<L, EngineError>>>,
     abort_ns: Option<u64>,
     silence: ThreadSilence,
@@ -147,7 +146,6 @@ impl<L> DrivingThreads<L> {
             ThreadSilence { max_ns, polled_ns: start_ns, running_ns: 0, last_message_ns };
     }
 
-    /// Records a message of a thread.
     pub fn record_message(&mut self, thread: usize, is_final: bool) {
         let now_ns = self.silence.running_ns;
         if let Some(last_ns) = self.silence.last_message_ns.get_mut(thread) {

@@ -17,7 +17,6 @@ use plimsoll_workload::stamp::{DamageCounts, Finding, Generations};
 use super::source::{DurableWriteClass, FirstByteClass, Op, Source, SourceCallbacks, UNFOLLOWED};
 use crate::backend::NameOp;
 
-/// Content of writes.
 #[derive(Clone, Debug)]
 pub enum WriteContent {
     /// Content of the uninitialised buffers: incompressible bytes, repeated in every write.
@@ -53,7 +52,6 @@ pub enum SourceError {
     /// The content can't be generated for the stream's transfers.
     #[error("stream {stream:?}: {source}")]
     Content {
-        /// Name of the stream.
         stream: String,
         /// Reason why the content does not fit.
         source: ContentError,
@@ -64,9 +62,7 @@ pub enum SourceError {
     /// The generations don't include all blocks of the operations.
     #[error("stream {stream:?}: generations of file {file} are tracked for {units} units only")]
     Untracked {
-        /// Name of the stream.
         stream: String,
-        /// Number of the file.
         file: u32,
         /// Units of the file that are tracked.
         units: usize,

@@ -67,7 +67,6 @@ pub fn connect(
 }
 
 impl Outbox {
-    /// Returns the recorder of the current interval.
     #[inline(always)]
     pub fn current(&mut self) -> &mut IntervalRecorder {
         &mut self.current

@@ -53,7 +53,6 @@ pub enum Target {
 /// Clients that one thread drives.
 #[derive(Debug)]
 pub struct Group<S> {
-    /// Name of the group.
     pub name: String,
     /// CPU placement of the thread.
     pub place: Placement,
@@ -61,7 +60,6 @@ pub struct Group<S> {
     pub target: Target,
     /// Source of the operations.
     pub source: S,
-    /// Number of clients.
     pub clients: u32,
     /// Pacing of the clients.
     pub pace: Pace,

@@ -8,7 +8,6 @@ use std::path::{Component, Path, PathBuf};
 pub(crate) enum Contents {
     /// Names of a mail store: `db03.edb`, `db03-log/0007.log`.
     Mail {
-        /// Number of databases.
         databases: u32,
         /// Number of log files per database.
         log_files: u32,

@@ -11,7 +11,6 @@ use crate::EngineError;
 use crate::open_target::handles::TargetDirectory;
 use crate::open_target::openat::{existing_file, open_or_create_file};
 
-/// Name of the lock file.
 pub(crate) const FILE: &str = ".plimsoll.lock";
 
 /// Locks of the target's directories, with the open lock files.

@@ -21,7 +21,6 @@ impl Context<'_> {
         self.blocks.losses.as_ref()?.device(station)
     }
 
-    /// Returns the loss of a device of a block.
     #[inline]
     pub(crate) fn device_loss(&self, block: BlockRef, node: u16, device: u32) -> Option<Loss> {
         self.blocks.losses.as_ref()?;

@@ -63,7 +63,6 @@ pub struct NodeCounters {
 }
 
 impl NodeCounters {
-    /// All reads.
     pub fn reads_all(&self) -> Tally {
         self.reads.iter().fold(Tally::default(), |sum, t| Tally {
             ios: sum.ios + t.ios,

@@ -65,7 +65,6 @@ impl<V: Copy + Default> Table<V> {
         at
     }
 
-    /// Returns the value of a key.
     #[inline]
     pub(crate) fn get(&self, key: u64) -> Option<&V> {
         if self.len == 0 {

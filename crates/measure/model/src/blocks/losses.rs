@@ -15,10 +15,8 @@ pub enum Component {
     Device(u32, u16, u32),
 }
 
-/// Change of a component.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// The component is lost.
     Lost(Component),
     /// A node returned with the data of its loss, or a device was replaced by an empty one.
     Back(Component),

@@ -49,7 +49,6 @@ struct Rules {
 /// Value for "no drain".
 const NONE: u32 = u32::MAX;
 
-/// A unit in the log.
 #[derive(Clone, Copy, Debug)]
 struct LogUnit {
     key: u64,
@@ -81,7 +80,6 @@ fn widen(held: &mut Large<LogUnit>, unit: LogUnit) -> u32 {
     held.len() as u32 - 1
 }
 
-/// Log of a file.
 #[derive(Clone, Debug, Default)]
 struct FileLog {
     /// Units in order of arrival. Units that no longer wait are skipped.
@@ -340,7 +338,6 @@ impl Oplog {
         self.drain_node(cx);
     }
 
-    /// Returns the log of a file.
     fn log(&mut self, file: u32) -> usize {
         let next = self.logs.len();
         let log = *self.log_of.get_or_insert(u64::from(file), next as u32) as usize;

@@ -17,7 +17,6 @@ pub enum Action {
 /// No particular device.
 pub(crate) const ANY_DEVICE: u32 = u32::MAX;
 
-/// A request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Request {
     /// Operation.

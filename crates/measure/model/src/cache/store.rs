@@ -74,13 +74,11 @@ impl<const LISTS: usize> Store<LISTS> {
         self.index.find(key, |entry| self.entries[entry as usize].key == key)
     }
 
-    /// Returns the list of an entry.
     #[inline]
     pub(crate) fn list(&self, entry: u32) -> usize {
         usize::from(self.entries[entry as usize].list)
     }
 
-    /// Returns the key of an entry.
     #[inline]
     pub(crate) fn key(&self, entry: u32) -> u64 {
         self.entries[entry as usize].key

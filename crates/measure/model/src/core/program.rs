@@ -11,7 +11,6 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StationId(pub u32);
 
-/// Kind of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StepKind {
     /// Queue and service at station `target`. `amount` is the demand in nanoseconds (a queue), the

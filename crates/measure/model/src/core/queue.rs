@@ -46,7 +46,6 @@ impl EventQueue {
         Self { lines, len: 0, sequence: 0, hole: false }
     }
 
-    /// Returns the number of events.
     pub fn len(&self) -> usize {
         self.len - usize::from(self.hole)
     }

@@ -31,7 +31,6 @@ pub enum Happening {
     },
     /// A program reached a notice for a block.
     Notice {
-        /// The block.
         block: u32,
         /// Value in the program.
         value: u64,
@@ -139,7 +138,6 @@ impl Sim {
         self.now_ns
     }
 
-    /// Returns the number of stations.
     pub fn stations(&self) -> usize {
         self.stations.len()
     }

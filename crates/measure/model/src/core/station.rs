@@ -38,7 +38,6 @@ pub enum Order {
     /// Tokens that are acquired and returned; waiting is first come first served, or in random
     /// order.
     Gate {
-        /// Number of tokens.
         tokens: u64,
         /// True to admit waiting customers in random order.
         random: bool,
@@ -132,7 +131,6 @@ pub(crate) enum Discipline {
     Delay,
 }
 
-/// A door, by number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Door {
     pub(crate) is_closed: bool,

@@ -35,7 +35,6 @@ const BEGINNING_BYTES: u64 = 8 << 20;
 /// Number of rehearsed requests for a row.
 const REHEARSED: u32 = 800;
 
-/// The load of a row.
 pub(crate) fn load_of(spec: &Spec, row: &Row) -> Result<MatrixLoad, ModelError> {
     let mut load = MatrixLoad::of(spec)?;
     load.io_bytes = row.io_bytes.unwrap_or(load.io_bytes);

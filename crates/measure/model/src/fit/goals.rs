@@ -37,7 +37,6 @@ pub enum Measure {
 /// A goal: a maximum error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
-    /// Rows of the goal.
     pub of: RowSet,
     /// Column of the goal.
     pub figure: Figure,
@@ -89,7 +88,6 @@ impl Goal {
 /// Rows of one side, for a goal.
 #[derive(Clone, Copy, Debug)]
 pub struct Side<'a> {
-    /// By row.
     pub rows: &'a [RowScore],
     /// Over all rows.
     pub scores: &'a Scores,
@@ -100,9 +98,7 @@ pub struct Side<'a> {
 /// A goal and its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// The goal.
     pub goal: Goal,
-    /// Value reached.
     pub reached: f64,
     /// For [`Measure::OfCopying`]: the error of copying.
     pub copying: Option<f64>,
@@ -128,7 +124,6 @@ pub struct Gap {
 pub struct Group {
     /// Property shared by the rows, such as `16 KiB` or `25 % read`.
     pub name: String,
-    /// Number of rows.
     pub rows: usize,
     /// Number of rows whose error has the sign of the median.
     pub one_side: usize,

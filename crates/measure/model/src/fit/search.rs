@@ -15,7 +15,6 @@ const OPS_SCALE: f64 = 0.04;
 const LATENCY_SCALE: f64 = 0.08;
 const LATENCY_ROUNDING_MS: f64 = 0.03;
 
-/// Options of a fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FitOptions {
     /// Seed of the starting points and of the simulations.
@@ -37,7 +36,6 @@ impl Default for FitOptions {
     }
 }
 
-/// Progress of a fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FitProgress {
     /// Current stage of the fit.
@@ -51,9 +49,7 @@ pub struct FitProgress {
 /// A row, measured and modelled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowScore {
-    /// The row.
     pub row: Row,
-    /// Modelled values.
     pub modelled: Point,
     /// Relative error of the rate.
     pub ops_error: f64,
@@ -109,7 +105,6 @@ pub struct Profile {
     pub bounds: (f64, f64),
     /// The value in the model file.
     pub given: f64,
-    /// The fitted value.
     pub fitted: f64,
     /// Interval of the parameter in which the loss, with the other parameters refitted, exceeds the
     /// minimum by at most 3.84 (the 95 % point of chi-squared with one degree of freedom), in units
@@ -125,7 +120,6 @@ pub struct Profile {
 pub struct Fit {
     /// The model with the fitted values.
     pub spec: Spec,
-    /// The parameters.
     pub parameters: Vec<Profile>,
     /// The rows of the fit, simulated.
     pub rows: Vec<RowScore>,
@@ -433,7 +427,6 @@ fn row_score(row: &Row, modelled: Point) -> RowScore {
     }
 }
 
-/// Returns the scores of some rows.
 pub fn score(rows: &[RowScore]) -> Scores {
     let ops: Vec<f64> = rows.iter().map(|r| r.ops_error).collect();
     let latency: Vec<f64> = rows.iter().map(|r| r.latency_error).collect();

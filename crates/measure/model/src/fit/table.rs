@@ -74,7 +74,6 @@ impl Row {
 /// A measured table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Table {
-    /// Rows of the table.
     pub rows: Vec<Row>,
     /// Columns that a fit does not use.
     pub passed_over: Vec<String>,
@@ -118,7 +117,6 @@ impl Table {
         Ok(Self { rows: rows?, passed_over, rows_left_out: left_out.len() })
     }
 
-    /// Returns the rows of the matrix.
     pub fn matrix(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|r| r.io_bytes.is_some() && r.read_share.is_some())
     }

@@ -389,7 +389,6 @@ impl Clients {
     }
 }
 
-/// Returns the files of all streams, by their numbers.
 fn files(configs: &[StreamConfig]) -> Vec<FileSpec> {
     let mut files = Vec::new();
     for config in configs {

@@ -8,7 +8,6 @@ use crate::spec::ModelError;
 /// Reason why a plan cannot run on a model.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// The model.
     #[error(transparent)]
     Model(#[from] ModelError),
     /// The numbers of the plan are invalid.
@@ -17,7 +16,6 @@ pub enum RunError {
     /// An event names a component that the model does not have.
     #[error("event \"{event}\": the model has no component \"{name}\"")]
     NoSuchComponent {
-        /// Name of the event.
         event: String,
         /// The component.
         name: String,

@@ -33,7 +33,6 @@ pub enum Pattern {
 /// A load of fixed shape.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MatrixLoad {
-    /// Clients.
     pub clients: u32,
     /// Outstanding operations of a client.
     pub depth: u32,

@@ -5,14 +5,12 @@ use crate::core::StationStats;
 use crate::stats::Estimate;
 use hdrhistogram::Histogram;
 
-/// Results of a run.
 #[derive(Clone, Debug)]
 pub struct RunResult {
     /// Operations that ended in the measured window.
     pub ops: u64,
     /// Operations per second.
     pub ops_per_s: f64,
-    /// By class.
     pub classes: Vec<ClassResult>,
     /// By station, in the order of construction.
     pub stations: Vec<StationResult>,
@@ -62,9 +60,7 @@ pub struct Contribution {
 /// A station over the window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StationResult {
-    /// Name of the station.
     pub name: String,
-    /// Servers.
     pub servers: u32,
     /// False for delays, gates and buckets, which have no utilisation.
     pub queues: bool,

@@ -39,7 +39,6 @@ impl ConfiguredModel {
         Ok(modelled)
     }
 
-    /// The model.
     pub fn spec(&self) -> &Spec {
         &self.spec
     }

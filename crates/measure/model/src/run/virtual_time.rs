@@ -106,7 +106,6 @@ pub struct VirtualTime<'a, W> {
 /// A failed I/O.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
-    /// Name of its class.
     pub(super) class: String,
     /// Time of its end.
     pub(super) at_ns: u64,
@@ -155,12 +154,10 @@ impl<'a, W: StepWorkload> VirtualTime<'a, W> {
         self.failure.as_ref().filter(|_| self.ends_at_failure)
     }
 
-    /// Returns the system.
     pub fn system(&mut self) -> &mut System {
         self.system
     }
 
-    /// Returns the virtual time.
     pub fn now_ns(&self) -> u64 {
         self.system.now_ns()
     }

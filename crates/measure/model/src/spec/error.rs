@@ -40,7 +40,6 @@ pub enum ModelError {
         line: Option<usize>,
         /// Table of the field.
         place: String,
-        /// The field.
         field: String,
         /// Known field with the nearest name.
         nearest: Option<String>,
@@ -52,7 +51,6 @@ pub enum ModelError {
         model: String,
         /// Table without the field.
         place: String,
-        /// The field.
         field: String,
         /// Purpose of the field.
         why: String,
@@ -66,7 +64,6 @@ pub enum ModelError {
         line: Option<usize>,
         /// Table of the field.
         place: String,
-        /// The field.
         field: String,
         /// The problem and the accepted values.
         reason: String,

@@ -5,7 +5,6 @@ use super::{ModelError, Spec, most_like};
 /// A model in the program.
 #[derive(Clone, Copy, Debug)]
 pub struct BuiltinModel {
-    /// Name of the model.
     pub name: &'static str,
     /// Text of the model file.
     pub text: &'static str,

@@ -10,7 +10,6 @@ const BATCHES_MAX: usize = 64;
 /// A mean with the half-width of its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The mean.
     pub mean: f64,
     /// Half the width of the interval; infinite with fewer than 8 batches.
     pub half_width: f64,

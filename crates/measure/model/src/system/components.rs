@@ -68,7 +68,6 @@ impl System {
         all
     }
 
-    /// Returns the kind of a block.
     fn kind_of(&self, block: usize) -> Option<&str> {
         let (name, table) = self.spec.blocks.iter().nth(block)?;
         Reader::new(&self.spec, name, table).text("kind").ok().flatten()

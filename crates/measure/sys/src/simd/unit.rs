@@ -22,7 +22,6 @@ pub const PART_BYTES: usize = 32;
 /// Sectors in the largest unit, 4 KiB.
 pub const SECTORS_MAX: usize = 8;
 
-/// Parts in a sector.
 pub(super) const PARTS: usize = SECTOR_BYTES / PART_BYTES;
 
 /// Layout of a unit.

@@ -23,7 +23,6 @@ pub enum AddressError {
     /// A number of the pattern is out of range.
     #[error("{what} is {value}, not {range}: correct the pattern")]
     OutOfRange {
-        /// Name of the number.
         what: &'static str,
         /// Given value.
         value: f64,

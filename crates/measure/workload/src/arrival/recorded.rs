@@ -25,7 +25,6 @@ pub enum RecordedError {
         /// Number of the start, from 1.
         line: usize,
     },
-    /// The recording is empty.
     #[error("the recording has no starts")]
     Empty,
 }

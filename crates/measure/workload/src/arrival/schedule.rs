@@ -71,7 +71,6 @@ pub enum Arrivals {
     },
     /// At recorded times; the stream ends after the last of them.
     Recorded {
-        /// The recording.
         recording: Recording,
         /// Indices of its starts in the recording.
         indices: Indices,

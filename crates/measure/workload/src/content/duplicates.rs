@@ -84,7 +84,6 @@ impl Duplicates {
         }))
     }
 
-    /// Returns the units in an extent.
     #[must_use]
     pub fn units_per_extent(&self) -> u64 {
         self.units_per_extent

@@ -77,7 +77,6 @@ impl Content {
         self.unit_bytes as usize
     }
 
-    /// Returns the number of the run.
     #[must_use]
     pub fn run(&self) -> u64 {
         self.run
@@ -130,7 +129,6 @@ impl Content {
         Ok(())
     }
 
-    /// Returns the stamp of a unit of a target at a generation.
     #[must_use]
     pub fn stamp(&self, target: u32, unit: u64, generation: u32) -> Stamp {
         self.cursor(target).stamp(unit, generation)
@@ -213,7 +211,6 @@ pub struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    /// Returns the stamp of a unit at a generation.
     #[inline]
     pub fn stamp(&mut self, unit: u64, generation: u32) -> Stamp {
         let content = self.content;

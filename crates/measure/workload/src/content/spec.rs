@@ -32,7 +32,6 @@ pub enum ContentError {
         "a compressibility of {requested} is not between 1 and {most} for units of {unit_bytes} bytes"
     )]
     Compressibility {
-        /// Requested value.
         requested: f64,
         /// Maximum compression ratio of units of this size.
         most: f64,
@@ -45,7 +44,6 @@ pub enum ContentError {
          and below 1, and leave room for the originals of the duplicates"
     )]
     Duplicates {
-        /// Requested value.
         requested: f64,
         /// Size of the space.
         space_bytes: u64,
@@ -65,9 +63,7 @@ pub enum ContentError {
          use a smaller unit"
     )]
     Misaligned {
-        /// Its offset.
         offset_bytes: u64,
-        /// Its size.
         size_bytes: usize,
         /// Bytes of a unit.
         unit_bytes: u32,

@@ -91,7 +91,6 @@ pub struct MailboxConfig {
     /// Seed of the load: operations, keys, arrivals. The same as `seed` by default; several runs on
     /// one store can have different load seeds.
     pub load_seed: u64,
-    /// The databases.
     pub databases: Vec<DatabaseConfig>,
     /// Logical sessions over all databases (Jetstress 2013 threads).
     pub sessions: u32,
@@ -321,7 +320,6 @@ fn check(
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("mail store: `{field}` is {value}; it must be {must_be}")]
 pub struct ConfigError {
-    /// The field.
     pub field: &'static str,
     /// Given value.
     pub value: String,

@@ -70,7 +70,6 @@ impl Token {
     }
 }
 
-/// A flush of a file.
 pub(crate) fn flush(token: u64, file: u32, class: u16, now_ns: u64) -> Io {
     Io {
         token,

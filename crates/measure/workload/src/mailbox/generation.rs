@@ -57,7 +57,6 @@ impl Mark {
 pub trait GenerationMap: Send {
     /// Returns the mark of a page; [`Mark::default`] for a page outside the map.
     fn get(&self, page: u32) -> Mark;
-    /// Sets the mark of a page.
     fn set(&mut self, page: u32, mark: Mark);
     /// Returns the log position up to which commits were acknowledged as durable.
     fn durable_lsn(&self) -> u64;

@@ -31,7 +31,6 @@ const LIVE: u32 = 1 << 31;
 pub struct Directory(pub [u32; SLOTS_MAX]);
 
 impl Directory {
-    /// Creates the directory of a new page.
     pub fn initial(geometry: &Geometry, page: u32) -> Self {
         let mut directory = Self::default();
         let live = geometry.initially_live(page);
@@ -81,7 +80,6 @@ pub struct PageHead {
     pub run_id: u64,
     /// Database it belongs to.
     pub database: u32,
-    /// Page number.
     pub page: u32,
     /// Number of its writes.
     pub generation: u32,

@@ -46,7 +46,6 @@ impl Default for PhaseIo {
     }
 }
 
-/// Progress of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Progress {
     /// Bytes transferred.
@@ -58,7 +57,6 @@ pub struct Progress {
 /// Result of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Report {
-    /// Pages checked.
     pub pages_checked: u64,
     /// Pages that differ from the log but can be restored from it, by the kind of damage
     /// ([`Damage::ALL`]). A crash may cause this damage.
@@ -88,7 +86,6 @@ pub struct Report {
 
 /// A phase: a machine with an end.
 pub trait Phase: StepWorkload {
-    /// Returns its progress.
     fn progress(&self) -> Progress;
     /// Returns the error that ended it early, if any.
     fn poison(&self) -> Option<&Poison>;

@@ -151,11 +151,9 @@ fn parse_any_block(block: &[u8]) -> Option<(u64, BlockHead)> {
 /// One change of one page in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Page that changed.
     pub page: u32,
     /// Generation of the next write of the page.
     pub generation: u32,
-    /// Slot that changed.
     pub slot: u8,
     /// Data bytes that follow in the log.
     pub data_bytes: u32,

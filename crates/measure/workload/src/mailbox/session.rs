@@ -3,7 +3,6 @@
 use super::config::{MailboxConfig, Mix};
 use super::rng::{Choices, below};
 
-/// The kinds of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OperationKind {
     /// Insert of a record.
@@ -115,7 +114,6 @@ impl Draw {
     }
 }
 
-/// A session.
 #[derive(Debug)]
 pub(crate) struct Session {
     choices: Choices,

@@ -47,7 +47,6 @@ pub struct DatabaseState {
     /// Number of pages that contain, or contained, records: whole-file phases read pages from 0 to
     /// this number.
     pub pages_used: u32,
-    /// State of its log.
     pub log: LogPosition,
     /// Writes that a crash interrupted overwrote the blocks of the ring before this position. All
     /// later blocks that are still in the ring were acknowledged.
@@ -164,7 +163,6 @@ impl Store {
         &self.geometry
     }
 
-    /// Returns the databases.
     pub fn databases(&self) -> &[DatabaseState] {
         &self.databases
     }

@@ -19,7 +19,6 @@ pub struct StreamConfig {
     pub clients: u32,
     /// Maximum number of operations in flight of a client. Names younger than that are not touched.
     pub queue_depth: u32,
-    /// The files.
     pub files: FileSet,
     /// Share of reads in the data operations, in percent.
     pub read_percent: f64,
@@ -52,17 +51,13 @@ pub enum MatrixError {
     /// The space cannot be addressed.
     #[error("stream {stream:?}: {source}")]
     Address {
-        /// The stream.
         stream: String,
         /// Cause of the error.
         source: AddressError,
     },
-    /// A number is out of range.
     #[error("stream {stream:?}: {what} is {value}, not {range}")]
     OutOfRange {
-        /// The stream.
         stream: String,
-        /// Name of the number.
         what: &'static str,
         /// Given value.
         value: f64,

@@ -21,7 +21,6 @@ pub struct FileSet {
 }
 
 impl FileSet {
-    /// Returns the number of all files.
     #[must_use]
     pub fn files(&self) -> u64 {
         u64::from(self.shares) * u64::from(self.files_per_share)

@@ -13,12 +13,10 @@ pub struct Names {
     keep: u64,
 }
 
-/// Change of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameChange {
     /// Creates the file with this number.
     Create(u64),
-    /// Removes the name.
     Remove(u64),
     /// Renames from one number to another.
     Rename(u64, u64),

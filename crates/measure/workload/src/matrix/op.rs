@@ -7,9 +7,7 @@ use super::MetadataKind;
 /// Kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpKind {
-    /// Reads.
     Read,
-    /// Writes.
     Write,
     /// Writes, and completes when the data is on stable storage.
     WriteDurable,
@@ -28,7 +26,6 @@ pub struct Op {
     pub kind: OpKind,
     /// Index into [`classes`].
     pub class: u16,
-    /// The share.
     pub share: u32,
     /// Number of the data file in the file table; unused for create, remove, rename and readdir.
     pub file: u32,

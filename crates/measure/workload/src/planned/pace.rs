@@ -42,7 +42,6 @@ pub enum Pace {
     },
     /// Another pace that only runs between two times, which a gate determines.
     Gated {
-        /// The gate.
         gate: Arc<StreamGate>,
         /// Pace while the gate is open.
         pace: Box<Pace>,

@@ -20,7 +20,6 @@ pub struct ExpectedContent {
 }
 
 impl ExpectedContent {
-    /// Expects exactly this generation.
     #[must_use]
     pub fn exactly(generation: u32) -> Self {
         Self { generation, ..Self::default() }
@@ -86,7 +85,6 @@ pub enum Damage {
         sectors_new: u8,
         /// Sectors of older generations.
         sectors_old: u8,
-        /// Sectors of zeros.
         sectors_zero: u8,
     },
     /// At least one sector is from a write to another address (of this run), and the origin of
@@ -94,7 +92,6 @@ pub enum Damage {
     Misdirected {
         /// Stamp of the write to that other address.
         meant: Stamp,
-        /// Number of its sectors.
         sectors: u8,
     },
     /// At least one sector was never written at this address, and is not zeroes.
@@ -185,11 +182,9 @@ pub enum Verdict {
 /// A damaged unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// The target.
     pub target: u32,
     /// Offset of the unit in it.
     pub offset_bytes: u64,
-    /// Expected content.
     pub expected: ExpectedContent,
     /// Kind of damage.
     pub damage: Damage,
@@ -229,7 +224,6 @@ pub struct DamageCounts {
 }
 
 impl DamageCounts {
-    /// Counts one verdict.
     pub fn add(&mut self, verdict: &Verdict) {
         let field = match verdict {
             Verdict::Good => &mut self.good,

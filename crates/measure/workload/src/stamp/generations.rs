@@ -49,7 +49,6 @@ pub struct Generations {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a write that is begun must be ended, or the unit stays unsure"]
 pub struct Ticket {
-    /// Number of the unit.
     pub unit: u64,
     /// Generation to write.
     pub generation: u32,
@@ -70,7 +69,6 @@ impl Generations {
         }
     }
 
-    /// Returns the number of units.
     #[must_use]
     pub fn units(&self) -> usize {
         self.counts.len()

@@ -21,7 +21,6 @@ pub enum Inspection {
     Whole(Stamp),
     /// The unit has a stamp, and sectors that do not match the stamp.
     Broken {
-        /// The stamp.
         stamp: Stamp,
         /// Number of sectors that differ.
         sectors: u8,

@@ -23,9 +23,7 @@ pub struct SizeCount {
 pub struct Figures {
     /// Reads and writes.
     pub operations: u64,
-    /// Reads.
     pub reads: u64,
-    /// Flushes.
     pub flushes: u64,
     /// Bytes of both.
     pub bytes: u64,

@@ -22,9 +22,7 @@ pub struct NothingFits {
 pub struct ReplayTotals {
     /// Reads and writes.
     pub operations: u64,
-    /// Reads.
     pub reads: u64,
-    /// Flushes.
     pub flushes: u64,
     /// Bytes of reads and writes.
     pub bytes: u64,

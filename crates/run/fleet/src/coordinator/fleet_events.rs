@@ -215,7 +215,6 @@ impl FleetEvents {
         events.iter_mut().map(|event| self.record(event, hosts)).collect()
     }
 
-    /// Returns the record of an event.
     fn record(&self, event: &plimsoll_plan::Event, hosts: &[super::HostState]) -> EventRecord {
         let Some(name) = &event.host else {
             if self.is_other_boot {

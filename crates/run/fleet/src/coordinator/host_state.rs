@@ -17,7 +17,6 @@ pub(super) struct PendingPhase {
     pub(super) number: u32,
 }
 
-/// State of one host.
 #[derive(Debug)]
 pub(super) struct HostState {
     pub(super) card: Card,

@@ -24,7 +24,6 @@ pub enum Claim {
         /// Requested size.
         size_bytes: u64,
     },
-    /// Claim that exists.
     Existing(String),
 }
 
@@ -50,7 +49,6 @@ pub struct Job<'a> {
     pub image: &'a str,
     /// Namespace of all objects.
     pub namespace: Option<&'a str>,
-    /// Claim for the evidence.
     pub evidence_claim: Option<&'a str>,
     /// Time after which Kubernetes ends the Job.
     pub deadline_s: u64,

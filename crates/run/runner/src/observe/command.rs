@@ -33,7 +33,6 @@ const SETTLE_POLLS: u32 = 25;
 /// Delay before a signal from the terminal is forwarded. The command has usually received it too.
 const TERMINAL_DELAY_NS: u64 = 2_000_000_000;
 
-/// A running command.
 pub(super) struct RunningCommand {
     child: Child,
     start_ns: u64,

@@ -27,7 +27,6 @@ const POINTS_MAX: usize = 1_000;
 pub struct PlanCheck {
     /// Text of the plan; for a fio job, of the plans generated from it.
     pub text: String,
-    /// Errors in the plan.
     pub problems: Vec<PlanError>,
     /// Reason why it may not start on this server; `None` if it may.
     pub refused: Option<String>,
@@ -55,7 +54,6 @@ pub struct PlanCheck {
 /// A stage of a job, as the text of a plan.
 #[derive(Debug, Serialize)]
 pub struct StageText {
-    /// Name of the stage.
     pub name: String,
     /// The plan's text.
     pub text: String,

@@ -5,7 +5,6 @@ use crate::response::Problem;
 /// Form value of [`RunGoal::LoadLine`].
 const LOAD_LINE: &str = "load-line";
 
-/// Goal of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunGoal {
     /// The runs that the plan requests.

@@ -23,7 +23,6 @@ const TARGETS_MAX: usize = 3;
 /// A run in a list.
 #[derive(Debug, Serialize)]
 pub struct Row {
-    /// Run id.
     run_id: String,
     /// The name, encoded for a path.
     path: String,
@@ -62,7 +61,6 @@ pub fn experiment_kind(id: &str) -> &str {
 }
 
 impl Row {
-    /// Returns a run as a row.
     pub fn of(run: &Entry) -> Self {
         let show = |unit: Unit, base: Option<f64>| {
             base.map_or("n/a".to_owned(), |base| unit.show(base, Letters::Unicode))

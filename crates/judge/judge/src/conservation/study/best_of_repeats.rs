@@ -139,7 +139,6 @@ fn same(one: &Operation, other: &Operation) -> bool {
     kinds && sizes.is_none_or(|(a, b)| Span::from(a).meets(b.into()))
 }
 
-/// Returns the mean of some values.
 fn mean(values: &[Span]) -> Span {
     let sum = Span::sum(values.iter().copied()).unwrap_or(Span::exact(0.0));
     sum.scaled(1.0 / values.len().max(1) as f64)

@@ -11,7 +11,6 @@ use crate::stream::pacing::Pacing;
 use crate::stream::source::{Source, SourceCallbacks};
 use crate::timer::Timer;
 
-/// A completed operation.
 #[derive(Clone, Copy)]
 pub(super) struct CompletedOperation {
     pub place: u32,

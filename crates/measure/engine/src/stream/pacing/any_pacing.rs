@@ -10,13 +10,11 @@ const CREDIT_NS: u64 = 100_000_000;
 
 /// Pacing of any kind. See the module.
 pub enum AnyPacing {
-    /// Closed loop.
     Closed(ClosedLoop),
     /// Closed loop of whole batches.
     Barrier(BatchBarrier),
     /// Closed loop with think times.
     Thinking(ThinkTimeLoop),
-    /// Open loop.
     Open(OpenLoop<StartTimes>),
     /// Closed loop under a rate cap.
     Capped(Box<RateCap<AnyPacing, StartTimes>>),

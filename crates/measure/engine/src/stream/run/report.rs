@@ -11,16 +11,13 @@ use crate::placement::Placement;
 use crate::stream::drive::{DriveEnd, Failure};
 use crate::{nfs, s3};
 
-/// Report of one group.
 #[derive(Clone, Debug)]
 pub struct GroupReport {
-    /// Name of the group.
     pub name: String,
     /// CPU placement of the thread, with the reason.
     pub place: Placement,
     /// Report of the queue.
     pub backend: BackendReport,
-    /// End of the drive.
     pub end: DriveEnd,
     /// Kernel workers that executed operations for the thread, at the end.
     pub punt_workers: usize,
@@ -36,7 +33,6 @@ pub struct GroupReport {
 /// Network calls of a group.
 #[derive(Clone, Debug)]
 pub enum RemoteCalls {
-    /// NFS.
     Nfs {
         /// Calls, and events of the servers during the run.
         calls: nfs::Calls,

@@ -172,7 +172,6 @@ enum Stage {
 pub(crate) enum LogScan {
     /// There is no log.
     Nothing,
-    /// The log.
     Log(Chain),
 }
 
@@ -432,7 +431,6 @@ mod tests {
         assert_eq!((chain.checkpoint, chain.end_lsn, chain.epoch), (20 * BLOCK, 20 * BLOCK, 3));
     }
 
-    /// A written block.
     type WrittenBlock = (BlockHead, Vec<u8>);
 
     /// Appends records of these sizes, with flushes at the given places. Returns the written

@@ -32,7 +32,6 @@ struct Volatile {
     bytes: Vec<u8>,
 }
 
-/// One file.
 #[derive(Clone, Debug, Default)]
 struct File {
     visible: Vec<u8>,
