@@ -2,7 +2,7 @@
 
 use super::config::MailboxConfig;
 
-/// Part of the frames that may be dirty after a burst: one in so many.
+/// A burst leaves at most the cache's frames divided by this number dirty.
 const BURST_DIRTY_DIVISOR: usize = 4;
 
 /// Bursts of writes.
@@ -48,7 +48,7 @@ impl Bursts {
         self.interval_ns > 0 && !self.is_active
     }
 
-    /// Returns true if so many dirty frames need not be written now.
+    /// Returns true if a burst may end with `dirty` of `frames` dirty, or if there is no burst.
     pub fn may_leave(&self, dirty: usize, frames: usize) -> bool {
         !self.is_active || dirty * BURST_DIRTY_DIVISOR <= frames
     }
